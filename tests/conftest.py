@@ -176,6 +176,15 @@ def laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
     assert not stubborn, f"had to be killed: {stubborn}"
 
 
+@pytest.fixture(scope="module")
+def file_laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
+    """The same laptop for all tests of a file, which saves a link for each."""
+    with new_laptop(sshd, account, keys) as fresh:
+        yield fresh
+        stubborn = fresh.shut_down()
+    assert not stubborn, f"had to be killed: {stubborn}"
+
+
 @pytest.fixture
 def container(engine: Engine) -> Iterator[ContainerFactory]:
     """Starts containers, which are removed when the test ends."""

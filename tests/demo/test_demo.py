@@ -36,11 +36,16 @@ class RunDemo(Protocol):
     def __call__(self, *words: str, before: str = "") -> Demo: ...
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return bare_path(tmp_path_factory.mktemp("bare") / "bin")
+
+
 @pytest.fixture
-def machine() -> Iterator[Laptop]:
+def machine(programs: str) -> Iterator[Laptop]:
     """A machine with nothing but Python: no engine, no `ssh`, no ssh configuration."""
     laptop = Laptop()
-    laptop.environment["PATH"] = bare_path(laptop.folder / "bin")
+    laptop.environment["PATH"] = programs
     del laptop.environment["JLR_SSH_CONFIG"]
     yield laptop
     stubborn = laptop.shut_down()
@@ -69,18 +74,25 @@ def machine_with_engine(machine: Laptop, engine: Engine) -> Laptop:
     return machine
 
 
-def test_other_commands_reach_its_host_by_name_alone(machine: Laptop, run_demo: RunDemo) -> None:
+def test_other_commands_reach_its_host_by_name_alone_and_jlr_stop_ends_it(
+    machine: Laptop, run_demo: RunDemo
+) -> None:
     demo = run_demo()
-    demo.session()
+    session = demo.session()
+    words = "a demo already runs", f"`jlr stop demo/{session.name}`"
+    failed(machine.jlr("demo", "--no-browser"), 7, *words)
+    listed = machine.jlr("url")
+    assert listed.stdout.strip() == session.url.replace("/tree/welcome.ipynb", ""), listed
     job = machine.jlr("run", "demo", "--runtime", "none", "--", "echo", "here")
     assert (job.status, job.stdout) == (0, "here\n"), job.stderr
-    words = ("--runtime", "none", "--python", sys.executable, "--no-browser")
-    second = machine.jlr("start", "demo", "second", *words)
+    none = ("--runtime", "none", "--python", sys.executable, "--no-browser")
+    second = machine.jlr("start", "demo", "second", *none)
     assert second.status == 0, second.stderr
     assert machine.jlr("open", "second", "--no-browser").status == 0
     assert machine.jlr("stop", "second").status == 0
-    demo.interrupt()
-    assert demo.end()[0] == 0
+    stopped = machine.jlr("stop", session.name)
+    assert (stopped.status, demo.end()[0]) == (0, 0), stopped
+    wait_until(lambda: all("second" in left for left in traces(machine)), "the end of all else")
 
 
 def test_on_a_machine_with_only_python_a_kernel_answers_until_ctrl_c(
@@ -97,8 +109,11 @@ def test_on_a_machine_with_only_python_a_kernel_answers_until_ctrl_c(
         [code] = [cell for cell in cells if cell["cell_type"] == "code"]
         assert code["outputs"][0]["data"]["image/png"], "the notebook shows something"
         assert "PNG" in kernel.run(f"{code['source']}.data[:4]"), "and its code runs"
-    demo.interrupt()
-    assert demo.end()[0] == 0
+        kernel.send("import time; time.sleep(600)")
+        wait_until(lambda: kernel_is_busy(machine), "the kernel's work")
+        failed(machine.jlr("stop"), 7, "a.ipynb")
+        demo.interrupt()  # which spares no busy kernel
+        assert demo.end()[0] == 0
     wait_for_no_trace(machine)
     assert list((machine.folder / "home").iterdir()) == []
 
@@ -117,31 +132,6 @@ def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop
     wait_for_no_trace(machine)
 
 
-def test_a_demo_ends_with_jlr_stop_from_another_terminal(
-    machine: Laptop, run_demo: RunDemo
-) -> None:
-    demo = run_demo()
-    session = demo.session()
-    listed = machine.jlr("url")
-    assert listed.stdout.strip() == session.url.replace("/tree/welcome.ipynb", ""), listed
-    stopped = machine.jlr("stop")
-    assert (stopped.status, demo.end()[0]) == (0, 0), stopped
-    wait_for_no_trace(machine)
-
-
-def test_jlr_stop_spares_a_busy_kernel_and_ctrl_c_does_not(
-    machine: Laptop, run_demo: RunDemo
-) -> None:
-    demo = run_demo()
-    with demo.session().notebook("busy.ipynb") as kernel:
-        kernel.send("import time; time.sleep(600)")
-        wait_until(lambda: kernel_is_busy(machine), "the kernel's work")
-        failed(machine.jlr("stop"), 7, "busy.ipynb")
-        demo.interrupt()
-        assert demo.end()[0] == 0
-    wait_for_no_trace(machine)
-
-
 def kernel_is_busy(machine: Laptop) -> bool:
     return '"busy"' in machine.jlr("status", "--json").stdout
 
@@ -151,18 +141,6 @@ def test_a_closed_terminal_ends_the_demo(machine: Laptop, run_demo: RunDemo) -> 
     demo.session()
     demo.process.send_signal(signal.SIGHUP)
     assert demo.end()[0] == 128 + signal.SIGHUP
-    wait_for_no_trace(machine)
-
-
-def test_a_second_ctrl_c_does_not_cut_the_cleaning_short(
-    machine: Laptop, run_demo: RunDemo
-) -> None:
-    demo = run_demo()
-    demo.session()
-    demo.interrupt()
-    wait_until(lambda: not processes_of(machine, "jupyterlab"), "the end of Jupyter")
-    demo.interrupt()
-    assert demo.end()[0] == 0
     wait_for_no_trace(machine)
 
 
@@ -185,21 +163,13 @@ def test_ctrl_c_works_where_a_script_has_put_the_demo_into_the_background(
     assert servers
     assert not any(ignores(server, signal.SIGINT) for server in servers)
     demo.interrupt()
+    wait_until(lambda: not processes_of(machine, "jupyterlab"), "the end of Jupyter")
+    demo.interrupt()  # a second one does not cut the cleaning short
     assert demo.end()[0] == 0
     wait_for_no_trace(machine)
 
 
-def test_a_second_demo_says_that_one_runs(machine: Laptop, run_demo: RunDemo) -> None:
-    demo = run_demo()
-    name = demo.session().name
-    words = "a demo already runs", f"`jlr stop demo/{name}`"
-    failed(machine.jlr("demo", "--no-browser"), 7, *words)
-    demo.interrupt()
-    assert demo.end()[0] == 0
-    wait_for_no_trace(machine)
-
-
-def test_the_next_demo_clears_up_after_one_that_was_killed(
+def test_the_next_demo_clears_up_after_one_that_was_killed_and_outlives_its_link(
     machine: Laptop, run_demo: RunDemo
 ) -> None:
     killed = run_demo()
@@ -210,17 +180,6 @@ def test_the_next_demo_clears_up_after_one_that_was_killed(
     demo = run_demo()
     session = demo.session()
     wait_until(lambda: not any(map(Process.is_running, left)), "the end of what was left")
-    assert session.ask("api/status")["kernels"] == 0
-    demo.interrupt()
-    assert demo.end()[0] == 0
-    wait_for_no_trace(machine)
-
-
-def test_a_link_that_is_killed_is_replaced_and_the_url_goes_on(
-    machine: Laptop, run_demo: RunDemo
-) -> None:
-    demo = run_demo()
-    session = demo.session()
     born = session.born()
     (link,) = processes_of(machine, "jlremote.link")
     link.kill()
@@ -256,9 +215,15 @@ def test_a_wanted_container_without_an_engine_is_an_error(machine: Laptop) -> No
     assert not traces(machine)
 
 
-@pytest.mark.parametrize("words", [(), ("--image", "lab/jupyter")], ids=["found", "named"])
+@pytest.mark.parametrize(
+    ("words", "stop"), [((), False), (("--image", "lab/jupyter"), True)], ids=["found", "named"]
+)
 def test_with_an_engine_jupyter_runs_in_a_container_that_is_removed_at_the_end(
-    machine_with_engine: Laptop, engine: Engine, words: tuple[str, ...], run_demo: RunDemo
+    machine_with_engine: Laptop,
+    engine: Engine,
+    words: tuple[str, ...],
+    stop: bool,
+    run_demo: RunDemo,
 ) -> None:
     before = containers(engine)
     demo = run_demo(*words)
@@ -269,7 +234,10 @@ def test_with_an_engine_jupyter_runs_in_a_container_that_is_removed_at_the_end(
         assert kernel.run("open('made here', 'w').write('x'), 6 * 7") == "(1, 42)"
     made = machine_with_engine.folder / "run" / "jlr" / "demo" / "files" / "made here"
     assert (made.read_text(), made.stat().st_uid) == ("x", os.getuid())
-    demo.interrupt()
+    if stop:
+        assert machine_with_engine.jlr("stop", session.name).status == 0
+    else:
+        demo.interrupt()
     assert demo.end()[0] == 0
     assert session.name not in containers(engine)
     wait_for_no_trace(machine_with_engine)
@@ -278,17 +246,6 @@ def test_with_an_engine_jupyter_runs_in_a_container_that_is_removed_at_the_end(
 def containers(engine: Engine, *filters: str) -> set[str]:
     wanted = [f"--filter={condition}" for condition in filters]
     return set(engine.docker("ps", "--all", "--format", "{{.Names}}", *wanted).split())
-
-
-def test_jlr_stop_ends_a_demo_in_a_container_too(
-    machine_with_engine: Laptop, engine: Engine, run_demo: RunDemo
-) -> None:
-    demo = run_demo()
-    name = demo.session().name
-    stopped = machine_with_engine.jlr("stop", name)
-    assert (stopped.status, demo.end()[0]) == (0, 0), stopped
-    assert name not in containers(engine)
-    wait_for_no_trace(machine_with_engine)
 
 
 def test_an_image_without_jupyterlab_is_an_error_and_nothing_is_left(

@@ -23,7 +23,7 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.fixture(scope="module", params=["docker", "podman", "apptainer", LONG("sudo podman")])
+@pytest.fixture(scope="module", params=[LONG("docker"), "podman", "apptainer", LONG("sudo podman")])
 def session(
     request: pytest.FixtureRequest, engines_host: EnginesHost, engines_laptop: Laptop
 ) -> Iterator[Session]:

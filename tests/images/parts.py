@@ -194,6 +194,7 @@ def unlocked_keychain(laptop: Laptop) -> Iterator[None]:
             yield
             service.terminate()
     finally:
+        del laptop.environment["DBUS_SESSION_BUS_ADDRESS"]
         daemon.terminate()
         daemon.wait(10)
 

@@ -28,6 +28,11 @@ from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 
 
+@pytest.fixture(scope="module")
+def laptop(file_laptop: Laptop) -> Laptop:
+    return file_laptop
+
+
 def log_in(laptop: Laptop, registry: Registry, *names: str, host: str = "lab") -> None:
     for name in names or (registry.name,):
         words = ("login", host, name, "--username", "$oauthtoken", "--password-stdin")

@@ -23,9 +23,15 @@ from tests.lab.remote_host import Keys, running_sshd
 BASE, SHARED, OWN = "lab/plain", 300_000, 500_000
 
 
-def made(engine: Engine, folder: Path, *names: str, shared: bool = True) -> str:
-    """Build an image of a layer that all such images share and one of its own; return its id."""
-    (folder / "shared").write_bytes(bytes(SHARED))
+@pytest.fixture(scope="module")
+def laptop(file_laptop: Laptop) -> Laptop:
+    return file_laptop
+
+
+def made(engine: Engine, folder: Path, *names: str) -> str:
+    """Build an image of a layer that all of a test share and one of its own; return its id."""
+    if not (folder / "shared").exists():
+        (folder / "shared").write_bytes(os.urandom(SHARED))
     (folder / "own").write_bytes(os.urandom(OWN))
     lines = (f"FROM {BASE}", "COPY shared /", "ENV X=1", "COPY own /", "ENV Y=1")
     (folder / "Dockerfile").write_text("\n".join(lines))

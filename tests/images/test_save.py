@@ -21,6 +21,11 @@ from tests.lab.wheels import OFFLINE, write_wheel
 from tests.sessions.conftest import other_laptop as other_laptop
 
 
+@pytest.fixture(scope="module")
+def laptop(file_laptop: Laptop) -> Laptop:
+    return file_laptop
+
+
 def start(laptop: Laptop, name: str, *words: str) -> None:
     argv = ("start", "lab", name, "--image", "lab/jupyter", "--no-browser", *words)
     done = laptop.jlr(*argv, timeout=120)
@@ -54,12 +59,13 @@ def test_installed_packages_are_in_the_image_and_volumes_are_reported(
     engine.docker("volume", "rm", f"{session}-volume")
 
 
-def test_json_has_what_is_not_in_the_image(
-    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+def test_json_has_what_is_not_in_the_image_also_from_a_second_laptop(
+    laptop: Laptop, other_laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
     session = container.name()
     start(laptop, session, "-v", "/var/tmp:/data")
-    saved = laptop.jlr("save", f"lab/{session}", name, "--json")
+    saved = other_laptop.jlr("save", f"lab/{session}", name, "--json")
+    assert saved.status == 0, saved
     told = json.loads(saved.stdout)
     assert told["outside"] == ["/data (/var/tmp)"]
     # With folders of the host it runs as the user; others run the image as themselves.
@@ -98,7 +104,7 @@ def test_packages_of_a_session_as_oneself_are_in_the_image_for_everybody(
     assert (done.status, done.stdout) == (0, "47\n"), done
 
 
-def test_the_saved_image_runs_like_the_original(
+def test_the_saved_image_runs_like_the_original_and_starts_a_session_of_its_own(
     laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
     """jlr's containers only wait; a container of the saved image must not."""
@@ -113,6 +119,15 @@ def test_the_saved_image_runs_like_the_original(
     labels = after["Labels"]
     assert isinstance(labels, dict)
     assert {value for label, value in labels.items() if label.startswith("org.jlremote")} == {""}
+    again = container.name()
+    done = laptop.jlr("start", "lab", again, "--image", name, "--no-browser", timeout=120)
+    assert done.status == 0, done
+
+    engine.docker("rm", "--force", session)
+    missing = laptop.jlr("save", session, name)
+    assert missing.status == 6, missing
+    assert f"there is no container `{session}` on `lab`" in missing.stderr
+    assert laptop.jlr("save", "nowhere", name).status == 6
 
 
 OTHERS = "/home/ada/.local/share/jupyter/runtime"
@@ -192,16 +207,6 @@ def test_an_interrupted_save_leaves_the_session_as_it_was_and_no_image(
     wait_until(lambda: "jlr-saving" not in engine.docker("images"), "the end of what was made")
 
 
-def test_a_saved_image_starts_a_session_of_its_own(
-    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
-) -> None:
-    first, second = container.name(), container.name()
-    start(laptop, first)
-    assert laptop.jlr("save", first, name).status == 0
-    again = laptop.jlr("start", "lab", second, "--image", name, "--no-browser", timeout=120)
-    assert again.status == 0, again
-
-
 def test_a_container_that_jlr_did_not_create_keeps_its_entrypoint_and_secrets(
     laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
@@ -231,27 +236,6 @@ def test_an_invalid_image_name_is_refused(image: str, status: int, laptop: Lapto
     done = laptop.jlr("save", "any", image)
     assert done.status == status
     assert "invalid image name" in done.stderr
-
-
-def test_a_missing_container_is_reported(
-    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
-) -> None:
-    session = container.name()
-    start(laptop, session)
-    engine.docker("rm", "--force", session)
-    done = laptop.jlr("save", session, name)
-    assert done.status == 6, done
-    assert f"there is no container `{session}` on `lab`" in done.stderr
-    assert laptop.jlr("save", "nowhere", name).status == 6
-
-
-def test_a_session_is_saved_from_a_second_laptop(
-    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory, name: str
-) -> None:
-    session = container.name()
-    start(laptop, session)
-    done = other_laptop.jlr("save", f"lab/{session}", name)
-    assert done.status == 0, done
 
 
 def test_a_session_without_a_container_cannot_be_saved(

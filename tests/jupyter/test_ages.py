@@ -19,6 +19,7 @@ from tests.lab.place import LabError
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
+from tests.long import LONG, WANTED
 from tests.sessions.parts import Kernel, Session, failed, start, started
 
 TRIES = 5
@@ -61,7 +62,8 @@ AGES = {
     "JupyterLab 4": Age("jupyter", "jupyter-lab", "ServerApp", "lab", "lab"),
     "Notebook 7": Age("jupyter", "jupyter-notebook", "ServerApp", "lab", "tree"),
 }
-every_age = pytest.mark.parametrize("age", AGES.values(), ids=AGES)
+# Between the oldest and the newest, versions differ less from these than they do.
+ALWAYS = ("Notebook 6", "JupyterLab 4")
 # Its package brings JupyterLab's along, and so it has its programs in a folder of their own.
 NOTEBOOK_7 = Age("notebook7", "jupyter-notebook", "ServerApp", "tree", "tree")
 LINKS = (
@@ -69,6 +71,15 @@ LINKS = (
     "$PWD/jupyter-notebook $PWD/jupyter-kernelspec /opt/notebook7/bin"
 )
 LAUNCHED = {**AGES, "Notebook 7": NOTEBOOK_7}
+
+
+def each_of(ages: dict[str, Age]) -> pytest.MarkDecorator:
+    """Run a test for each of these, most of them with `JLR_LONG=1` only."""
+    given = [
+        pytest.param(age, id=name) if name in ALWAYS else LONG(age, id=name)
+        for name, age in ages.items()
+    ]
+    return pytest.mark.parametrize("age", given)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +100,8 @@ def factory(engine: Engine) -> Iterator[ContainerFactory]:
 @pytest.fixture(scope="module")
 def running(factory: ContainerFactory) -> dict[Age, Container]:
     """Containers whose own process is a server, begun together as each takes its seconds."""
-    return {age: factory("lab/ages", *age.command(), options=age.options) for age in AGES.values()}
+    wanted = [age for name, age in AGES.items() if WANTED or name in ALWAYS]
+    return {age: factory("lab/ages", *age.command(), options=age.options) for age in wanted}
 
 
 def answers(here: Container) -> bool:
@@ -140,7 +152,7 @@ def tells_kernels(session: Session) -> None:
         failed(session.laptop.jlr("stop", session.name, "--container", "--yes"), 7, "`busy.ipynb`")
 
 
-@pytest.mark.parametrize("age", LAUNCHED.values(), ids=LAUNCHED)
+@each_of(LAUNCHED)
 def test_every_version_is_launched_with_its_own_token_and_ended(
     laptop: Laptop, factory: ContainerFactory, age: Age
 ) -> None:
@@ -161,7 +173,7 @@ def test_every_version_is_launched_with_its_own_token_and_ended(
     assert here.running
 
 
-@every_age
+@each_of(AGES)
 def test_a_server_started_by_hand_is_found_and_left_running(
     laptop: Laptop, running: dict[Age, Container], age: Age
 ) -> None:

@@ -15,6 +15,7 @@ from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk
 from tests.link.fakes import until
 from tests.link.servers import HostServers, lives, start_inside
+from tests.long import LONG
 
 End = Callable[[subprocess.Popen[str], Desk, SSHServer], None]
 
@@ -36,6 +37,9 @@ def laptop_gone(command: subprocess.Popen[str], desk: Desk, sshd: SSHServer) -> 
 
 
 ENDS = pytest.mark.parametrize("end", [client_killed, client_interrupted, link_killed, laptop_gone])
+AGAIN = pytest.mark.parametrize(
+    "end", [client_killed, LONG(client_interrupted), LONG(link_killed), laptop_gone]
+)
 
 
 @contextmanager
@@ -69,7 +73,7 @@ def test_a_log_that_is_followed_in_a_container_is_left_alone_there(
         until(lambda: processes_in(inside) == before, "the end of what followed")
 
 
-@ENDS
+@AGAIN
 def test_a_containers_own_log_that_is_followed_is_left_alone(
     desk: Desk, sshd: SSHServer, container: ContainerFactory, end: End
 ) -> None:
@@ -82,7 +86,7 @@ def test_a_containers_own_log_that_is_followed_is_left_alone(
         until(lambda: not clients_of(inside), "the end of `docker logs`")
 
 
-@ENDS
+@AGAIN
 def test_a_log_that_is_followed_on_the_host_itself_is_left_alone(
     desk: Desk, sshd: SSHServer, servers: HostServers, end: End
 ) -> None:

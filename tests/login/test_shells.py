@@ -15,6 +15,7 @@ from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.link.servers import HostServers
 from tests.login.parts import PATIENCE, SESSION, started
+from tests.long import LONG
 
 NOISE = "echo welcome to '{not json}'; echo oops >&2; printf '\\033]0;owned\\007\\033[2J'"
 # What each reads without a person; dash reads nothing, but for what sshd gives it.
@@ -27,7 +28,11 @@ STARTUP_FILES = {
 }
 
 
-@pytest.fixture(params=STARTUP_FILES)
+# The two that are least like `sh`.
+ALWAYS = ("fish", "tcsh")
+
+
+@pytest.fixture(params=[name if name in ALWAYS else LONG(name) for name in STARTUP_FILES])
 def newcomer(request: pytest.FixtureRequest) -> Iterator[Account]:
     """A user whose login shell greets at length."""
     shell = shutil.which(request.param)

@@ -20,7 +20,7 @@ from tests.lab.sshd import SSHServer
 from tests.long import WANTED
 from tests.mounts.parts import Desk, LoginCounter, attempt, own, remember_session
 
-MEGABYTES = 1024 if WANTED else 256
+MEGABYTES = 1024 if WANTED else 64
 
 
 def test_what_is_made_changed_renamed_and_deleted_here_is_so_on_the_host(desk: Desk) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -11,6 +13,11 @@ from tests.outages.parts import within
 from tests.sessions.parts import failed, start, started, with_a_server
 
 IDENTITY = "{{.Id}} {{.State.StartedAt}}"
+
+
+@pytest.fixture(scope="module")
+def laptop(file_laptop: Laptop) -> Laptop:
+    return file_laptop
 
 
 def servers_in(container: Container) -> int:
