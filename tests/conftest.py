@@ -46,7 +46,8 @@ OPTIONAL = ("long", "hardware")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the lab, which `tests/run quick` leaves out."""
     for item in items:
-        if LAB_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        given = getattr(getattr(item, "callspec", None), "params", {})  # not a fixture's value
+        if LAB_FIXTURES.intersection(getattr(item, "fixturenames", ())).difference(given):
             item.add_marker("lab")
 
 

@@ -182,8 +182,8 @@ def test_an_image_is_built_pushed_and_pulled_again_with_the_key(
     ("recipe", "message"),
     [
         (f"FROM {IMAGE}\nRUN exit 7\n", "line 2 of `Dockerfile` fails: `RUN exit 7`"),
-        (f"FROM {IMAGE}\n\nRUNN true\n", "line 3 of `Dockerfile` fails: `RUNN true`"),
-        (f"FROM {IMAGE}\nCOPY nothing /\n", "line 2 of `Dockerfile` fails: `COPY nothing /`"),
+        LONG(f"FROM {IMAGE}\n\nRUNN true\n", "line 3 of `Dockerfile` fails: `RUNN true`"),
+        LONG(f"FROM {IMAGE}\nCOPY nothing /\n", "line 2 of `Dockerfile` fails: `COPY nothing /`"),
     ],
 )
 def test_a_wrong_dockerfile_is_reported_with_its_line_and_leaves_nothing(
@@ -203,8 +203,8 @@ def test_a_wrong_dockerfile_is_reported_with_its_line_and_leaves_nothing(
     ("name", "status", "message"),
     [
         ("{registry}/me/nothing:1", 6, "manifest unknown"),
-        ("registry.invalid/me/x:1", 6, "`lab` cannot reach `registry.invalid`"),
-        ("127.0.0.1:1/me/x:1", 6, "connection refused"),
+        LONG("registry.invalid/me/x:1", 6, "`lab` cannot reach `registry.invalid`"),
+        LONG("127.0.0.1:1/me/x:1", 6, "connection refused"),
     ],
 )
 def test_an_impossible_pull_is_one_clear_message(
@@ -218,6 +218,7 @@ def test_an_impossible_pull_is_one_clear_message(
     assert len(errors) == 1
 
 
+@pytest.mark.long
 def test_installed_packages_are_saved_and_pushed(desk: Desk, image: str) -> None:
     session = f"lab-{secrets.token_hex(4)}"
     words = ("start", "lab", session, "--image", IMAGE, "--no-browser", *FLAGS[desk.runtime])

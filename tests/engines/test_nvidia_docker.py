@@ -158,6 +158,7 @@ def test_every_command_reaches_the_session(old: OldHost, session: str) -> None:
     assert len(json.loads(jlr("gpus", "lab", "--json").stdout)["gpus"]) == 4
 
 
+@pytest.mark.long
 def test_a_second_laptop_finds_it(old: OldHost, session: str) -> None:
     another = old.another_laptop()
     assert session in [found["name"] for found in told(another, "list", "lab", "--json")]
@@ -165,6 +166,7 @@ def test_a_second_laptop_finds_it(old: OldHost, session: str) -> None:
     assert another.jlr("shell", session, "--", "echo", "a b").stdout == "a b\n"
 
 
+@pytest.mark.long
 def test_it_stops_and_starts_as_the_same_container(old: OldHost, session: str) -> None:
     before = old.inspect(session, "{{.Id}}")
     assert (
@@ -235,6 +237,7 @@ def test_a_dry_run_shows_it_and_why(old: OldHost, name: str) -> None:
     assert old.calls(name) == []
 
 
+@pytest.mark.long
 def test_an_image_that_is_missing_is_not_pulled_in_silence(old: OldHost, name: str) -> None:
     image = "127.0.0.1:1/no/such:1"
     for words in (
@@ -308,6 +311,7 @@ def sudo_finds(old: OldHost) -> Iterator[None]:
         sudoers.unlink()
 
 
+@pytest.mark.long
 def test_without_the_tool_behind_a_sudo_that_speaks_german(
     engines_host: EnginesHost, keys: Keys, name: str
 ) -> None:
@@ -322,6 +326,7 @@ def test_without_the_tool_behind_a_sudo_that_speaks_german(
         assert not old.exists(name)
 
 
+@pytest.mark.long
 def test_behind_sudo(engines_host: EnginesHost, keys: Keys, name: str) -> None:
     with old_host(engines_host, keys, SECOND) as old, sudo_finds(old):
         try:
