@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from jlremote.gpus.leases import LIST
 from jlremote.host.contract import USER_LABEL
 from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
-from jlremote.host.shell_text import TOOK_TOO_LONG, command_line, until_hang_up
+from jlremote.host.shell_text import TOOK_TOO_LONG, command_line, pause, until_hang_up
 from jlremote.host.sudo import ALONE_UNLESS_KNOWN
 
 # Commands of container engines, as their argvs begin.
@@ -122,7 +122,7 @@ while :; do
   [ $((turn % {_TURNS_PER_ENGINE})) != 0 ] || {_ASK_ENGINES}
   turn=$((turn + 1))
   {{ ask_all; printf '{PRINT_GROUP}'; }} || exit
-  {{ sleep {seconds:g} || sleep 1; }} & wait $!
+  {{ {pause(seconds)}; }} & wait $!
 done
 """
     return until_hang_up(command_line(("sh", "-c", loop)))

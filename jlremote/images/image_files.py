@@ -6,6 +6,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.host.answers import understood
@@ -26,6 +27,7 @@ NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 NO_AUTHFILE = 78  # sysexits.h: EX_CONFIG
 MISSING = 66  # sysexits.h: EX_NOINPUT
 
+_LAST_LINES = 20
 _STEP = re.compile(r"INFO:\s+(.*)")
 _BYTES = re.compile(r"([\d.]+ ?[kKMGT]?i?B) / ([\d.]+ ?[kKMGT]?i?B)")
 _REFUSED = re.compile("unauthorized|denied|authentication required|invalid username|forbidden")
@@ -206,13 +208,30 @@ def login_error(registry: str, user: str, said: str) -> JlrError:
     return JlrError(f"cannot log in to `{registry}`: {why}")
 
 
-def progress(line: str) -> str | None:
-    """Return what a line of a pull says of its progress, `None` for nothing."""
-    if step := _STEP.search(line):
-        return one_line(step[1].rstrip("."))
-    if moved := _BYTES.search(line):
-        return f"{moved[1]} of {moved[2]}"
-    return None
+@dataclass
+class FilePull:
+    """The progress of a pull; `lines` has its last ones."""
+
+    lines: list[str] = field(default_factory=list)
+    _now: str = ""
+    _begun: str = ""
+
+    def take(self, text: str) -> None:
+        *whole, self._begun = re.split(r"[\r\n]", self._begun + text)
+        for line in filter(None, (one_line(line) for line in whole)):
+            self.lines = [*self.lines, line][-_LAST_LINES:]
+            if step := _STEP.search(line):
+                self._now = step[1].rstrip(".")
+            elif moved := _BYTES.search(line):
+                self._now = f"{moved[1]} of {moved[2]}"
+
+    def finish(self) -> None:
+        """Take the last line, which may have no end."""
+        self.take("\n")
+
+    def in_words(self) -> str:
+        """Return its step, or how many bytes have come; empty before the first."""
+        return self._now
 
 
 def login_hint(program: str, typed: str, host: str) -> str:

@@ -122,10 +122,15 @@ def test_each_cause_has_its_error(said: str, kind: type[JlrError], hint: str) ->
     assert hint in (error.hint or "")
 
 
-def test_progress_is_told_in_steps_and_bytes() -> None:
-    assert image_files.progress("INFO:    Fetching OCI image...") == "Fetching OCI image"
-    assert image_files.progress("40.0MiB / 135.0MiB [==>--] 30 %") == "40.0MiB of 135.0MiB"
-    assert image_files.progress("FATAL:   x") is None
+def test_progress_is_told_in_steps_and_bytes_and_the_last_lines_are_kept() -> None:
+    pull = image_files.FilePull()
+    assert pull.in_words() == ""
+    pull.take("INFO:    Fetching OCI image...\n40.0MiB / 135.0")
+    assert pull.in_words() == "Fetching OCI image"
+    pull.take("MiB [==>--] 30 %\rFATAL:   \x1b[31mx")
+    pull.finish()
+    assert pull.in_words() == "40.0MiB of 135.0MiB"
+    assert pull.lines[1:] == ["40.0MiB / 135.0MiB [==>--] 30 %", "FATAL: x"]
 
 
 def test_a_key_is_tried_with_a_file_of_its_own_unless_it_is_kept() -> None:

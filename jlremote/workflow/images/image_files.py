@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-
-from jlremote.errors import LinkLost, NotFound, Usage
+from jlremote.errors import NotFound, Usage
 from jlremote.host.contract import run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images import image_files, image_names
 from jlremote.images.commands import Image
+from jlremote.images.image_files import FilePull
 from jlremote.images.key_scripts import surviving_disconnect
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine_errors import EngineMissing
-from jlremote.text import one_line, printable
+from jlremote.text import one_line
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.images import registry_keys
+from jlremote.workflow.images.following import follow
 
 _COMMAND_NOT_FOUND = 127
-_LAST_LINES = 20
 
 
 def on_host(host: Link, program: str, typed: str, folder: str | None, context: Context) -> str:
@@ -87,22 +85,13 @@ def fetch(host: Link, program: str, typed: str, folder: str | None, context: Con
     pulling, key = puller(host, program, typed, folder)
     given = [key] if key else []
     script = surviving_disconnect(command_line(("sh", "-c", pulling)))
+    pulled = FilePull()
     with context.progress.step(f"Pull {typed}"):
-        while True:
-            lines: list[str] = []
-            try:
-                with host.stream(script, given) as output:
-                    for line in _lines(output, lines):
-                        context.progress.advance(image_files.progress(line) or "")
-                break
-            except LinkLost:
-                if not lines:
-                    raise
-                context.progress.note("the connection broke; the pull goes on there; reconnecting")
-    if output.status == _COMMAND_NOT_FOUND:
+        status = follow(host, script, given, pulled, context)
+    if status == _COMMAND_NOT_FOUND:
         raise EngineMissing(f"`{program}` is not installed on `{host.name}`")
-    if output.status != 0:
-        raise image_files.pull_error(program, typed, host.name, lines, output.status or 1)
+    if status != 0:
+        raise image_files.pull_error(program, typed, host.name, pulled.lines, status)
 
 
 def puller(host: Link, program: str, typed: str, folder: str | None) -> tuple[str, bytes]:
@@ -113,16 +102,3 @@ def puller(host: Link, program: str, typed: str, folder: str | None) -> tuple[st
         keys = registry_keys.find(host.name, (name.registry,))
     script = image_files.pull_script(program, typed, folder, keyed=bool(keys))
     return script, registry_keys.docker_config(keys) if keys else b""
-
-
-def _lines(output: Iterable[str], kept: list[str]) -> Iterator[str]:
-    """Yield the lines of a pull that say how far it is, and keep the last ones of all."""
-    begun = ""
-    for text in output:
-        *whole, begun = re.split(r"[\r\n]", begun + text)
-        for line in filter(None, (printable(line).strip() for line in whole)):
-            kept[:] = [*kept, line][-_LAST_LINES:]
-            if image_files.progress(line):
-                yield line
-    if begun.strip():
-        kept.append(printable(begun).strip())

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 
-from jlremote.errors import LinkLost, NotFound, Usage
+from jlremote.errors import NotFound, Usage
 from jlremote.host.contract import run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images import commands as docker
@@ -24,6 +23,7 @@ from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import connect, link_on
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
 from jlremote.workflow.images import image_files, registry_keys
+from jlremote.workflow.images.following import follow
 
 # The digits of a shown id; a name of only that many hexadecimal digits is taken for an id.
 SHORT_ID = 12
@@ -117,14 +117,15 @@ def _transfer(
 
     text = with_keys(engine, script) if keys else script(engine)
     given = [registry_keys.docker_config(keys)] if keys else []
+    transfer = Transfer()
     try:
-        transfer, status = _followed(host, text, given, context)
+        status = follow(host, text, given, transfer, context)
     except KeyboardInterrupt:
         context.progress.note(f"did not {verb} `{image}`; {_kept(engine, verb)}")
         raise
     if status != 0:
         failed = FailedTransfer(engine, verb, image, name, host.name)
-        error = transfer_error(failed, transfer.complaint, status or 1)
+        error = transfer_error(failed, transfer.complaint, status)
         if isinstance(error, NotFound):
             hints = (_resembling(host, engine, image), error.hint)
             error.hint = " ".join(filter(None, hints)) or None
@@ -149,29 +150,6 @@ def _resembling(host: Link, engine: Engine, image: str) -> str | None:
     tag = closest(tag or "latest", tags[near]) or tags[near][0]
     meant = f"{near}:{tag}".removesuffix(":latest")
     return f"did you mean `{meant}`, which `{host.name}` has?"
-
-
-def _followed(
-    host: Link, script: str, given: Iterable[bytes], context: Context
-) -> tuple[Transfer, int | None]:
-    """Follow a transfer to its end; after a loss of the connection join it again.
-
-    Docker lets two clients share one transfer. A loss before the first output is raised.
-    """
-    while True:
-        transfer = Transfer()
-        try:
-            with host.stream(script, given) as output:
-                for text in output:
-                    transfer.take(text)
-                    context.progress.advance(transfer.in_words())
-        except LinkLost:
-            if not transfer.in_words():
-                raise
-            context.progress.note("the connection broke; the transfer goes on there; reconnecting")
-        else:
-            transfer.finish()
-            return transfer, output.status
 
 
 def _kept(engine: Engine, verb: str) -> str:
