@@ -20,12 +20,12 @@ def text(desk: Desk, script: str, given: list[bytes] | Iterator[bytes], *, end: 
         return "".join(output)
 
 
-@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 8192, 100_000, 3 * MEGABYTE + 1])
-def test_bytes_arrive_as_they_are_and_then_the_end(desk: Desk, size: int) -> None:
-    data = os.urandom(size)
-    pieces = [data[at : at + 70_000] for at in range(0, size, 70_000)]
-    expected = hashlib.sha256(data).hexdigest()
-    assert text(desk, "sha256sum; echo over", pieces, end=True) == f"{expected}  -\nover\n"
+def test_bytes_arrive_as_they_are_and_then_the_end(desk: Desk) -> None:
+    for size in (0, 1, 4095, 4096, 8192, 100_000, 3 * MEGABYTE + 1):
+        data = os.urandom(size)
+        pieces = [data[at : at + 70_000] for at in range(0, size, 70_000)]
+        expected = hashlib.sha256(data).hexdigest()
+        assert text(desk, "sha256sum; echo over", pieces, end=True) == f"{expected}  -\nover\n"
 
 
 def test_the_shell_never_runs_stdin_as_its_script(desk: Desk) -> None:
@@ -66,7 +66,7 @@ def test_an_error_while_making_a_piece_ends_the_script(desk: Desk) -> None:
         text(desk, "cat", pieces(), end=True)
 
 
-def test_two_hundred_megabytes_pass_without_piling_up(desk: Desk) -> None:
+def test_eighty_megabytes_pass_without_piling_up(desk: Desk) -> None:
     """The host is slower than the command: memory of neither process may grow with what waits."""
     desk.run("true")
     link, command = desk.process(), psutil.Process()
@@ -75,11 +75,11 @@ def test_two_hundred_megabytes_pass_without_piling_up(desk: Desk) -> None:
     block = os.urandom(MEGABYTE // 4)
 
     def pieces() -> Iterator[bytes]:
-        for _ in range(800):
+        for _ in range(320):
             yield block
             peaks[:] = map(max, peaks, (link.memory_info().rss, command.memory_info().rss))
 
-    expected = hashlib.sha256(block * 800).hexdigest()
+    expected = hashlib.sha256(block * 320).hexdigest()
     assert text(desk, "sleep 1; sha256sum", pieces(), end=True) == f"{expected}  -\n"
     grown = [peak - start for peak, start in zip(peaks, before, strict=True)]
     assert max(grown) < 40 * MEGABYTE, grown

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import socket
 
-import pytest
-
 from jlremote.storage import sessions
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
@@ -29,43 +27,37 @@ from tests.ports.parts import (
 )
 
 
-@pytest.mark.parametrize("bind", ["127.0.0.1", "0.0.0.0"])
-def test_a_program_that_starts_later_is_reached_wherever_it_listens(
-    laptop: Laptop, inside: Container, bind: str
-) -> None:
-    closed = only(laptop, str(PORT))
-    assert (closed["port"], closed["state"]) == (PORT, "closed")
-    assert "nothing listens on port 6006" in closed["detail"]
-    assert word_at(closed["local_port"]) is None
-    serve_inside(inside, "scalars", bind)
-    until(lambda: word_at(closed["local_port"]) == "scalars", "the word", timeout=8)
-    assert only(laptop)["state"] == "up"
-
-
-def test_a_program_that_moves_within_the_container_is_followed(
+def test_a_program_that_starts_later_or_moves_is_reached_wherever_it_listens(
     laptop: Laptop, inside: Container
 ) -> None:
+    closed = only(laptop, str(PORT))
+    local = closed["local_port"]
+    assert (closed["port"], closed["state"]) == (PORT, "closed")
+    assert "nothing listens on port 6006" in closed["detail"]
+    assert word_at(local) is None
     serve_inside(inside, "open", "0.0.0.0")
-    local = only(laptop, str(PORT))["local_port"]
-    assert word_at(local) == "open"
+    until(lambda: word_at(local) == "open", "the word", timeout=8)
+    assert only(laptop)["state"] == "up"
     end_inside(inside, "open")
     until(lambda: word_at(local) is None, "the end of the first")
     serve_inside(inside, "hidden", "127.0.0.1")
     until(lambda: word_at(local) == "hidden", "the second", timeout=8)
 
 
-def test_the_address_is_printed_and_the_port_is_the_same_here_if_it_is_free(
+def test_the_address_is_printed_and_the_port_is_the_same_here_until_it_is_removed(
     laptop: Laptop, inside: Container
 ) -> None:
     port = free_port()
     serve_inside(inside, "x", "0.0.0.0", port)
     printed = laptop.jlr("forward", inside.name, str(port))
     assert printed.stdout == f"http://127.0.0.1:{port}/\n", printed
-    assert laptop.jlr("forward").stdout.split("\n")[1].split()[:3] == [
-        str(port),
-        f"http://127.0.0.1:{port}/",
-        "up",
-    ]
+    row = laptop.jlr("forward").stdout.split("\n")[1].split()[:3]
+    assert row == [str(port), f"http://127.0.0.1:{port}/", "up"]
+    removed = laptop.jlr("forward", "--remove", str(port))
+    assert (removed.status, removed.stdout) == (0, "")
+    assert told(laptop) == []
+    socket.create_server(("127.0.0.1", port)).close()
+    assert laptop.jlr("forward", "--remove", str(port)).status == 6
 
 
 def test_a_taken_local_port_is_replaced_by_the_next_one_which_is_kept(
@@ -102,48 +94,22 @@ def test_start_forwards_several_and_forgets_none_at_the_next_start(
     assert [port["state"] for port in listed["ports"]] == ["closed", "closed"]
 
 
-def test_a_port_that_is_removed_is_free_again(laptop: Laptop, inside: Container) -> None:
-    port = free_port()
-    only(laptop, str(port))
-    removed = laptop.jlr("forward", "--remove", str(port))
-    assert (removed.status, removed.stdout) == (0, "")
-    assert told(laptop) == []
-    socket.create_server(("127.0.0.1", port)).close()
-    assert laptop.jlr("forward", "--remove", str(port)).status == 6
-
-
-def test_it_comes_back_with_a_link_that_was_killed(
-    desk: Desk, laptop: Laptop, inside: Container
-) -> None:
-    serve_inside(inside, "scalars", "127.0.0.1")
-    before = only(laptop, str(PORT))
-    desk.process().kill()
-    until(lambda: not desk.processes(), "the link's end")
-    after = only(laptop)
-    assert (after["local_port"], after["state"]) == (before["local_port"], "up")
-    assert word_at(after["local_port"]) == "scalars"
-
-
-def test_it_comes_back_though_jupyter_has_died(
-    desk: Desk, laptop: Laptop, inside: Container
-) -> None:
-    serve_inside(inside, "scalars", "127.0.0.1")
-    before = only(laptop, str(PORT))
-    inside.execute("sh", "-c", "kill $(ls /tmp/jlr-0/*/runtime | tr -dc '0-9\\n')")
-    desk.process().kill()
-    until(lambda: not desk.processes(), "the link's end")
-    assert only(laptop)["state"] == "up"
-    assert word_at(before["local_port"]) == "scalars"
-
-
-def test_after_a_drop_requests_get_through(
-    laptop: Laptop, inside: Container, sshd: SSHServer
+def test_it_comes_back_after_a_drop_and_with_a_link_that_was_killed(
+    desk: Desk, laptop: Laptop, inside: Container, sshd: SSHServer
 ) -> None:
     serve_inside(inside, "scalars", "127.0.0.1")
     local = only(laptop, str(PORT))["local_port"]
     assert word_at(local) == "scalars"
     sshd.drop_connections()
     assert word_at(local) == "scalars"
+    end_jupyter = "kill $(ls /tmp/jlr-0/*/runtime | tr -dc '0-9\\n')"
+    for meanwhile in (":", end_jupyter):
+        inside.execute("sh", "-c", meanwhile)
+        desk.process().kill()
+        until(lambda: not desk.processes(), "the link's end")
+        after = only(laptop)
+        assert (after["local_port"], after["state"]) == (local, "up"), meanwhile
+        assert word_at(local) == "scalars"
 
 
 def test_another_container_of_that_name_gets_nothing(
