@@ -27,7 +27,10 @@ COMMANDS = {
     },
     "Work there": {
         "shell": ("work.shell:shell", "Open a terminal in a session's container."),
-        "run": ("work.jobs:run", "Run a command or notebook as a job that outlasts the connection."),
+        "run": (
+            "work.jobs:run",
+            "Run a command or notebook as a job that outlasts the connection.",
+        ),
         "runs": ("work.jobs:runs", "List the jobs, one per line."),
         "attach": ("work.jobs:attach", "Show a job's output again, to its end."),
         "lab": ("work.kernels:lab", "Run the JupyterLab of this machine on a session's kernels."),
