@@ -10,9 +10,11 @@ from jlremote.text import listed, one_line
 _PACKAGE = re.compile(r"-packages/([^/]+?)-[^/-]+\.dist-info$")
 # What programs write without being asked, and what jlr has there.
 _NOISE = re.compile(
-    r"^/(run|proc|sys|dev)(/|$)|/\.?jlr-[^/]*(/|$)|/\.(cache|ipython|jupyter|npm|bash_history)"
+    r"^/(run|proc|sys|dev|opt/jlr)(/|$)|/\.?jlr-[^/]*(/|$)|/\.(cache|ipython|jupyter|npm|bash_history)"
     r"|/\.local/share/jupyter|/__pycache__|\.pyc$|-packages/|^(/usr)?/sbin/docker-init$"
 )
+# Each virtual environment of jlr begins with them.
+_OF_ENVIRONMENT = re.compile(r"(/\.packages|^/opt/jlr)/.*-packages/(pip|setuptools)-")
 _SHOWN = 5
 
 
@@ -26,7 +28,8 @@ def told(printed: str, volumes: Sequence[str]) -> tuple[str, ...]:
     paths = sorted(line[2:] for line in printed.splitlines() if line[:2] in ("A ", "C "))
     kept = tuple(f"{volume.rstrip('/')}/" for volume in volumes)
     outside = [path for path in paths if not f"{path}/".startswith(kept)] if kept else paths
-    packages = {found[1] for path in outside if (found := _PACKAGE.search(path))}
+    installed = (path for path in outside if not _OF_ENVIRONMENT.search(path))
+    packages = {found[1] for path in installed if (found := _PACKAGE.search(path))}
     parents = {path.rpartition("/")[0] for path in paths}
     files = [path for path in outside if path not in parents and not _NOISE.search(path)]
     words = []

@@ -102,6 +102,11 @@ def test_packages_of_a_session_as_oneself_are_in_the_image_for_everybody(
     job = ("--image", name, "-v", wheels, *OFFLINE, "--install", "tiny", "--rm", "--", "tool")
     done = laptop.jlr("run", "lab", *job, timeout=120)
     assert (done.status, done.stdout) == (0, "47\n"), done
+    with laptop.terminal("jlr", "stop", f"lab/{session}", "--remove") as screen:
+        screen.expect(r"packages that were installed in it: tiny\r\n")
+        screen.expect(r"\(y/N\) ")
+        screen.send("n\r")
+        screen.expect("nothing was changed")
 
 
 def test_the_saved_image_runs_like_the_original_and_starts_a_session_of_its_own(

@@ -13,6 +13,8 @@ C /usr/lib/python3/dist-packages
 A /usr/lib/python3/dist-packages/torch-2.4.dist-info
 A /usr/lib/python3/dist-packages/torch/nn.py
 A /tmp/jlr-0/s/jupyter.log
+A /tmp/jlr-7/.packages/lib/python3.11/site-packages/tiny-1.dist-info
+A /tmp/jlr-7/.packages/lib/python3.11/site-packages/pip-24.0.dist-info
 D /etc/motd
 A /data/kept
 """
@@ -20,7 +22,7 @@ A /data/kept
 
 def test_packages_and_files_are_named_without_volumes_and_what_programs_write() -> None:
     assert container_changes.told(DIFF, ["/data"]) == (
-        "packages that were installed in it: torch",
+        "packages that were installed in it: tiny, torch",
         "among its files: /root/model.pt",
     )
 
