@@ -106,6 +106,11 @@ def test_a_file_of_variables_is_read_as_docker_reads_it(
     assert {"B=two words # kept", "FROM_HERE=yes", "A_QUOTE='x'"} < set(found)
     assert [item for item in found if item.startswith("A=")][-1] == "A=flag"
     assert jlr("start", "dgx", "--env-file", str(laptop / "none")).code == 2
+    for line, why in (("NOT_SET", "`NOT_SET` of"), ("A B=1", "`A B` of"), ("=1", "`=` of")):
+        file.write_text(f"\ufeffA=1\n{line}\n", encoding="utf-8")
+        refused = jlr("start", "dgx", "--env-file", str(file))
+        assert (refused.code, f"{why} `--env-file {file}`" in refused.stderr) == (2, True), refused
+    assert jlr("start", "dgx", "-e", "A B=1").code == 2
 
 
 def test_every_option_is_in_the_request(

@@ -42,14 +42,23 @@ def test_output_and_exit_code_are_the_jobs_own_and_are_kept(jobs: Jobs) -> None:
 
 
 @every_place
-def test_arguments_variables_and_the_folder_arrive_as_they_are(jobs: Jobs) -> None:
-    script = 'printf "[%s]" "$PWD" "$ONE" "$@"'
-    options = ("-e", "ONE=it's $HOME", "-w", "/var/tmp", "--rm")
+def test_arguments_variables_and_the_folder_arrive_as_they_are(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = 'printf "[%s]" "$PWD" "$ONE" "$TWO" "$THREE" "$FOUR" "$@"'
+    file = jobs.laptop.folder / "job.env"
+    file.write_text("# of a project\nTWO='a b' \n\nTHREE\nONE=file\n", encoding="utf-8")
+    monkeypatch.setitem(jobs.laptop.environment, "THREE", "this machine's")
+    monkeypatch.setitem(jobs.laptop.environment, "FOUR", "4=4")
+    given = ("-e", "ONE=it's $HOME", "-e", "FOUR", f"--env-file={file}")
+    options = (*given, "-w", "/var/tmp", "--rm")
     name = jobs.name()
     done = jobs.run(name, "sh", "-c", script, "sh", *WORDS, options=options)
-    words = ("/var/tmp", "it's $HOME", *WORDS)
+    words = ("/var/tmp", "it's $HOME", "'a b' ", "this machine's", "4=4", *WORDS)
     assert done.stdout.decode() == "".join(f"[{word}]" for word in words)
     assert not jobs.state(name), "`--rm` was asked for"
+    refused = jobs.run(name, "true", options=("-e", "NOT_HERE"))
+    assert (refused.returncode, b"`--env NOT_HERE` has no value" in refused.stderr) == (2, True)
     detached = ("sh", "-c", "echo kept; exit 4")
     assert jobs.run(name, *detached, options=("--rm", "--detach")).returncode == 0
     assert jobs.wait_over(name) == 4

@@ -181,26 +181,33 @@ def _as_set(text: str, origin: Origin) -> str:
 def _lines(path: str) -> Iterator[str]:
     """Yield the variables of an engine's `--env-file`: a line each, without comments."""
     try:
-        text = Path(path).read_text("utf-8")
+        text = Path(path).read_text("utf-8-sig")
     except UnicodeDecodeError as failure:
         raise Usage(f"cannot read `--env-file {path}`: it is not UTF-8 text") from failure
     except OSError as failure:
         raise Usage(f"cannot read `--env-file {path}`: {reason_of(failure)}") from failure
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
-            yield line.lstrip()
+            yield _with_value(line.lstrip(), f" of `--env-file {path}`")
 
 
-def _with_value(item: str) -> str:
+def _with_value(item: str, of_file: str = "") -> str:
     """Return a variable with its value; one without gets this machine's, as with `docker run`."""
-    if "=" in item:
-        return item
-    if item not in os.environ:
+    name, given, _ = item.partition("=")
+    shown = f"`{name or '='}`{of_file}" if of_file else f"`--env {name or '='}`"
+    if name.split() != [name]:  # an engine would take some of them
         raise Usage(
-            f"`--env {item}` has no value, and this machine has no variable `{item}`",
-            hint=f"write `--env {item}=VALUE`, or `export {item}` before",
+            f"{shown} is no variable: its name is empty or has blanks",
+            hint="write `NAME=VALUE`, or `NAME`",
         )
-    return f"{item}={os.environ[item]}"
+    if given:
+        return item
+    if name not in os.environ:
+        raise Usage(
+            f"{shown} has no value, and this machine has no variable `{name}`",
+            hint=f"write `{name}=VALUE` there, or `export {name}` before",
+        )
+    return f"{item}={os.environ[name]}"
 
 
 def request_fields(request: type[Any], chosen: dict[str, Any]) -> dict[str, Any]:
