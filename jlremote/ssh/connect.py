@@ -23,7 +23,6 @@ from jlremote.ssh.route.tcp import connect_tcp
 from jlremote.ssh.transport.algorithms import offer
 from jlremote.ssh.transport.transport import GREETING, Transport
 from jlremote.ssh.trust.host_keys import look_up, verify
-from jlremote.text import printable
 
 _ANSWER_SECONDS = 120.0  # PAM modules may ask a directory, or push to a telephone
 
@@ -69,8 +68,7 @@ def _connect(
         with translated(destination, transport):
             wire = UserAuthentication(transport, destination.user, _ANSWER_SECONDS)
             log_in(wire, destination, credentials, agent_of(destination.login, agent_socket))
-        banner = printable("".join(wire.banners))
-        return SSHConnection(transport, route.pop_all(), banner, sudo)
+        return SSHConnection(transport, route.pop_all(), sudo)
     raise AssertionError("an exit stack swallowed an error")
 
 

@@ -23,14 +23,10 @@ from jlremote.text import one_line
 
 @dataclass(eq=False, repr=False)
 class SSHConnection:
-    """One connection to a host; follows `contract.Connection`.
-
-    Its `banner` is what the server showed before the login, safe to print.
-    """
+    """One connection to a host; follows `contract.Connection`."""
 
     transport: Transport
     _route: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    banner: str = ""
     _sudo: SudoPassword | None = None
 
     def __post_init__(self) -> None:

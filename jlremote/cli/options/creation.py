@@ -128,7 +128,7 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     `options` are by the names of click's parameters; `None` and `()` are not given.
 
     Raises:
-        Usage: they exclude each other, one has no value, or `--gpus` selects no GPUs.
+        Usage: they cannot be combined, one has no value, or `--gpus` selects no GPUs.
     """
     from jlremote.gpus.request import parse_request
     from jlremote.storage.settings import settings

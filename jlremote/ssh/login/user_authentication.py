@@ -51,14 +51,12 @@ class UserAuthentication:
     """The client's side of one connection's authentication.
 
     Attributes:
-        banners: the server's texts for people.
-        reasons: those that came after its first refusal, and texts of keyboard-interactive that
+        reasons: the server's texts after its first refusal, and those of keyboard-interactive that
             no question followed: why an account may not log in.
         attempts: how many times each method was requested.
     """
 
     def __init__(self, transport: Any, user: str, seconds: float) -> None:
-        self.banners: list[str] = []
         self.reasons: list[str] = []
         self.attempts: Counter[str] = Counter()
         self._refused = False
@@ -183,10 +181,8 @@ class UserAuthentication:
         self._answers.put((common.MSG_USERAUTH_SUCCESS, message))
 
     def _show(self, message: Any) -> None:
-        text = message.get_string().decode("utf-8", "replace")
-        self.banners.append(text)
         if self._refused:
-            self.reasons.append(text)
+            self.reasons.append(message.get_string().decode("utf-8", "replace"))
 
     def is_authenticated(self) -> bool:
         return self._authenticated

@@ -405,7 +405,7 @@ def _missing(start: StartContext, found: Survey) -> NotFound:
     return NotFound(f"there is no JupyterLab (nor Notebook) {where}", hint=remedy)
 
 
-def log_tail(host: Host, runtime: Runtime, name: str, lines: int = LOG_LINES) -> str:
+def log_tail(host: Host, runtime: Runtime, name: str) -> str:
     """Return the last lines of the server's log, safe to show; empty without a log."""
-    show = scripts.show_log(runtime, name, lines=lines)
+    show = scripts.show_log(runtime, name, lines=LOG_LINES)
     return printable(run_script(host, runtime.inside(name, show)).stdout).strip()

@@ -117,7 +117,7 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
         )
     if request.wanted.options.packages and not request.detach:
         raise Usage(
-            "`-t` and `--install` exclude each other",
+            "`-t` and `--install` cannot be combined",
             hint=f"`--detach` and then `jlr attach`, or `jlr save {host}/SESSION IMAGE` an image "
             "with the packages",
         )

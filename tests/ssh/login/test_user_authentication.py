@@ -144,11 +144,13 @@ def test_each_round_of_prompts_is_answered() -> None:
     ]
 
 
-def test_banners_are_kept_in_order() -> None:
+def test_what_the_server_says_after_a_refusal_is_its_reason() -> None:
     wire, transport = asked()
-    for text in (b"hello", b"\xff"):
+    transport.answer(common.MSG_USERAUTH_BANNER, string(b"welcome") + string(b""))
+    wire._refused = True
+    for text in (b"expired", b"\xff"):
         transport.answer(common.MSG_USERAUTH_BANNER, string(text) + string(b""))
-    assert wire.banners == ["hello", "\ufffd"]
+    assert wire.reasons == ["expired", "\ufffd"]
 
 
 def test_a_server_that_does_not_answer_is_given_up() -> None:

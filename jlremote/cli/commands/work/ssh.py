@@ -35,7 +35,7 @@ def ssh_config(invocation: Invocation, install: bool, remove: bool, yes: bool) -
     from jlremote.workflow.editors import ssh_config as workflow
 
     if install and remove:
-        raise Usage("`--install` and `--remove` exclude each other", hint="choose one")
+        raise Usage("`--install` and `--remove` cannot be combined", hint="choose one")
     if not (install or remove):
         answer(workflow.block(), newline=False)
         return 0
