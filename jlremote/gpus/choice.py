@@ -84,7 +84,7 @@ def _too_few_free(count: int, devices: Sequence[Device], inventory: Inventory, h
     return Busy(
         f"{asked} asked for, and {free or 'none'} of {len(devices)} on `{host}` "
         f"{'is' if free < 2 else 'are'} free: {users_of_all(busy, inventory.now)}",
-        hint=f"`jlr gpus {host} --watch` shows when one becomes free; {SHARE}",
+        hint=f"`--wait` waits until they are free; {SHARE}",
     )
 
 
