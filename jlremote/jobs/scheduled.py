@@ -54,10 +54,19 @@ if [ -e "$directory/.variables" ]; then
   . "$directory/.variables"
   rm -f "$directory/.variables"
 fi
-(exec >"$directory/stdout" 2>"$directory/stderr" </dev/null
+work() {
+exec >"$directory/stdout" 2>"$directory/stderr" </dev/null
 """
-_END = """\
-)
+_END = """
+}
+if grep -q "^[0-9]*:\\(freezer\\)*:.*/job_$SLURM_JOB_ID/" /proc/self/cgroup 2>/dev/null; then
+  set -m; work & set +m
+  for signal in INT TERM HUP QUIT USR1 USR2; do trap "kill -$signal -- -$!" "$signal"; done
+  while wait "$!"; kill -0 "$!" 2>/dev/null; do :; done
+  wait "$!"
+else
+  (work)
+fi
 status=$?
 printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
 mv -f "$directory/.exit" "$directory/exit"
@@ -81,6 +90,7 @@ for directory in FOLDERS; do
   printf %s "${{directory##*/}}"
   for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; cat "$directory/$file"; done
   printf '{PRINT_FIELD}'; tail -c 2000 "$directory/log" | {TAKE_OUT}
+  printf '{PRINT_FIELD}'; [ -s "$directory/id" ] || find "$directory/mark" -mmin +{_CUT_OFF_MINUTES}
   printf '{PRINT_RECORD}'
   [ -e "$directory/exit" ] || [ -e "$directory/ending" ] || opened="$opened $(cat "$directory/id")"
 done 2>/dev/null

@@ -1,8 +1,10 @@
 """A small Slurm cluster in containers: a controller, two login nodes and two compute nodes.
 
-All share /home, as on a real cluster; the users are `alice` and `bob`. Processes are tracked by
-parenthood (`proctrack/linuxproc`), because this kernel gives containers no cgroups: what survives a
-detaching process here proves nothing of a real cluster. `pam_slurm_adopt` lets a user into `node1`
+All share /home, as on a real cluster; the users are `alice` and `bob`. Processes are tracked, and
+their memory is limited, by cgroups: a container with all capabilities can mount the old hierarchies
+(cgroup v1) of a kernel that has them, and gets its own part of each. Elsewhere Slurm tracks by
+parenthood (`proctrack/linuxproc`): there what survives a detaching process proves nothing of a real
+cluster. Of GPUs there are the device files alone. `pam_slurm_adopt` lets a user into `node1`
 by ssh only while a job of the user runs there. Accounting runs where a test asks for it.
 """
 
@@ -132,6 +134,11 @@ class Cluster:
     def slurm(self, *argv: str) -> str:
         """Run one of Slurm's commands as its administrator."""
         return self.run("controller", *argv)
+
+    @property
+    def has_cgroups(self) -> bool:
+        """Whether Slurm tracks processes by cgroups."""
+        return "proctrack/cgroup" in self.slurm("scontrol", "show", "config")
 
     def wait_state(self, job: str, state: str) -> None:
         """Wait until a job is in a state."""
