@@ -38,10 +38,13 @@ UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could no
 ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
 KEY = '"$directory/.key"'  # shell text
 _FILES = ("command", "asked", "rm", "id", "submitted", "began", "exit", "ending")
+_CUT_OFF_MINUTES = 3  # a submission does not take as long
 _STOP_SECONDS = 60  # longer than KillWait, which is 30 s unless the site changed it
 
 # Runs on the compute node. `set -C` lets one job alone make the file, also on NFS. The traps keep
-# this shell alive when the job is signalled; the command does not inherit them.
+# this shell alive when the job is signalled; the command does not inherit them. A Slurm that tracks
+# processes by cgroups sends signals to this shell alone, which passes them on: so the command gets
+# a process group (`set -m`), and does not ignore SIGINT as one that `&` starts would.
 _BEGIN = """\
 [ -d "$directory" ] || exit 0
 (set -C; echo "$SLURM_JOB_ID" >"$directory/claimed") 2>/dev/null ||
@@ -302,6 +305,7 @@ class ScheduledJobs:
         )
         return (
             f'{self._folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n'
+            '[ -n "$id" ] || { echo "it is just being submitted" >&2; exit 1; }\n'
             f"asks() {{\n{ask}\n}}\n{kill}{self._cancel()} || exit\nasks\n{wait}"
             f'rm -f "$directory/.variables" {KEY}\n'
         )

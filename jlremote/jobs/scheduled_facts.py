@@ -64,7 +64,7 @@ def _job(
     ends: Mapping[str, str],
     silence: str | None,
 ) -> Job:
-    name, command, asked, remove, id_, submitted, began, exit_, ending, log = fields
+    name, command, asked, remove, id_, submitted, began, exit_, ending, log, cut_off = fields
     id_ = id_.strip()
     live = queue.get(id_)
     code, _, ended = exit_.strip().partition(" ")
@@ -89,9 +89,9 @@ def _job(
             how = f"{scheduler.name} says `{one_line(last)}`, and it left no exit code"
         return _ended(job, code, _seconds(ended) or _seconds(end), how)
     if live is None:
-        return _unlisted(job, silence)
+        return _unlisted(job, silence, cut_off=bool(cut_off.strip()))
     if live.phase == "waiting":
-        return replace(job, reason=scheduler.waiting(live).sentence)
+        return replace(job, state="waiting", node=None, reason=scheduler.waiting(live).sentence)
     return replace(job, state="running", until=live.end)
 
 
@@ -102,12 +102,14 @@ def _ended(job: Job, code: str, ended: float | None, how: str | None) -> Job:
     return replace(job, state="ended", exit_code=status, ended=ended, detail=how)
 
 
-def _unlisted(job: Job, silence: str | None) -> Job:
+def _unlisted(job: Job, silence: str | None, *, cut_off: bool) -> Job:
     """Return a job that is not in the queue, and left no end."""
     if silence:
         return replace(job, state="unknown", detail=silence)
+    if job.job is None and cut_off:
+        return replace(job, state="lost", detail="its submission was cut off: there is no such job")
     if job.job is None:
-        return replace(job, state="unknown", detail="its submission was not confirmed")
+        return replace(job, state="unknown", detail="its submission is not confirmed yet")
     return replace(
         job, state="lost", detail="the scheduler no longer knows it, and it left no exit code"
     )

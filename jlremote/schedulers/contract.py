@@ -169,6 +169,10 @@ class Scheduler(Protocol):
         """Return shell text that prints a job's last state and its end, if accounting knows it."""
 
     @property
+    def waiting_states(self) -> tuple[str, ...]:
+        """The states of jobs that have not begun, or were put back into the queue."""
+
+    @property
     def live_states(self) -> tuple[str, ...]:
         """The states of jobs that are not over."""
 

@@ -3,7 +3,8 @@
 A job writes down its own end, in `exit`, unless its node fails or it is killed. Then the scheduler
 is asked, and `ending` gets its last state and the moment. After an end by a signal or by the
 scheduler the accounting is asked once, which knows who cancelled a job; `accounted` says so. With
-the state of a job that runs comes the end of its time limit, which is kept in `until`.
+the state of a job that runs comes the end of its time limit, which is kept in `until`. A job whose
+submission was cut off before its id was noted gets the id by the mark in its name.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from jlremote.host.records import PRINT_FIELD
 from jlremote.host.shell_text import pause
 from jlremote.schedulers.contract import FOLLOWS, Scheduler
 
+# The clocks of login node and node may differ by less than this. A job that waits although it has
+# begun longer ago was put back into the queue.
+_SKEW_SECONDS = 60
 _QUEUE = f"""\
+long_ago=$(($(date +%s) - {_SKEW_SECONDS}))
 queue=$(
 QUEUE
 2>&1
@@ -23,8 +28,15 @@ printf '%s\\n' "$queue" | while IFS=$separator read -r id name state reason star
   found=ROOT/${{name%.jlr*}}
   case $id in *_*) found=$found-${{id#*_}};; esac
   [ -d "$found" ] || found=${{found%{FOLLOWS}}}
+  [ -s "$found/id" ] || [ "$(cat "$found/mark" 2>/dev/null)" != "${{name##*.jlr}}" ] ||
+    printf '%s\\n' "$id" >"$found/id"
   [ "$(cat "$found/id" 2>/dev/null)" = "$id" ] || continue
   case $state in
+    WAITING)
+      if read -r began rest <"$found/began" && [ "$began" -lt "$long_ago" ]; then
+        rm -f "$found/began" "$found/probe" "$found/until"
+      fi 2>/dev/null
+      continue;;
     LIVE) [ ! -e "$found/began" ] || printf '%s\\n' "$end" >"$found/until"; continue;;
   esac
   [ -e "$found/exit" ] || [ -e "$found/ending" ] ||
@@ -76,6 +88,7 @@ def ask(scheduler: Scheduler, root: str, seconds: int | None = None) -> str:
     `None` for its own limit.
     """
     queue = _QUEUE.replace("QUEUE\n2>&1\n", f"{scheduler.queue(seconds)} 2>&1\n")
+    queue = queue.replace("WAITING", "|".join(scheduler.waiting_states))
     return queue.replace("ROOT", root).replace("LIVE", _live(scheduler))
 
 

@@ -111,6 +111,24 @@ def test_after_a_lost_answer_nothing_is_submitted_while_slurm_is_silent(cluster:
     assert cluster.submissions == 1
 
 
+def test_a_submission_that_was_cut_off_is_found_by_its_mark_or_given_up(cluster: Cluster) -> None:
+    def told() -> tuple[str, str | None]:
+        [job] = JOBS.read(cluster.run(JOBS.tell()).stdout)
+        return job.state, job.job
+
+    cluster.submit_answers("", status=1)
+    cluster.run(JOBS.submit(plan("true")))
+    assert told() == ("unknown", None)
+    mark = cluster.folder / ".local/state/jlr/scheduled/t/mark"
+    os.utime(mark, (0, 0))
+    assert told() == ("lost", None)
+    row = "12\x1ft.jlrabc\x1fRUNNING\x1fNone\x1f5\x1f6\x1fnode1"
+    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    told()
+    assert told() == ("running", "12")
+    assert cluster.submissions == 1
+
+
 def test_of_two_jobs_of_one_submission_only_one_runs(cluster: Cluster) -> None:
     cluster.run(JOBS.submit(plan("sh", "-c", f"echo >>{cluster.folder}/runs")))
     for number in (12, 13):

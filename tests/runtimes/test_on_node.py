@@ -124,6 +124,15 @@ def test_a_job_waits_until_it_has_begun_and_another_run_of_it_is_another_start(h
     assert requeued is not None
     assert begun.running
     assert begun.started_at != requeued.started_at
+    home.program("sbatch", "exit 0")
+    row = "12\x1fs.jlrabc\x1fPENDING\x1fBeginTime\x1f5\x1f9\x1f"
+    home.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    home.write("jobs", {"looked": "0\n", "probe": "what it found"})
+    home.read()
+    back = home.read()
+    assert back is not None
+    assert (back.running, back.waits) == (False, True)
+    assert not (home.state / "jobs/s/probe").exists()
 
 
 def test_a_successor_that_waits_stands_for_a_job_that_is_over(home: Home) -> None:

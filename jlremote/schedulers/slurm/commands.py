@@ -97,6 +97,7 @@ class Slurm:
     """Slurm; see `Scheduler`."""
 
     name: str = "Slurm"
+    waiting_states: tuple[str, ...] = queue.PENDING
     live_states: tuple[str, ...] = (*queue.PENDING, *queue.RUNNING)
 
     def submit(self, name: str, log: str, resources: Resources) -> str:

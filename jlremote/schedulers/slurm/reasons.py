@@ -55,6 +55,10 @@ _TABLE = MappingProxyType(
             *("never", "no node has the resources that it asks for"),
             "change `--constraint` or `--gres`",
         ),
+        "PartitionConfig": (
+            *("never", "its partition cannot give what it asks for"),
+            "ask for less, or choose another `--partition`",
+        ),
         "AccountNotAllowed": (
             *("never", "its account may not use the partition"),
             "choose another `--account` or `--partition`",

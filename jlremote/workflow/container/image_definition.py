@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus.request import parse_request
 from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import command_line
@@ -184,7 +184,7 @@ printf %s {shlex.quote(enter)} >"$directory/enter" &&
             "`--runtime singularity` uses the older program",
         )
     if done.status == _TAKEN:
-        raise JlrError(f"another command has just made `{start.name}`", hint="run it again")
+        raise Busy(f"another command has just made `{start.name}`", hint="run it again")
     start.undo.callback(_remove, start)
     if done.status != 0:
         raise JlrError(f"cannot write the session's files: {done.complaint}")

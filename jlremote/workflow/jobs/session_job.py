@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -40,6 +41,7 @@ SESSIONS = ScheduledJobs(SLURM, JOBS, followed=True)
 # An image that is unpacked first, or Python on a file system under load, takes minutes.
 _BEGIN_SECONDS = 600
 _LOG_LINES = 10
+_LOOK_SECONDS = 1.0
 # A successor waits for the job alone, and not for what the job waited for.
 BEGINS = ("--dependency", "-d", "--begin", "-b")
 
@@ -57,11 +59,17 @@ def ensure(
         JobEnded: it ended before Jupyter listened.
         JlrError: the scheduler refused it.
     """
-    job = told(start.host, start.name).get(start.name)
+    job = _known(start)
     is_new = job is None or job.over
     if is_new:
-        _submit(start, _asked_for(start, found), found.container)
-    elif job is not None and start.request.scheduled is not None:
+        how = _asked_for(start, found)
+        try:
+            _submit(start, how, found.container)
+        except Busy:  # another laptop's
+            job, is_new = _known(start), False
+            if job is None or job.over:
+                raise
+    if not is_new and job is not None and start.request.scheduled is not None:
         start.note(f"joining job {job.job} of `{start.name}`, which already exists")
     submitted()
     same = job is not None and found.container is not None and found.container.job == job.job
@@ -71,6 +79,18 @@ def ensure(
     if container is None or not container.running:
         raise JobEnded(f"the job of `{start.name}` ended just now")
     return container, server, is_new
+
+
+def _known(start: StartContext) -> Job | None:
+    """Return the session's job, once what submits it now has done so."""
+    job = told(start.host, start.name).get(start.name)
+    if job is None or job.over or job.job is not None:
+        return job
+    with start.context.progress.step(f"Wait for another submission of {start.name}"):
+        while job is not None and not job.over and job.job is None:
+            threading.Event().wait(_LOOK_SECONDS)
+            job = told(start.host, start.name).get(start.name)
+    return job
 
 
 def _asked_for(start: StartContext, found: Survey) -> Scheduled:
@@ -96,12 +116,9 @@ def _submit(start: StartContext, how: Scheduled, container: Container | None) ->
         undo.callback(scheduled.take_back, start, plan, SESSIONS)
         try:
             scheduled.submit(start, plan, SESSIONS)
-        except Busy as other:  # another laptop's
+        except Busy:
             undo.pop_all()
-            raise Busy(
-                f"another command has just submitted `{start.name}`",
-                hint=f"`jlr start {start.request.host} {start.name}` joins it",
-            ) from other
+            raise
         _remember(start)
 
 
@@ -193,7 +210,7 @@ def _text(start: StartContext) -> str:
     exit_file = f'"{SERVERS}"/{shlex.quote(name)}/exit'
     return (
         f"{SLURM.plain_variables()}umask 077\n"
-        f'rm -f "{SERVERS}"/{shlex.quote(name)}/launch\n'  # a predecessor's
+        f'rm -f "{SERVERS}"/{shlex.quote(name)}/launch {probe}\n'  # a predecessor's
         f"{{ {command_line(('sh', '-c', probing))} >{probe}- && mv -f {probe}- {probe}; }} &\n"
         f'{launching}\nexit "$(cat {exit_file} || echo 1)"\n'
     )
@@ -308,7 +325,7 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
         stopping = mark + SESSIONS.stop(live[0].name, force=request.force)
         ended = run_script(host, stopping, timeout=STOP_SECONDS)
         if ended.status != 0:
-            raise JlrError(f"cannot cancel job {live[0].job}: {one_line(ended.complaint)}")
+            raise JlrError(f"cannot cancel the job of `{name}`: {one_line(ended.complaint)}")
         done.append(f"cancelled job {live[0].job}")
     if request.remove:
         removing = SESSIONS.remove(name) + SESSIONS.remove(name + FOLLOWS)

@@ -135,6 +135,8 @@ def with_job(report: SessionReport, job: Job | None) -> SessionReport:
     if job is None:
         return report
     report = replace(report, job=job.job, node=job.node, reason=job.reason, gpus=job.gpus)
+    if job.state == "waiting" and report.state not in (State.UP, State.STOPPED):
+        report = replace(report, state=str(State.QUEUED))  # again, where it was requeued
     if report.state == State.QUEUED:
         return replace(report, detail=f"job {job.job} waits: {job.reason or job.detail or '?'}")
     if job.over and report.state != State.STOPPED:

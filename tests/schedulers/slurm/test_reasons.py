@@ -27,6 +27,7 @@ from jlremote.schedulers.slurm.reasons import explain
         ("Dependency", "depends", "another job"),
         ("PartitionTimeLimit", "never", "limit of the partition"),
         ("DependencyNeverSatisfied", "never", "did not end as it must"),
+        ("PartitionConfig", "never", "cannot give"),
         ("BadConstraints", "never", "no node has"),
         ("SomethingNew", "unknown", "Slurm says `SomethingNew`"),
     ],
