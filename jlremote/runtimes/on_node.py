@@ -174,11 +174,11 @@ class OnNode(HostProcesses):
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
+        """Run it as a step of the job, with its limits and GPUs; ssh may see all of them."""
         inner = self.inner.attached(name, argv, how, environment)
-        return (*self._way(name, terminal=how.terminal is not None), *inner)
+        step = self.scheduler.step("$jlr_id", terminal=how.terminal is not None)
+        return ("sh", "-c", f"{_FIND}{step}", "sh", name, *inner)
 
-    def _way(self, name: str, *, terminal: bool = False) -> tuple[str, ...]:
-        # A person's shell is a step of the job, with its limits and GPUs; ssh may see all of them.
-        by_ssh = "" if terminal else _BY_SSH
-        step = self.scheduler.step("$jlr_id", terminal=terminal)
-        return ("sh", "-c", f"{_FIND}{by_ssh}{step}", "sh", name)
+    def _way(self, name: str) -> tuple[str, ...]:
+        step = self.scheduler.step("$jlr_id")
+        return ("sh", "-c", f"{_FIND}{_BY_SSH}{step}", "sh", name)

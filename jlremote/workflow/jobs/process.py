@@ -33,8 +33,7 @@ DISK_HINT = "its disk or quota may be full: `df -h ~` and `quota -s` there show 
 
 def begin(start: StartContext, request: RunRequest) -> None:
     """Run a command as a process of the host, or in a session's container."""
-    within = start.runtime.has_images and not _from_image(request)
-    place = _container(start, request) if within else start.request.host
+    place = _container(start, request) if _in_session(start, request) else start.request.host
     gpus = gpu_allocation.take(replace(start, runtime=Bare()))
     plan = _plan(start, request, place, gpus)
     start.undo.callback(_take_back, start, plan.mark)
@@ -50,6 +49,12 @@ def begin(start: StartContext, request: RunRequest) -> None:
     if gpus.lease is not None:
         pid, started, *_ = done.stdout.split()
         run_script(start.host, leases.keep(gpus.lease, int(pid), started))
+
+
+def _in_session(start: StartContext, request: RunRequest) -> bool:
+    """Return whether the command runs in a session, which is not the host itself."""
+    apart = start.runtime.has_images or start.runtime.in_jobs
+    return apart and not _from_image(request)
 
 
 def _from_image(request: RunRequest) -> bool:
@@ -116,7 +121,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         name=start.name,
         argv=argv,
         shown=shlex.join(request.command),
-        container=place if runtime.has_images and not _from_image(request) else None,
+        container=place if _in_session(start, request) else None,
         gpus=gpus.shown or "",
         exports="" if runtime.has_containers else exports,
         signal=signal,
