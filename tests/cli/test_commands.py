@@ -79,6 +79,14 @@ def test_list_prints_one_session_per_line(jlr: Jlr, workflows: Workflows) -> Non
     assert (arguments[1:], options) == (("dgx",), {"stopped": False})
 
 
+def test_the_list_has_the_jobs_of_sessions_on_a_cluster(jlr: Jlr, workflows: Workflows) -> None:
+    on_node = replace(REPORT, name="work", job="12", node="node1", time_left=5400)
+    workflows.will("show.listing.reports", [REPORT, on_node])
+    heading, first, second = jlr("list").stdout.splitlines()
+    at = heading.index("JOB")
+    assert (first[at:], second[at:]) == ("-", "12, on node1, 1h30m left")
+
+
 def test_the_list_contains_no_token(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("show.listing.reports", [REPORT])
     assert "5ec2e7" not in jlr("list").stdout

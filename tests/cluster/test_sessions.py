@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import secrets
 import signal
 from contextlib import closing
@@ -60,24 +61,43 @@ def jobs(cluster: Cluster, called: str) -> list[str]:
     return [line.split()[1] for line in asked.splitlines() if line.startswith(ours)]
 
 
-@pytest.mark.parametrize("number", [1, 2], ids=["by ssh to the node", "by a step of the job"])
+def check_commands(session: Session, gpus: str) -> None:
+    """Check that commands in a session are steps of its job, which have its GPUs."""
+    called, job = session.name, session.report["job"]
+    text = 'echo "$CUDA_VISIBLE_DEVICES of $SLURM_JOB_ID"; cat; exit 3'
+    for words in (("shell", called), ("run", "zih", "--in", called, "-i")):
+        done = session.laptop.jlr(*words, "--", "sh", "-c", text, stdin="typed\n")
+        assert (done.status, done.stdout) == (3, f"{gpus} of {job}\ntyped\n"), done
+    assert "jupyter" in session.laptop.jlr("logs", called).stdout
+
+
 def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
-    cluster: Cluster, zih: Laptop, number: int
+    cluster: Cluster, zih: Laptop
 ) -> None:
+    """By ssh to the node; processes are tracked by cgroups where the machine has the old ones."""
     called = name()
-    session: Session = started(zih, called, *on_node(number), "--time", "20", host="zih")
+    words = (*on_node(1), "--time", "20", "--gres", "gpu:1")
+    session: Session = started(zih, called, *words, host="zih")
     with session.notebook("a.ipynb") as kernel:
         assert kernel.run("6 * 7") == "42"
-        assert kernel.run("__import__('socket').gethostname()") == f"'node{number}'"
+        assert kernel.run("__import__('socket').gethostname()") == "'node1'"
         said = "sorted(k for k in __import__('os').environ if k.startswith('SLURM_'))"
-        assert kernel.run(said) == "['SLURM_CONF', 'SLURM_JOB_ID']"
+        kept = "['SLURM_CONF', 'SLURM_GPUS_ON_NODE', 'SLURM_JOB_GPUS', 'SLURM_JOB_ID']"
+        assert kernel.run(said) == kept
+        gpus = kernel.run("__import__('os').environ['CUDA_VISIBLE_DEVICES']").strip("'")
+        assert gpus in ("0", "1")
+        tasks = "['srun', '--ntasks=1', 'uname', '-n']"
+        ran = kernel.run(f"__import__('subprocess').run({tasks}, capture_output=True).stdout")
+        assert ran == r"b'node1\n'", "tasks of its own can be started in a kernel"
+        check_commands(session, gpus)
         kernel.keep_busy()
         assert "`a.ipynb`" in failed(zih.jlr("stop", called), 7, "has busy kernels")
         kernel.interrupt()
         wait_until(lambda: kernel.state() == "idle", "the end of the kernel's work")
     shown = listed(zih, called)
-    assert (shown["state"], shown["node"], shown["reason"]) == ("up", f"node{number}", None)
+    assert (shown["state"], shown["node"], shown["reason"]) == ("up", "node1", None)
     assert 1000 < shown["time_left"] <= 1200
+    assert re.search(rf"  {shown['job']}, on node1, 1\dm\d*s? left", zih.jlr("list").stdout)
     again = started(zih, called, host="zih")
     assert again.url == session.url
     assert jobs(cluster, called) == ["RUNNING"]
@@ -98,7 +118,8 @@ def test_a_kernel_answers_in_an_image_and_its_definition_is_used_again(
     with session.notebook("a.ipynb") as kernel:
         assert kernel.run("__import__('ipykernel').__file__").startswith("'/opt/jupyter/")
         assert kernel.run("__import__('os').environ['WORD']") == "'xyzzy'"
-        assert kernel.run("__import__('os').environ['SLURM_GPUS_ON_NODE']") == "'1'"
+        gpus = kernel.run("__import__('os').environ['CUDA_VISIBLE_DEVICES']").strip("'")
+        check_commands(session, gpus)
     assert zih.jlr("stop", called).status == 0
     again = started(zih, called, *JUPYTER[:1], host="zih")
     assert again.report["image"] == str(cluster.image)
@@ -115,6 +136,9 @@ def test_a_session_waits_in_the_queue_and_another_laptop_joins_it(
     cluster: Cluster, zih: Laptop, other: Laptop
 ) -> None:
     called = name()
+    folder = f"/home/alice/.local/state/jlr/slurm/jobs/{called}"
+    cut_off = f"mkdir -p {folder}; cd {folder}; touch command mark; touch -d 2020-01-01 mark"
+    cluster.run("login", "sh", "-c", cut_off, user="alice")
     start = ("start", "zih", *JUPYTER, "--no-browser")
     with busy(cluster), zih.spawn(*start, called, "--port", str(free_port())) as waiting:
         assert waiting.stdout
@@ -136,6 +160,7 @@ def test_a_session_waits_in_the_queue_and_another_laptop_joins_it(
             cancelled.send_signal(signal.SIGINT)
             assert "cancelled the job" in "".join(lines)
         assert jobs(cluster, another) == ["CANCELLED"]
+    cluster.run("login", "rm", f"{folder}/id")  # as if its submission had been cut off
     joined = started(other, called, *JUPYTER, host="zih")
     assert jobs(cluster, called) == ["RUNNING"]
     wait_until(lambda: listed(zih, called)["state"] == "up", "the session on the first laptop")
@@ -165,7 +190,9 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
     failed(zih.jlr(*words), 1, "exit code 1", "No module named jupyterlab", "`--module`")
 
 
-def test_a_time_limit_is_told_on_the_desktop_in_time(cluster: Cluster, zih: Laptop) -> None:
+def test_a_time_limit_is_told_on_the_desktop_in_time_and_named_after(
+    cluster: Cluster, zih: Laptop
+) -> None:
     shown = zih.folder / "shown"
     program = zih.folder / "home/bin/notify-send"
     program.parent.mkdir()
@@ -185,6 +212,9 @@ def test_a_time_limit_is_told_on_the_desktop_in_time(cluster: Cluster, zih: Lapt
     assert text.startswith("its time limit ends it in 14m")
     assert text.endswith(f"; `jlr renew zih/{session.name}` queues a successor")
     assert "its time limit ends it in 14m" in zih.jlr("url", session.name).stderr
+    # Slurm looks at limits every half minute.
+    cluster.slurm("scontrol", "update", f"jobid={session.report['job']}", "endtime=now")
+    ended(session, "TIMEOUT: its time limit was reached")
 
 
 def page(session: Session) -> str:
@@ -218,20 +248,16 @@ def test_ends_by_slurm_are_named_wherever_a_session_is_asked_for(
     preempted = started(zih, name(), *on_scavenge, host="zih")
     too_big = started(zih, name(), *on_node(2), "--mem", "600M", host="zih")
     killed = started(zih, name(), *on_node(2), host="zih")
-    too_big.run_in_terminal("python3 -c 'import time; x = bytearray(900 << 20); time.sleep(300)'")
+    # With cgroups one process is killed: the server, if the kernel is told so.
+    server = f"$(cat ~/.local/state/jlr/slurm/servers/{too_big.name}/pid)"
+    text = "import time; x = bytearray(900 << 20); time.sleep(300)"
+    too_big.run_in_terminal(f'echo 1000 >"/proc/{server}/oom_score_adj"; python3 -c "{text}"')
     command = ("--exclusive", "--nodelist=node1", "--output=/dev/null", "--wrap=sleep 300")
     cluster.run("login", "sbatch", "--chdir=/tmp", *command, user="bob")
     killed.run_in_terminal(f"kill -9 $(cat ~/.local/state/jlr/slurm/servers/{killed.name}/pid)")
     ended(preempted, "PREEMPTED: a job of higher priority preempted it")
     ended(too_big, "OUT_OF_MEMORY: it used more memory than it had asked for")
     wait_until(lambda: "exit code 137; its last words" in page(killed), "the end by a signal")
-
-
-@pytest.mark.long
-def test_a_session_whose_time_is_over_says_so(zih: Laptop) -> None:
-    session = started(zih, name(), *JUPYTER, "--time", "1", host="zih")
-    wait_until(lambda: "TIMEOUT" in page(session), "the end of its time", 150)
-    ended(session, "TIMEOUT: its time limit was reached")
 
 
 def test_a_successor_takes_over_name_and_port_when_the_job_is_over(
@@ -366,7 +392,9 @@ def test_by_tcp_another_user_can_connect_but_needs_the_token(cluster: Cluster, z
         assert cluster.run("login", *asked, user="bob") == status
 
 
-def test_another_user_of_the_node_gets_nothing(cluster: Cluster, zih: Laptop) -> None:
+def test_by_a_step_of_the_job_a_kernel_answers_and_another_user_gets_nothing(
+    cluster: Cluster, zih: Laptop
+) -> None:
     called = name()
     session = started(zih, called, *on_node(2), host="zih")
     with session.notebook("a.ipynb") as kernel:

@@ -119,6 +119,11 @@ def mount_reasons(mounts: Iterable[MountReport]) -> list[str]:
     return [one_line(f"{mount.local}: {mount.detail}") for mount in mounts if mount.detail]
 
 
+def session_columns(reports: Sequence[SessionReport]) -> Columns[SessionReport]:
+    """Return the columns of a list of sessions, with their jobs if some are a cluster's."""
+    return {**SESSIONS, **_JOB} if any(report.job for report in reports) else SESSIONS
+
+
 SESSIONS: Columns[SessionReport] = {
     "SESSION": lambda report: report.name + (" *" if report.is_default else ""),
     "HOST": lambda report: report.host,
@@ -129,6 +134,7 @@ SESSIONS: Columns[SessionReport] = {
     "GPUS": lambda report: report.gpus or "-",
     "IMAGE": lambda report: report.image or ("-" if report.container else "no container"),
 }
+_JOB: Columns[SessionReport] = {"JOB": lambda report: _job(report) or "-"}
 KERNELS: Columns[Kernel] = {
     "NOTEBOOK": lambda kernel: kernel.notebook,
     "STATE": lambda kernel: kernel.state,

@@ -53,7 +53,7 @@ _LINES = 100
 def list_sessions(
     invocation: Invocation, host: str | None, every: bool, running: bool, as_json: bool
 ) -> None:
-    """List the sessions, one per line: host, state, kernels, port, GPUs and image.
+    """List the sessions, one per line: host, state, kernels, port, GPUs, image, job of a cluster.
 
     Without HOST these are the sessions of this laptop; `stopped` are those whose containers still
     run. With HOST, all your sessions on that host, also those that other laptops started: `running`
@@ -72,7 +72,8 @@ def list_sessions(
     found = listing.reports(context, host, stopped=not running)
     where = f" on `{host}`" if host else ""
     none = f"no sessions{where}; `jlr start HOST CONTAINER` starts one"
-    tables.show_reports(found, reports.SESSIONS, context, as_json=as_json, none=none)
+    columns = reports.session_columns(found)
+    tables.show_reports(found, columns, context, as_json=as_json, none=none)
     if not as_json:
         _show_reasons(found)
         mounts = [mount for report in found for mount in report.mounts]
