@@ -93,6 +93,15 @@ def _scheduler(facts: HostFacts) -> Judgement:
     return fine("; ".join(filter(None, (found.version, found.choices))))
 
 
+def _apptainer(facts: HostFacts) -> Judgement:
+    if facts.apptainer:
+        return fine(facts.apptainer)
+    return skip(
+        "not on the login node; `--image` needs it on the nodes, and then `--pull-on job`",
+        "where the site has it as a module: `module load` in `~/.bashrc` there",
+    )
+
+
 def _engine(facts: HostFacts) -> Judgement:
     if facts.engine is None:
         return skip("without containers (`--runtime none`)")
@@ -108,6 +117,7 @@ def _engine(facts: HostFacts) -> Judgement:
             if both
             else f"`{facts.engine.name}` is not installed on the host",
             *installation.commands(facts.engine.everyday.kind.program, facts.distribution),
+            *(("or images by Apptainer: `--runtime apptainer`",) if facts.apptainer else ()),
             "or without containers: `--runtime none`",
         )
     if "podman" in facts.engine_version and facts.engine.kind is DOCKER.kind:
@@ -191,7 +201,10 @@ def _architecture(facts: HostFacts) -> Judgement:
 
 
 # For a login node of a cluster only.
-SCHEDULER = Check[HostFacts]("scheduler", _scheduler, needs=("shell",))
+CLUSTER: tuple[Check[HostFacts], ...] = (
+    Check("scheduler", _scheduler, needs=("shell",)),
+    Check("apptainer", _apptainer, needs=("shell",)),
+)
 CHECKS: tuple[Check[HostFacts], ...] = (
     Check("system", lambda f: fine(f"{f.system}, {f.machine}".strip(", ")), needs=("shell",)),
     Check("disk", _disk, needs=("shell",)),

@@ -50,6 +50,7 @@ class HostFacts:
     engine_error: JlrError | None = None  # why it cannot be used
     gpus_by: OtherWay | None = None  # the other engine that gives new containers GPUs, and why
     scheduler: SchedulerFacts | None = None  # the scheduler of its cluster, `None` for none
+    apptainer: str = ""  # the version of Apptainer or its older form, empty for none
     others: tuple[EngineUnusable, ...] = ()  # why engines before this one cannot be used
     storage: DiskSpace | None = None  # the folder of its images, `None` if unknown
     hardware: int = 0  # how many NVIDIA GPUs are on the bus

@@ -312,6 +312,7 @@ def test_doctor_names_slurm_and_misses_no_engine(cluster: Cluster, zih: Laptop) 
     assert "22.05" in checks["scheduler"]["text"]
     assert "gpu (up to 2:00:00)" in checks["scheduler"]["text"]
     assert checks["engine"]["mark"] == "skipped"
+    assert ("version" in checks["apptainer"]["text"]) == bool(cluster.image)
 
 
 def test_gpus_are_those_of_the_partitions_with_their_holders(cluster: Cluster, zih: Laptop) -> None:

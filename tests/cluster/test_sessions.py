@@ -290,7 +290,7 @@ def test_a_successor_takes_over_name_and_port_when_the_job_is_over(
     done = str(zih.jlr("stop", called))
     assert f"cancelled job {third}" in done
     assert f"cancelled job {second}" in done
-    assert jobs(cluster, called) == ["CANCELLED"] * 4
+    wait_until(lambda: jobs(cluster, called) == ["CANCELLED"] * 4, "the end of all four")
 
 
 def test_a_page_of_a_node_outlives_the_controller(

@@ -328,13 +328,13 @@ SLURM_SAID = "slurm-wlm 22.05.8\n\x1dJOBID PARTITION\n\x1dgpu (up to 2:00:00)\n\
 
 
 def test_a_scheduler_is_named_with_the_partitions_and_accounts() -> None:
-    found = finding("scheduler", (host.SCHEDULER,), facts(scheduler=said(SLURM_SAID)))
+    found = finding("scheduler", host.CLUSTER, facts(scheduler=said(SLURM_SAID)))
     assert (found.mark, found.text) == (
         "ok",
         "slurm-wlm 22.05.8; partitions: gpu (up to 2:00:00); your accounts: projA",
     )
     down = SLURM_SAID.replace("JOBID PARTITION", "slurm_load_jobs error: Unable to contact")
-    found = finding("scheduler", (host.SCHEDULER,), facts(scheduler=said(down)))
+    found = finding("scheduler", host.CLUSTER, facts(scheduler=said(down)))
     assert found.mark == "warning"
     assert "does not answer: slurm_load_jobs error: Unable to contact" in found.text
     assert facts().scheduler is None
@@ -362,3 +362,9 @@ def test_a_login_node_needs_no_engine() -> None:
     told = {"engine": missing, "daemon": missing}
     assert of("engine", **told).mark == "failed"
     assert of("engine", **told, scheduler=said(SLURM_SAID)).mark == "skipped"
+    has = said("apptainer version 1.4.5\n")
+    assert any("--runtime apptainer" in line for line in of("engine", **told, apptainer=has).mend)
+    cluster = said(SLURM_SAID)
+    found = finding("apptainer", host.CLUSTER, facts(scheduler=cluster, apptainer=has))
+    assert (found.mark, found.text) == ("ok", "apptainer version 1.4.5")
+    assert "--pull-on job" in finding("apptainer", host.CLUSTER, facts(scheduler=cluster)).text

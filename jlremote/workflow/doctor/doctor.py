@@ -95,7 +95,7 @@ class _Examination:
         self._judge(name, connection.CHECKS, self._connect(link))
         trial = self._trial(link)
         if trial.facts.scheduler is not None:
-            self._judge(name, (host.SCHEDULER,), trial.facts)
+            self._judge(name, host.CLUSTER, trial.facts)
         self._judge(name, host.CHECKS, trial.facts)
         made = ExitStack()
         try:

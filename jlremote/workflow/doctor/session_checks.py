@@ -125,6 +125,9 @@ class SessionChecks:
     def _judge_jupyter(self) -> Judgement:
         if self.trial.running is not None:
             return fine(f"the session `{self.trial.running.record.name}` runs")
+        if self.trial.runtime.in_jobs:
+            submits = f"`jlr start {self.trial.link.name} NAME --slurm …` submits one"
+            return skip("no session's job runs there", submits)
         if not self.trial.runtime.has_containers:
             script = scripts.clear(self.trial.runtime, self._name)
             clear = self.trial.runtime.inside(self._name, script)
