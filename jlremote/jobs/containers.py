@@ -44,6 +44,14 @@ class ContainerJobs:
 
     engine: Engine
 
+    @property
+    def follows_to_the_end(self) -> bool:
+        """Whether a followed log that ends without an error was whole.
+
+        Docker's daemon ends it after the last byte; podman's client looks at the file now and then.
+        """
+        return self.engine.kind.daemon is not None
+
     def tell(self, name: str | None = None) -> str:
         find = self._find(JOB_LABEL)
         if name is not None:

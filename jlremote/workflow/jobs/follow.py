@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.contract import run_script
+from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.jobs import queue
@@ -71,12 +72,13 @@ class _Watch:
         name, backend = self._found.job.name, self._found.backend
         self._wait_begun()
         while True:
-            self._print(backend.follow)
+            is_whole = self._print(backend.follow)
             job = self._reached(self._found.again)
             if job.over:
                 break
             threading.Event().wait(AGAIN_SECONDS)
-        self._print(backend.rest)
+        if not is_whole:
+            self._print(backend.rest)
         if job.exit_code is None and self._cancelled:
             self._context.progress.note(f"`{name}` ended: {job.detail}")
             return INTERRUPTED
@@ -96,17 +98,25 @@ class _Watch:
             self._reached(lambda: queue.wait_begun(found, backend, self._context.progress.note))
             self.queued = False
 
-    def _print(self, script: Callable[[str, int, int], str]) -> None:
-        """Show the new output that a script prints; begin again after a loss."""
+    def _print(self, script: Callable[[str, int, int], str]) -> bool:
+        """Show the new output that a script prints; begin again after a loss.
 
-        def once() -> None:
+        Return whether that was the whole of it; an engine would read all of its log once more to
+        find that nothing is left.
+        """
+
+        def once() -> bool:
+            from_beginning = not self._seen
             text = script(self._found.job.key, self._seen["stdout"], self._seen["stderr"])
             with self._found.host.process(text) as process:
                 for stream, data in process:
                     self._show(stream, data)
                     self._seen[stream] += len(data)
+            backend = self._found.backend
+            to_the_end = isinstance(backend, ContainerJobs) and backend.follows_to_the_end
+            return to_the_end and from_beginning and process.status == 0
 
-        self._reached(once)
+        return self._reached(once)
 
     def _reached(self, ask: Callable[[], T]) -> T:
         return reached(ask, self._found.selector, self._context)

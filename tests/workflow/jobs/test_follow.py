@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.host.contract import Completed
+from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.job import Job, JobBackend
+from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.jobs import follow as module
@@ -54,7 +56,7 @@ class FakeLink:
     name: str = "lab"
 
     @contextmanager
-    def process(self, script: str) -> Iterator[Iterator[Piece]]:
+    def process(self, script: str) -> Iterator[Any]:
         self.asked.append(script)
         yield self._pieces(script)
 
@@ -119,6 +121,43 @@ def test_what_the_engine_had_not_shown_by_the_end_is_shown_after_it() -> None:
     job = watched(ended(), follow_train_0_0=[("stderr", b"a")], rest_train_0_1=[("stderr", b"b")])
     assert job.follow() == 0
     assert b"".join(data for _, data in job.shown) == b"ab"
+
+
+class Printed:
+    """The output of a script, and its exit status."""
+
+    def __init__(self, pieces: Iterator[Piece], status: int) -> None:
+        self.status = status
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[Piece]:
+        return self._pieces
+
+
+class EngineLink(FakeLink):
+    """Its scripts have an exit status."""
+
+    @contextmanager
+    def process(self, script: str) -> Iterator[Any]:
+        self.asked.append(script)
+        yield Printed(self._pieces(script), self.status)
+
+
+@pytest.mark.parametrize(
+    ("engine", "status", "reads"), [(DOCKER, 0, 1), (DOCKER, 1, 2), (PODMAN, 0, 2)]
+)
+def test_docker_reads_a_log_once_unless_following_it_failed(
+    engine: Engine, status: int, reads: int
+) -> None:
+    backend = ContainerJobs(engine)
+    job = replace(ended(), id="c0ffee")
+    whole: list[Piece | Exception] = [("stdout", b"abc")]
+    link = EngineLink({backend.follow("c0ffee", 0, 0): whole}, status=status)
+    watched = Watched(link, Notes(), Handle(cast("Any", link), backend, job), [])
+    assert watched.follow() == 0
+    assert watched.shown == whole
+    scripts = [backend.follow("c0ffee", 0, 0), backend.rest("c0ffee", 3, 0)]
+    assert link.asked == scripts[:reads]
 
 
 def test_after_a_loss_each_byte_is_shown_once(no_pauses: None) -> None:
