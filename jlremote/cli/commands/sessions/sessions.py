@@ -145,7 +145,8 @@ def _watch(session: str | None, context: Context, *, as_json: bool) -> None:
 def _show(report: SessionReport) -> None:
     from jlremote.cli.screen import reports, tables
 
-    answer_words("\n".join(reports.session_lines(report)))
+    for line in reports.session_lines(report):
+        (answer if line.startswith("url:") else answer_words)(line)  # a URL is not broken at all
     tables.show_section(report.kernels or (), reports.KERNELS)
     tables.show_section(report.ports, reports.PORTS)
     tables.show_section(report.mounts, reports.MOUNTS)
