@@ -47,8 +47,8 @@ def refuse_to_overtake(host: str, count: int, inventory: Inventory, word: str | 
     free = sum(not device.in_use for device in inventory.devices)
     if earlier and free - count < sum(start.count for start in earlier):
         raise Busy(
-            f"others wait for GPUs of `{host}` since before: {in_line(earlier, inventory.now)}",
-            hint="`--wait` waits behind them",
+            f"others already wait for GPUs of `{host}`: {in_line(earlier, inventory.now)}",
+            hint="`--wait` joins the queue behind them",
         )
 
 

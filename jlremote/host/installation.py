@@ -1,11 +1,13 @@
-"""Commands that install a program on Linux, by distribution; they are shown, never run.
+"""Commands that install a program, on Linux or a Python package beside jlr; shown, never run.
 
 Their sources are the manuals in `_MANUALS`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 _REPOSITORY = "https://nvidia.github.io/libnvidia-container"
 _KEYRING = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg"
@@ -15,6 +17,14 @@ _START_DOCKER = "sudo systemctl enable --now docker"
 
 def _apt(packages: str) -> str:
     return f"sudo apt update && sudo apt install {packages}"
+
+
+def beside_jlr(module: str) -> str:
+    """Return the command that installs a Python package where jlr is installed."""
+    # The environments of uv have no pip.
+    pip = f"{sys.executable} -m pip install"
+    install = pip if find_spec("pip") else f"uv pip install --python {sys.executable}"
+    return f"{install} {module}"
 
 
 _COMMANDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {

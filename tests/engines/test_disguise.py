@@ -52,7 +52,7 @@ def test_a_session_is_started_listed_and_removed_by_the_name_podman(
     try:
         begun = disguised.jlr(*words, timeout=120)
         assert begun.status == 0, begun
-        assert "podman is used, as `docker` on the host is podman" in begun.stderr
+        assert "using podman, because `docker` on the host is podman" in begun.stderr
         again = disguised.jlr(*words, "--json", timeout=120)
         assert json.loads(again.stdout)["runtime"] == "podman"
         [listed] = [s for s in told(disguised, "list", "lab", "--json") if s["name"] == name]

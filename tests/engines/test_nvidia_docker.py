@@ -27,7 +27,7 @@ from tests.long import LONG
 
 DOCKER = Path("/usr/bin/docker")
 TOOLS = {"first": FIRST, "second": SECOND}
-USED = "nvidia-docker is used, as `docker` on the host knows no `--gpus`"
+USED = "using nvidia-docker, because `docker` on the host knows no `--gpus`"
 NEW = ("--image", IMAGE, "--no-browser")
 
 

@@ -88,7 +88,7 @@ def test_a_start_waits_behind_others_and_begins_when_its_gpus_are_free(
     small = (*JOB, "--name", "small", "--gpus", "auto", "--wait=10m", "--", *words)
     with waiting(ada, *big) as first:
         wait_until(lambda: queue_of(ada) == ["big"], "the first in the queue")
-        failed(bert.jlr(*JOB, "--gpus", "auto", "--", "true"), 7, "others wait", "`big`", "--wait")
+        failed(bert.jlr(*JOB, "--gpus", "auto", "--", "true"), 7, "others already wait", "`big`", "--wait")
         with waiting(bert, *small) as second:
             wait_until(lambda: queue_of(ada) == ["big", "small"], "the second in the queue")
             shown = ada.jlr("gpus", "lab").stdout
@@ -97,10 +97,10 @@ def test_a_start_waits_behind_others_and_begins_when_its_gpus_are_free(
             told = first.communicate(timeout=60)[0]
             assert first.returncode == 0, told
             assert told.endswith(f"got {','.join(gpu_host.gpus.uuids)}\n"), told
-            assert "number 1 of those who wait: 2 GPUs were asked for" in told
+            assert "number 1 in the queue: 2 GPUs were asked for" in told
             told = second.communicate(timeout=60)[0]
             assert second.returncode == 0, told
-            assert "number 2 of those who wait: others wait" in told
+            assert "number 2 in the queue: others already wait" in told
             assert "got GPU-" in told
     assert queue_of(ada) == []
 

@@ -244,4 +244,4 @@ def foreseen_engine(start: StartContext) -> Engine:
 
 def _tell(other: OtherWay, context: Context) -> None:
     if other.why is not None:
-        context.progress.note(f"{other.engine.name} is used, as {other.why}")
+        context.progress.note(f"using {other.engine.name}, because {other.why}")

@@ -44,7 +44,7 @@ def in_turn(start: StartContext, count: int, take: Callable[[str | None], T]) ->
                 with suppress(LinkLost, Unreachable):
                     place = _stand(start, ticket)
                     if place != told:
-                        start.note(f"number {place} of those who wait: {one_line(last.message)}")
+                        start.note(f"number {place} in the queue: {one_line(last.message)}")
                     told = place
                     try:
                         return take(ticket.word)

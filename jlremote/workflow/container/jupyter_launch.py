@@ -90,7 +90,7 @@ def _running(start: StartContext, found: Survey) -> Server | None:
         why = "as before" if chosen else "jlr launched it" if taken.ours else "the first one found"
         others = _others([server for server in found.servers if server is not taken])
         start.note(
-            f"{len(found.servers)} Jupyter servers run in `{start.name}`; took that on port "
+            f"{len(found.servers)} Jupyter servers run in `{start.name}`; using the one on port "
             f"{taken.port} ({why}): {others}"
         )
     return taken

@@ -78,7 +78,7 @@ def surveyed(
         if request.runtime != AUTO or (known and known.runtime == runtime.name):
             raise
         found = Containers(usable(host, sudo=request.sudo, reason=unusable))
-        context.progress.note(f"{found.name} is used, as {unusable.message}")
+        context.progress.note(f"using {found.name}, because {unusable.message}")
     return found, survey(host, found, name, typed=typed, check_gpus=True)
 
 

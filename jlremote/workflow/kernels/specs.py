@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from jlremote.errors import JlrError, NotFound
+from jlremote.host.installation import beside_jlr
 from jlremote.jupyter.api import JupyterApi
 from jlremote.kernels import specs
 from jlremote.kernels.specs import KernelSpec
@@ -24,7 +25,7 @@ def install(selector: str | None, context: Context, program: str) -> list[Kernel
     if find_spec("zmq") is None:
         raise JlrError(
             "kernels on this machine need `pyzmq`, which is not installed here",
-            hint="install jlremote with its extra `kernels`: `jlremote[kernels]`",
+            hint=f"`{beside_jlr('pyzmq')}`",
         )
     record, forward, _ = answering(selector, context)
     found = JupyterApi(forward.local_port, forward.server).kernel_specs()

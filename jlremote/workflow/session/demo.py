@@ -15,6 +15,7 @@ from pathlib import Path
 from jlremote.demo import notebook
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.host.contract import run_script
+from jlremote.host.installation import beside_jlr
 from jlremote.jupyter import scripts
 from jlremote.link.client.link import Link
 from jlremote.runtimes.bare import Bare
@@ -82,12 +83,9 @@ def _check_request(request: DemoRequest) -> None:
 
 def _check_installed(module: str) -> None:
     if find_spec(module) is None:
-        # The environments of uv have no pip.
-        pip = f"{sys.executable} -m pip install"
-        install = pip if find_spec("pip") else f"uv pip install --python {sys.executable}"
         raise JlrError(
             f"the demo needs `{module}`, which is not installed here",
-            hint=f"`{install} {module}`",
+            hint=f"`{beside_jlr(module)}`",
         )
 
 

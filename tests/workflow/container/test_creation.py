@@ -91,7 +91,7 @@ def test_docker_without_gpus_is_replaced_only_if_it_was_not_named(
         assert made is not None
         assert made[0].engine == ENGINES["nvidia-docker"]
         assert begun.notes.notes == [
-            "nvidia-docker is used, as `docker` on the host knows no `--gpus`"
+            "using nvidia-docker, because `docker` on the host knows no `--gpus`"
         ]
     else:
         with pytest.raises(JlrError, match=r"older than 19\.03"):
