@@ -88,7 +88,13 @@ def test_a_start_waits_behind_others_and_begins_when_its_gpus_are_free(
     small = (*JOB, "--name", "small", "--gpus", "auto", "--wait=10m", "--", *words)
     with waiting(ada, *big) as first:
         wait_until(lambda: queue_of(ada) == ["big"], "the first in the queue")
-        failed(bert.jlr(*JOB, "--gpus", "auto", "--", "true"), 7, "others already wait", "`big`", "--wait")
+        failed(
+            bert.jlr(*JOB, "--gpus", "auto", "--", "true"),
+            7,
+            "others already wait",
+            "`big`",
+            "--wait",
+        )
         with waiting(bert, *small) as second:
             wait_until(lambda: queue_of(ada) == ["big", "small"], "the second in the queue")
             shown = ada.jlr("gpus", "lab").stdout
