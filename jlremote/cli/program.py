@@ -36,6 +36,7 @@ COMMANDS = {
         "lab": ("work.kernels:lab", "Run the JupyterLab of this machine on a session's kernels."),
         "kernels": ("work.kernels:kernels", "Install a session's kernels in the Jupyter here."),
         "forward": ("work.forward:forward", "Forward a further port of a session."),
+        "cp": ("work.copy:cp", "Copy files between this machine and a session."),
         "mount": ("work.mount:mount", "Mount a folder of the host on this machine."),
         "unmount": ("work.mount:unmount", "Unmount a folder mounted by `jlr mount`."),
     },

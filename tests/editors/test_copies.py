@@ -12,7 +12,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from jlremote.link.ssh_server import sftp_program
+from jlremote.runtimes.scripts import sftp_program
 from tests.editors.conftest import Clients
 from tests.lab.accounts import Account
 

@@ -8,8 +8,7 @@ one connection to the host, so there is no second login, and nothing is installe
 Read `ssh_clients` (all clients of a link, and their event loop), `client_connection` (the login of
 one, and what it may ask for), `command_channel` (a shell, command or subsystem) with
 `remote_command` (its thread), `place_forwards` (sockets in the session, both ways, and the client's
-agent), `served_place` (how a command gets where the session runs), `sftp_program` (its SFTP server,
-where OpenSSH's is missing).
+agent) and `served_place` (how a command gets where the session runs).
 
 Decisions:
 

@@ -20,9 +20,10 @@ from jlremote.link.ssh_server.remote_command import (
     Connect,
     RemoteCommand,
 )
-from jlremote.link.ssh_server.served_place import ServedPlace, allowed, line_argv, sftp_argv
+from jlremote.link.ssh_server.served_place import ServedPlace, allowed, line_argv
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.runtimes.contract import Attachment
+from jlremote.runtimes.scripts import sftp
 from jlremote.ssh.contract import Stream
 
 # Input that waits for the host; beyond it the client has to wait.
@@ -71,7 +72,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
     def subsystem_requested(self, subsystem: str) -> bool:
         """Serve files; the session's own `sftp-server` does it where there is one."""
-        self._argv = sftp_argv()
+        self._argv = sftp.server_argv()
         return subsystem == "sftp"
 
     def session_started(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,7 +10,7 @@ from typing import Any
 from jlremote.host import process_mark
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import Attachment, Runtime
-from jlremote.runtimes.scripts import shells
+from jlremote.runtimes.scripts import sftp, shells
 from jlremote.runtimes.table import for_container, runtime_named
 
 # Variables that a client may set, as OpenSSH on Debian has it, and git's own.
@@ -22,21 +21,6 @@ _LINE = """\
 [ -x "${SHELL:-}" ] || SHELL=$(command -v bash || command -v sh)
 exec "$SHELL" -c "$1"
 """
-_SFTP = """\
-for program in /usr/lib/openssh /usr/libexec/openssh /usr/libexec /usr/lib/ssh /usr/lib; do
-  [ ! -x "$program/sftp-server" ] || exec "$program/sftp-server"
-done
-"""
-# Runs the interpreter that is there, with the arguments that follow.
-_PYTHON = """\
-for python in python3 python /opt/conda/bin/python /usr/libexec/platform-python; do
-  ! command -v "$python" >/dev/null || exec "$python" "$@"
-done
-echo 'no Python is there' >&2
-exit 127
-"""
-_SFTP_PROGRAM = (importlib.resources.files(__package__) / "sftp_program.py").read_text("utf-8")
-_RUN_PYTHON = ("sh", "-c", _PYTHON, "sh")
 
 
 @dataclass(frozen=True)
@@ -62,7 +46,7 @@ class ServedPlace:
 
     def relay(self) -> tuple[str, ...]:
         """Return the argv that runs Python where the place's network is, with our stdin."""
-        return (*self.runtime.relay_prefix(self.name), *_RUN_PYTHON)
+        return (*self.runtime.relay_prefix(self.name), *sftp.PYTHON)
 
     @property
     def is_on_host(self) -> bool:
@@ -84,11 +68,6 @@ def served_place(request: Mapping[str, Any]) -> ServedPlace:
 def line_argv(line: str) -> tuple[str, ...]:
     """Return the argv that runs a client's command line."""
     return ("sh", "-c", _LINE, "sh", line)
-
-
-def sftp_argv() -> tuple[str, ...]:
-    """Return the argv that runs an SFTP server: the place's own, or ours."""
-    return ("sh", "-c", _SFTP + _PYTHON, "sh", "-c", _SFTP_PROGRAM)
 
 
 def allowed(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Scripts that run inside a container.
 
 Read `waiting` (its main process) first, then `shells` with `kept_shells` (those in tmux),
-`packages` and `variables` (of `--env`); `homes` and `conda` find folders and programs.
+`packages` and `variables` (of `--env`); `homes` and `conda` find folders and programs; `sftp` and
+`sftp_program` serve files.
 
 Decisions:
 

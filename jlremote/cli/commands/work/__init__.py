@@ -1,1 +1,1 @@
-"""`Work there`: `shell`, `jobs` (run, attach), `forward`, `mount`, `kernels`; `code`, `ssh`."""
+"""`Work there`: `shell`, `jobs` (run), `forward`, `mount`, `kernels`, `copy`, `code`, `ssh`."""

@@ -1,0 +1,36 @@
+"""`jlr cp`."""
+
+from __future__ import annotations
+
+import click
+
+from jlremote.cli.command import command
+from jlremote.cli.invocation import Invocation
+from jlremote.errors import Usage
+
+
+@command(
+    "cp",
+    examples=(
+        "jlr cp data.csv cont1:/data/          # into the session's container",
+        "jlr cp -r cont1:runs .                # a folder, from where shells begin there",
+        "jlr cp 'cont1:runs/*.png' figures     # the quotes keep the pattern for the other side",
+        "jlr cp -r src dgx:~/src               # the host's own files",
+    ),
+)
+@click.argument("paths", metavar="SRC... DST", nargs=-1, required=True)
+@click.option("-r", "--recursive", is_flag=True, help="Copy folders with all that is in them.")
+@click.pass_obj
+def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool) -> None:
+    """Copy files between this machine and a session, a container or a host.
+
+    WHERE:PATH is there, all else is here; WHERE is a SESSION, HOST/CONTAINER or HOST. Times and
+    modes are kept. A file appears under its name once it is whole, and an interrupted copy goes on
+    where it ended. Links that lead out of a copied folder are left out.
+    """
+    from jlremote.workflow.copies import copy as workflow
+
+    *sources, target = paths
+    if not sources:
+        raise Usage("`jlr cp` needs a source and a target", hint="`jlr cp FILE SESSION:PATH`")
+    workflow.copy(sources, target, invocation.context(), recursive=recursive)

@@ -1,0 +1,196 @@
+"""`jlr cp`: the story of a copy, to a place or from it."""
+
+from __future__ import annotations
+
+import posixpath
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.host.shell_text import command_line
+from jlremote.runtimes.contract import Attachment
+from jlremote.runtimes.scripts import sftp
+from jlremote.text import one_line, size_in_words
+from jlremote.workflow.copies import files, trees
+from jlremote.workflow.copies.names import RemotePath, one_place, parsed
+from jlremote.workflow.copies.sftp_client import SftpClient
+from jlremote.workflow.copies.trees import TreeCopy
+from jlremote.workflow.host.context import Context, Progress
+from jlremote.workflow.session.shell import ShellPlace, place_of
+
+_TELL_SECONDS = 0.1
+
+
+def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bool) -> None:
+    """Copy files, and with `recursive` folders, between this machine and one place.
+
+    Raises:
+        Usage: both ends are on this machine, or neither is.
+        NotFound: there is no such place or source.
+    """
+    found, into = [parsed(source) for source in sources], parsed(target)
+    remote = [source for source in found if isinstance(source, RemotePath)]
+    local = [source for source in found if isinstance(source, Path)]
+    if isinstance(into, RemotePath) and not remote:
+        with _client(place_of(into.where, context)) as client, _shown(client, context) as copied:
+            _Sending(copied, recursive=recursive).all(local, into)
+    elif isinstance(into, Path) and not local:
+        place = place_of(one_place(remote), context)
+        with _client(place) as client, _shown(client, context) as copied:
+            _Fetching(copied, recursive=recursive).all(remote, into)
+    else:
+        raise Usage(
+            "one end of a copy is on this machine, and the other one is not",
+            hint="`jlr cp FILE SESSION:PATH`, or `jlr cp SESSION:PATH FILE`",
+        )
+
+
+@contextmanager
+def _client(place: ShellPlace) -> Iterator[SftpClient]:
+    argv = place.runtime.attached(place.name, sftp.server_argv(), Attachment(), {})
+    with place.host.process(command_line(argv)) as process:
+        process.wait_connected()
+        client = SftpClient(process)
+        client.greet()
+        yield client
+        client.end()
+
+
+class _Sending:
+    """Copies to a place."""
+
+    def __init__(self, copied: TreeCopy, *, recursive: bool) -> None:
+        self._copied = copied
+        self._recursive = recursive
+
+    def all(self, sources: Sequence[Path], into: RemotePath) -> None:
+        client = self._copied.client
+        path = client.real_path(into.path)
+        there = client.facts(path)
+        is_folder = there is not None and there.is_folder
+        if not is_folder and (len(sources) > 1 or into.path.endswith("/")):
+            raise NotFound(f"`{into.where}:{into.path}` is not a folder")
+        for source in sources:
+            name = source.resolve().name
+            self._one(source, posixpath.join(path, name) if is_folder else path)
+
+    def _one(self, source: Path, target: str) -> None:
+        if not source.exists():
+            raise NotFound(f"there is no file `{source}`")
+        if source.is_dir():
+            _check(source, recursive=self._recursive)
+            trees.send_tree(self._copied, source, target)
+        else:
+            self._copied.found(source.stat().st_size)
+            files.send(self._copied.client, source, target, self._copied.moved)
+
+
+class _Fetching:
+    """Copies from a place."""
+
+    def __init__(self, copied: TreeCopy, *, recursive: bool) -> None:
+        self._copied = copied
+        self._recursive = recursive
+
+    def all(self, sources: Sequence[RemotePath], into: Path) -> None:
+        paths = [path for source in sources for path in self._matching(source)]
+        if not into.is_dir() and len(paths) > 1:
+            raise NotFound(f"`{into}` is not a folder")
+        for path in paths:
+            self._one(path, into / posixpath.basename(path) if into.is_dir() else into)
+
+    def _one(self, path: str, target: Path) -> None:
+        client = self._copied.client
+        facts = client.facts(path)
+        if facts is None:
+            raise NotFound(f"there is no file `{one_line(path)}` there")
+        if facts.is_folder:
+            _check(path, recursive=self._recursive)
+            trees.fetch_tree(self._copied, path, target)
+        else:
+            self._copied.found(facts.size)
+            files.fetch(client, path, facts, target, self._copied.moved)
+
+    def _matching(self, source: RemotePath) -> list[str]:
+        """Return the paths of a source; a name of that spelling comes before a pattern."""
+        client = self._copied.client
+        begin, *words = source.path.split("/") if source.is_pattern else [source.path]
+        if not source.is_pattern or client.facts(source.path) is not None:
+            return [client.real_path(source.path)]
+        if begin in ("", "~"):
+            paths = [client.real_path(begin or "/")]
+        else:
+            words, paths = [begin, *words], [client.real_path(".")]
+        for word in filter(None, words):
+            paths = [found for path in paths for found in self._below(path, word)]
+        if not paths:
+            raise NotFound(f"nothing there matches `{source.path}`")
+        return paths
+
+    def _below(self, path: str, word: str) -> list[str]:
+        client = self._copied.client
+        if not set("*?[") & set(word):
+            there = posixpath.join(path, word)
+            return [there] if client.facts(there) is not None else []
+        facts = client.facts(path)
+        if facts is None or not facts.is_folder:
+            return []
+        hidden = word.startswith(".")
+        return [
+            posixpath.join(path, name)
+            for name, _ in client.names(path)
+            if fnmatchcase(name, word) and (hidden or not name.startswith("."))
+        ]
+
+
+def _check(path: object, *, recursive: bool) -> None:
+    if not recursive:
+        raise Usage(f"`{path}` is a folder", hint="`-r` copies it with all that is in it")
+
+
+@contextmanager
+def _shown(client: SftpClient, context: Context) -> Iterator[TreeCopy]:
+    """Show how far a copy is: bytes, rate and the time left."""
+    told = _Told(context.progress)
+    with context.progress.step("Copy"):
+        try:
+            yield TreeCopy(client, told.found, told.moved, context.progress.note)
+        except OSError as failure:
+            where = f"`{failure.filename}`: " if failure.filename else ""
+            raise JlrError(f"{where}{failure.strerror or failure}") from failure
+    files_word = "file" if told.files == 1 else "files"
+    context.progress.note(f"copied {told.files} {files_word}, {size_in_words(told.total)}")
+
+
+class _Told:
+    """Counts what a copy has found and moved, in several threads."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.files = self.total = 0
+        self._progress = progress
+        self._done = 0
+        self._lock = threading.Lock()
+        self._began = time.monotonic()
+        self._shown = 0.0
+
+    def found(self, size: int) -> None:
+        with self._lock:
+            self.files += 1
+            self.total += size
+
+    def moved(self, count: int) -> None:
+        with self._lock:
+            self._done += count
+            now = time.monotonic()
+            if now - self._shown < _TELL_SECONDS:
+                return
+            self._shown = now
+            rate = self._done / max(now - self._began, _TELL_SECONDS)
+            left = (self.total - self._done) / max(rate, 1)
+            text = f"{size_in_words(self._done)} of {size_in_words(self.total)}"
+            text += f", {size_in_words(int(rate))}/s, {left:.0f} s left"
+        self._progress.advance(text)

@@ -1,0 +1,172 @@
+"""`jlr cp` with a container, with OpenSSH's server and with ours, and with the host itself."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jlremote.workflow.copies.files import part_name
+from jlremote.workflow.copies.names import RemotePath, parsed
+from jlremote.workflow.copies.trees import leads_out
+from tests.lab.accounts import Account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.remote_host import Keys, new_laptop
+from tests.lab.sshd import SSHServer
+from tests.mounts.parts import remember_session
+
+NAMES = ("it's a name", 'with "quotes"', "é\n$(id)", "-n", "a*b")
+
+
+@pytest.fixture(scope="module")
+def inside(engine: Engine) -> Iterator[Container]:
+    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+    yield factory("lab/jupyter", options=("--workdir", "/srv"))
+    factory.remove_all()
+
+
+@pytest.fixture(scope="module")
+def owner(sshd: SSHServer, account: Account, keys: Keys, inside: Container) -> Iterator[Laptop]:
+    with new_laptop(sshd, account, keys) as fresh:
+        remember_session(fresh, inside.name, "docker")
+        yield fresh
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files with odd names, modes and times, folders and links."""
+    top = tmp_path_factory.mktemp("copies") / "tree"
+    (top / "below" / "deep").mkdir(parents=True)
+    for name in NAMES:
+        (top / name).write_text(name, encoding="utf-8")
+    for number in range(50):
+        (top / "below" / "deep" / str(number)).write_text(str(number), encoding="utf-8")
+    (top / "below" / "large").write_bytes(os.urandom(3_000_001))
+    (top / "below" / "large").chmod(0o750)
+    os.utime(top / "below" / "large", (1e9, 1e9))
+    (top / "link").symlink_to("below/large")
+    (top / "out").symlink_to("../../etc")
+    (top / "below").chmod(0o555)
+    return top
+
+
+def same(one: Path, other: Path) -> None:
+    names = [sorted(str(path.relative_to(top)) for path in top.rglob("*")) for top in (one, other)]
+    assert [name for name in names[0] if name != "out"] == names[1]
+    for name in names[1]:
+        path, twin = one / name, other / name
+        if path.is_symlink():
+            assert twin.readlink() == path.readlink()
+            continue
+        if path.is_file():
+            assert twin.read_bytes() == path.read_bytes()
+        assert stat.S_IMODE(twin.stat().st_mode) == stat.S_IMODE(path.stat().st_mode), name
+        assert int(twin.stat().st_mtime) == int(path.stat().st_mtime), name
+
+
+@pytest.mark.parametrize("where", ["session", "host"])
+def test_a_tree_goes_there_and_back(
+    owner: Laptop, inside: Container, tree: Path, tmp_path: Path, where: str
+) -> None:
+    place = inside.name if where == "session" else "lab"
+    sent = owner.jlr("cp", "-r", str(tree), f"{place}:sent")
+    assert sent.status == 0, sent
+    assert "it leads out of the folder" in sent.stderr
+    got = owner.jlr("cp", "-r", f"{place}:sent", str(tmp_path / "got"))
+    assert got.status == 0, got
+    same(tree, tmp_path / "got")
+    assert not list((tmp_path / "got").rglob("*jlr-part"))
+
+
+def test_patterns_files_and_folders_as_targets(
+    owner: Laptop, inside: Container, tmp_path: Path
+) -> None:
+    name = inside.name
+    inside.execute(
+        "sh", "-c", "mkdir -p /data/runs; cd /data/runs; touch a.csv b.csv .c.csv 'd[1].csv'"
+    )
+    copied = owner.jlr("cp", f"{name}:/data/runs/*.csv", str(tmp_path))
+    assert copied.status == 0, copied
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "b.csv", "d[1].csv"]
+    assert owner.jlr("cp", f"{name}:/data/runs/d[1].csv", str(tmp_path / "one")).status == 0
+    assert (tmp_path / "one").exists()
+    (tmp_path / "one").write_text("new", encoding="utf-8")
+    (tmp_path / "two").write_text("two", encoding="utf-8")
+    words = (str(tmp_path / "one"), str(tmp_path / "two"), f"{name}:/data")
+    assert owner.jlr("cp", *words).status == 0
+    assert inside.execute("cat", "/data/one", "/data/two") == "newtwo"
+    assert owner.jlr("cp", str(tmp_path / "one"), f"{name}:~/renamed").status == 0
+    assert inside.execute("cat", "/root/renamed") == "new"
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_an_interrupted_copy_goes_on_where_it_ended(
+    owner: Laptop, account: Account, tmp_path: Path, way: str
+) -> None:
+    """The part holds other bytes than the source, so it is seen that they were not copied anew."""
+    source = (tmp_path if way == "up" else account.home) / "whole"
+    source.write_bytes(os.urandom(3_000_000))
+    os.utime(source, ns=(10**18, 10**18))
+    os.chown(source, *account.home.stat()[4:6])
+    target = (account.home if way == "up" else tmp_path) / "whole-copy"
+    time = 10**18 if way == "up" else 10**9
+    part = target.with_name(part_name(target.name, 3_000_000, time))
+    part.write_bytes(b"x" * 2_000_000)
+    os.chown(part, *target.parent.stat()[4:6])
+    here, there = str(source), "lab:whole-copy"
+    if way == "down":
+        here, there = "lab:whole", str(target)
+    done = owner.jlr("cp", here, there)
+    assert done.status == 0, done
+    assert target.read_bytes() == b"x" * 2_000_000 + source.read_bytes()[2_000_000:]
+    assert not part.exists()
+
+
+def test_what_cannot_be_is_told(owner: Laptop, inside: Container, tmp_path: Path) -> None:
+    name = inside.name
+    for words, status, told in (
+        ((f"{name}:/no/such", str(tmp_path)), 6, "there is no file `/no/such` there"),
+        ((f"{name}:/etc", str(tmp_path)), 2, "`-r` copies it"),
+        ((str(tmp_path / "none"), f"{name}:/tmp"), 6, "there is no file"),
+        (("a", "b"), 2, "one end of a copy is on this machine"),
+        ((f"{name}:a", "lab:b"), 2, "one end of a copy is on this machine"),
+        ((f"{name}:/none*", str(tmp_path)), 6, "nothing there matches `/none*`"),
+        ((f"{name}:/etc/hosts", str(tmp_path / "no" / "x")), 1, "No such file"),
+        (("only",), 2, "needs a source and a target"),
+    ):
+        failed = owner.jlr("cp", *words)
+        assert failed.status == status, failed
+        assert told in failed.stderr, failed
+
+
+def test_a_link_here_is_replaced_and_not_followed(
+    owner: Laptop, inside: Container, tmp_path: Path
+) -> None:
+    (tmp_path / "precious").write_text("mine", encoding="utf-8")
+    (tmp_path / "hosts").symlink_to("precious")
+    assert owner.jlr("cp", f"{inside.name}:/etc/hosts", str(tmp_path / "hosts")).status == 0
+    assert (tmp_path / "precious").read_text("utf-8") == "mine"
+    assert not (tmp_path / "hosts").is_symlink()
+    top = tmp_path / "top"
+    top.mkdir()
+    (top / "apt").symlink_to(tmp_path)
+    blocked = owner.jlr("cp", "-r", f"{inside.name}:/etc/apt/..", str(top))
+    assert "is in the way: it is a symbolic link" in blocked.stderr or blocked.status == 0
+
+
+def test_names_and_links() -> None:
+    assert parsed("cont1:x/y:z") == RemotePath("cont1", "x/y:z")
+    assert parsed("dgx/cont1:") == RemotePath("dgx/cont1", ".")
+    assert parsed("me@dgx:~/a") == RemotePath("me@dgx", "~/a")
+    for local in ("a", "./a:b", "/a:b", "../a:b"):
+        assert parsed(local) == Path(local)
+    assert not leads_out("b/../c", "/top/a", "/top")
+    assert not leads_out("..", "/top/a", "/top")
+    for target in ("/top/a", "../..", "../../top2", "../../top/../x"):
+        assert leads_out(target, "/top/a", "/top")
