@@ -28,7 +28,7 @@ COMMANDS = {
     "Work there": {
         "shell": ("work.shell:shell", "Open a terminal in a session's container."),
         "run": (
-            "work.jobs:run",
+            "work.run:run",
             "Run a command or notebook as a job that outlasts the connection.",
         ),
         "runs": ("work.jobs:runs", "List the jobs, one per line."),

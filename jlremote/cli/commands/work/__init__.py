@@ -1,1 +1,4 @@
-"""`Work there`: `shell`, `jobs` (run), `forward`, `mount`, `kernels`, `copy`, `code`, `ssh`."""
+"""The heading `Work there`, and editors.
+
+`shell`, `run` and `jobs` (runs, attach), `forward`, `mount`, `copy`, `kernels`, `code`, `ssh`.
+"""

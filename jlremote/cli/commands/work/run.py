@@ -1,0 +1,232 @@
+"""`jlr run`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jlremote.cli.command import command, option
+from jlremote.cli.commands.work.jobs import detach_keys_option, document, show_to_its_end
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import cluster, creation, shared
+from jlremote.cli.screen.terminal import answer, answer_either
+from jlremote.errors import Usage
+from jlremote.storage.settings.options import IMAGE_RUNTIMES
+
+if TYPE_CHECKING:
+    from jlremote.workflow.host.requests import RunRequest, Scheduled
+
+
+@command(
+    "run",
+    takes_command=True,
+    examples=(
+        "jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py",
+        "jlr run @lab --image torch --gpus auto -- python train.py  # on a host of [pools.lab]",
+        "jlr run dgx --in cont1 -- python -m pkg.train",
+        "jlr run dgx --in cont1 --gpus none -- python -m pkg.prepare",
+        "jlr run dgx --image torch --gpus all -it --rm -- python",
+        "jlr run dgx --image torch -i -- python - < here.py",
+        "jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10",
+        "jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py",
+        "jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py",
+        "jlr run dgx --in cont1 train.ipynb -p epochs=10      # a notebook to its end",
+        "jlr attach sweep",
+    ),
+)
+@shared.host_argument
+@click.argument("notebook", required=False)
+@option(
+    "Session",
+    "--in",
+    "inside",
+    metavar="SESSION",
+    shell_complete=candidates.sessions,
+    help="Run in the container of this session, or in any running container.",
+)
+@option(
+    "Session",
+    *("-p", "--parameter", "parameters"),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a variable of the notebook, as papermill does. Repeatable.",
+)
+@option(
+    "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: random."
+)
+@option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
+@option(
+    "Session", "-i", "--interactive", is_flag=True, help="Pass this command's stdin to the job."
+)
+@option("Session", "-t", "--tty", "terminal", is_flag=True, help="Attach the job to this terminal.")
+@detach_keys_option
+@creation.creation_options
+@shared.wait_option
+@shared.runtime_options
+@cluster.cluster_options
+@cluster.launcher_options
+@shared.json_option("With --detach: print the job as a JSON object, an array's as an array.")
+@click.pass_obj
+def run(
+    invocation: Invocation,
+    /,
+    *,
+    host: str,
+    notebook: str | None,
+    parameters: tuple[str, ...],
+    inside: str | None,
+    name: str | None,
+    as_json: bool,
+    wait: str | None,
+    command: tuple[str, ...],
+    **options: Any,
+) -> int:
+    """Run a COMMAND or a notebook as a job, show its output and return its exit code.
+
+    It runs in a new container of --image, in a session's container with --in, or on the host itself
+    with --runtime none; with --slurm it is a job of the cluster. It keeps running whatever happens
+    here: a lost connection, a closed lid, a killed `jlr`. Output of that time is shown later.
+
+    NOTEBOOK is one on the host, or in the container. What its cells print is shown as it comes, and
+    the executed copy is beside it, NAME.executed.ipynb. The exit code is 1 if a cell fails. It
+    needs nbclient there, which JupyterLab brings.
+
+    -it attaches it to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
+    beginning of a line detach, and `jlr attach` attaches again. -i alone passes it the stdin of
+    this command, which ends with the connection. Without -i it gets none.
+
+    Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
+    running. A job that still waits in Slurm's queue stays there, unless --cancel-on-interrupt.
+
+    With a pool, `@NAME`, it runs on the host of the session, else where most GPU memory is free.
+
+    An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
+    --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
+    """
+    command, options = _of_notebook(notebook, parameters, command, options)
+    if not command:
+        raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
+    if as_json and not options["detach"]:
+        raise Usage("`--json` needs `--detach`", hint="`jlr runs --json` lists the jobs")
+    watched = _interaction(options)
+    from jlremote.workflow.jobs import run as workflow
+
+    context = invocation.context(silent=as_json)
+    host = shared.host_of(host, inside, options, context, waits=wait is not None)
+    how, others = cluster.parted(host, options)
+    with creation.named_as_set(host, options):
+        request = replace(_request(host, command, name, inside, others, how), **watched)
+        request = replace(request, wanted=replace(request.wanted, wait=shared.waiting(wait)))
+        if how is not None and options["dry_run"]:
+            from jlremote.workflow.jobs.scheduled import estimate
+
+            answer(estimate(host, how, context))
+            return 0
+        found = workflow.run(request, context)
+    if request.detach:
+        told = [document(each.host.name, each.job) for each in found]
+        names = "\n".join(each.job.name for each in found)
+        array = how is not None and how.resources.array
+        answer_either(names, told if array else told[0], as_json=as_json)
+        return 0
+    codes = []
+    for each in found:
+        context.progress.note(f"job {each.selector}")
+        cancels = options["cancel_on_interrupt"]
+        gives, keys = request.interactive, request.detach_keys
+        codes.append(show_to_its_end(each, context, keys, cancels=cancels, gives=gives))
+    return max(codes)
+
+
+def _of_notebook(
+    notebook: str | None,
+    parameters: tuple[str, ...],
+    command: tuple[str, ...],
+    options: dict[str, Any],
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the command and the options of a job; those that run the notebook, if one is named.
+
+    Raises:
+        Usage: there is a notebook and a command, or a parameter and no notebook.
+    """
+    if notebook is None and parameters:
+        raise Usage("`-p` is for a notebook", hint="`jlr run HOST … train.ipynb -p NAME=VALUE`")
+    if notebook is None:
+        return command, options
+    from jlremote.jobs import notebook as program
+
+    program.check(notebook, parameters)
+    if command:
+        raise Usage("run either a notebook or a command", hint=f"leave out `{notebook}` or `-- …`")
+    given = (*options["env"], program.environment())
+    return program.command(notebook, parameters), options | {"env": given}
+
+
+def _interaction(options: dict[str, Any]) -> dict[str, Any]:
+    """Take what says how the job is watched out of the options, and return it.
+
+    Raises:
+        Usage: there is no terminal here.
+    """
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
+
+    names = ("interactive", "terminal", "detach", "detach_keys")
+    taken = {name: options.pop(name) for name in names}
+    taken["interactive"] &= not taken["terminal"]  # which has it anyway
+    if taken["terminal"] and not taken["detach"] and LocalTerminal().kind is None:
+        raise Usage("`-t` needs a terminal here", hint="leave it out, or begin it with `--detach`")
+    return taken
+
+
+def _request(
+    host: str,
+    command: tuple[str, ...],
+    name: str | None,
+    inside: str | None,
+    options: dict[str, Any],
+    how: Scheduled | None,
+) -> RunRequest:
+    """Return the request; the engine must not delete the job before it was read."""
+    from jlremote.workflow.host.requests import RunRequest, StartRequest, container_options
+
+    chosen = creation.settled(host, options)
+    if how is not None:
+        if options["image"] is None and chosen.get("runtime") not in IMAGE_RUNTIMES:
+            chosen.pop("image", None)  # one of the settings is an engine's
+        _refuse_beside_slurm(inside, options, chosen)
+    elif inside is not None or chosen.get("runtime") == "none":  # no container of its own
+        elsewhere = "--runtime none" if inside is None else "--in"
+        creation.refuse_creation(options, elsewhere, "env", "env_file", "workdir", "user", "rm")
+    elif chosen.get("runtime") in IMAGE_RUNTIMES:
+        creation.refuse_of_engines(options, chosen["runtime"], "packages")
+    wanted = container_options(chosen)
+    # Of the settings, `container` and `idle-stop` are those of sessions.
+    fields = creation.request_fields(StartRequest, chosen) | {"container": name, "idle_stop": None}
+    if inside is not None:
+        fields.pop("image", None)
+    where = StartRequest(host, options=replace(wanted, remove=None), **fields)
+    return RunRequest(where, command, inside, how, remove=bool(wanted.remove))
+
+
+def _refuse_beside_slurm(
+    inside: str | None, options: dict[str, Any], chosen: dict[str, Any]
+) -> None:
+    """Refuse what only engines and single machines have; settings are left alone."""
+    if "image" in chosen:
+        creation.refuse_of_engines(options, chosen.get("runtime", IMAGE_RUNTIMES[0]), "packages")
+    else:
+        creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
+    if options["gpus"] or options["share_gpus"]:
+        raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
+    if inside is not None:
+        raise Usage(
+            "`--in` and `--slurm` cannot be combined", hint="`--no-slurm`, or leave out `--in`"
+        )
+    if options["sudo"] or options["runtime"] not in (None, "auto", "none", *IMAGE_RUNTIMES):
+        raise Usage(
+            "`--slurm` runs the command without a container engine",
+            hint="leave out `--runtime` and `--sudo`; `--image` takes an image for Apptainer",
+        )
