@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -53,6 +54,7 @@ def forget_images(engine: Engine, prefix: str) -> None:
 def folder(laptop: Laptop) -> Path:
     """A folder of the laptop's person, to build from."""
     made = laptop.folder / "home" / "project"
+    shutil.rmtree(made, ignore_errors=True)  # another test's
     made.mkdir()
     return made
 

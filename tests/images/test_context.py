@@ -118,6 +118,11 @@ def test_any_text_is_refused_by_its_line_or_a_pattern_that_may_stand_twice(
     assert isinstance(once, bool) or "line 1 of `.dockerignore`" in once
 
 
+@pytest.fixture(scope="module")
+def laptop(file_laptop: Laptop) -> Laptop:
+    return file_laptop
+
+
 RULES = (
     "*.md\n!README.md\n",
     "**/*.pyc\n**/.git\n.git\ntmp?\n",
