@@ -61,6 +61,10 @@ def test_no_address_a_closed_port_silence_and_another_protocol_are_different_err
     with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
         add(laptop, "web", port)
         refused(laptop, "web", 5, "SSH server", "`HTTP/1.1 400 Bad Request`")
+    for number, greeting in enumerate((b"\x16\x03\x01\x00\xff" * 400, b"220 mail\r\n")):
+        with answering(greeting) as port:
+            add(laptop, f"other{number}", port, "ConnectTimeout 3")
+            refused(laptop, f"other{number}", 5, "SSH server")
     with answering(b"Exceeded MaxStartups\r\n") as port:
         add(laptop, "full", port)
         refused(laptop, "full", 5, "no more connections at present", "in some minutes")

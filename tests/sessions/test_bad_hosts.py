@@ -14,7 +14,6 @@ from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
@@ -63,57 +62,16 @@ def nothing_is_left(laptop: Laptop) -> None:
     assert not list((laptop.folder / "run" / "jlr").glob("*.socket"))
 
 
-@pytest.mark.parametrize(
-    ("host", "status", "words"),
-    [
+def test_a_name_that_is_no_host_is_told_as_such(laptop: Laptop) -> None:
+    for host, status, words in (
         ("no-such-host.invalid", 5, "`no-such-host.invalid` has no address"),
         ("two words", 2, "is not a host"),
         ("two\nlines", 2, "is not a host"),
         ("", 2, "no host"),
-    ],
-)
-def test_a_name_that_is_no_host_is_told_as_such(
-    laptop: Laptop, host: str, status: int, words: str
-) -> None:
-    failed(laptop.jlr("start", "--no-browser", "--", host, "cont1"), status, words)
-    nothing_is_left(laptop)
-
-
-def test_an_option_of_ssh_is_no_host(laptop: Laptop) -> None:
+    ):
+        failed(laptop.jlr("start", "--no-browser", "--", host, "cont1"), status, words)
+        nothing_is_left(laptop)
     failed(laptop.jlr("list", "--", "-oProxyCommand=id"), 2, "begins with `-`")
-    nothing_is_left(laptop)
-
-
-def test_a_port_where_nothing_listens_is_refused(laptop: Laptop) -> None:
-    add(laptop, "closed", free_port())
-    failed(start(laptop, "closed", "cont1"), 5, "refused the connection")
-    nothing_is_left(laptop)
-
-
-@pytest.mark.parametrize(
-    "words", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x16\x03\x01\x00\xff" * 400, b"220 mail\r\n"]
-)
-def test_something_else_than_ssh_is_told_as_such(laptop: Laptop, words: bytes) -> None:
-    with answering(words) as port:
-        add(laptop, "other", port, "ConnectTimeout 3")
-        failed(start(laptop, "other", "cont1"), 5, "SSH")
-    nothing_is_left(laptop)
-
-
-def test_a_host_that_says_nothing_is_given_up(laptop: Laptop) -> None:
-    with answering(b"") as port:
-        add(laptop, "silent", port, "ConnectTimeout 1")
-        failed(start(laptop, "silent", "cont1"), 5, "did not answer in time")
-    nothing_is_left(laptop)
-
-
-def test_an_unknown_host_key_is_not_accepted_without_a_terminal(
-    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
-) -> None:
-    laptop.add_host("unknown", sshd, account, key=keys.private, known=False)
-    laptop.known_hosts.write_text("")
-    failed(start(laptop, "unknown", "cont1"), 4, "key")
-    assert laptop.known_hosts.read_text() == ""
     nothing_is_left(laptop)
 
 
@@ -127,14 +85,6 @@ def test_a_changed_host_key_is_never_accepted(
     message = failed(start(laptop, "changed", "cont1"), 4, "changed")
     assert "known_hosts" in message
     assert laptop.known_hosts.read_text() == before
-    nothing_is_left(laptop)
-
-
-def test_a_key_that_is_not_accepted_is_told_as_such(
-    laptop: Laptop, sshd: SSHServer, account: Account
-) -> None:
-    laptop.add_host("locked", sshd, account, key=laptop.make_key())
-    failed(start(laptop, "locked", "cont1", "--no-input"), 4, "locked")
     nothing_is_left(laptop)
 
 
