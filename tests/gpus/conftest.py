@@ -52,11 +52,18 @@ def gpu_host(gpu_server: tuple[SSHServer, Path]) -> Iterator[GpuHost]:
     gpus.remove()
 
 
-@pytest.fixture
-def ada(gpu_host: GpuHost, account: Account, keys: Keys) -> Iterator[Laptop]:
-    """A user's laptop; the host is `lab`."""
-    with new_laptop(gpu_host.server, account, keys) as laptop:
+@pytest.fixture(scope="module")
+def laptop_of_ada(
+    gpu_server: tuple[SSHServer, Path], account: Account, keys: Keys
+) -> Iterator[Laptop]:
+    with new_laptop(gpu_server[0], account, keys) as laptop:
         yield laptop
+
+
+@pytest.fixture
+def ada(gpu_host: GpuHost, laptop_of_ada: Laptop) -> Laptop:
+    """A user's laptop, the same for all tests of a file; the host is `lab`."""
+    return laptop_of_ada
 
 
 @pytest.fixture(scope="session")

@@ -161,7 +161,7 @@ def test_none_is_none_also_in_images_that_ask_for_all(
         ("auto:0", 2, ("asks for no GPU",)),
         ("0", 2, ("device=0",)),
         ("both", 2, ("`both` is not a GPU selection", "auto:N")),
-        ("", 2, ("`` is not a GPU selection",)),
+        ("", 2, ("`--gpus` has no value",)),
     ],
 )
 def test_an_impossible_request_is_an_error_and_leaves_nothing(
