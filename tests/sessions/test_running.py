@@ -16,10 +16,12 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer
 from tests.outages.parts import within
 from tests.sessions.parts import Session, failed, start, started
 
@@ -237,6 +239,24 @@ def test_a_port_that_was_lost_with_the_link_is_told_and_taken_again_once_it_is_f
             assert f"port {session.port} is taken by" in report["detail"]
             failed(laptop.jlr("url"), 7, f"port {session.port} is taken by", "`jlr start lab")
         assert laptop.jlr("url").stdout.strip() == session.url
+
+
+def test_disconnect_all_ends_links_without_a_session_and_those_after_a_stuck_one(
+    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    laptop.add_host("second", sshd, account, key=keys.private)
+    assert laptop.jlr("shell", "lab", "--", "true").status == 0
+    [stuck] = laptop.processes()
+    assert laptop.jlr("shell", "second", "--", "true").status == 0
+    stuck.suspend()
+    try:
+        ended = laptop.jlr("disconnect", "--all")
+    finally:
+        stuck.resume()
+    assert (ended.status, ended.stdout) == (1, "disconnected from second\n"), ended
+    assert f"`kill -CONT {stuck.pid}`" in ended.stderr
+    assert laptop.jlr("disconnect", "--all").stdout in ("disconnected from lab\n", "")
+    wait_until(lambda: laptop.processes() == [], "the end of both links")
 
 
 # Its own process needs more memory than it has, once it is told to.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -132,10 +132,13 @@ def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
     return link_to(host, known_way(host, context), without=without)
 
 
-def disconnect(host: str | None, context: Context) -> list[str]:
-    """End the links to one host, or all links of this user; return the hosts of ended links.
+def disconnect(host: str | None, context: Context) -> Iterator[str]:
+    """End the links to one host, or all links of this user; yield the hosts of ended links.
 
     Lists connect none of them again by themselves.
+
+    Raises:
+        JlrError: one does not end; the others have ended.
     """
     ways = {(record.host, _config(record.ssh_config)) for record in sessions.load_all()}
     ways |= set(destinations())
@@ -146,7 +149,17 @@ def disconnect(host: str | None, context: Context) -> list[str]:
     ]
     if host is not None:
         links.append(link_to(host, context))
-    return sorted({link.name for link in links if link.disconnect()})
+    ended: set[str] = set()
+    refused: list[JlrError] = []
+    for link in sorted(links, key=lambda link: link.name):
+        try:
+            if link.disconnect() and link.name not in ended:
+                ended.add(link.name)
+                yield link.name
+        except JlrError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
 
 
 def _config(path: str | None) -> Path | None:

@@ -59,7 +59,7 @@ def test_disconnect_ends_the_links_to_a_host_or_to_all_hosts_of_sessions(
     for where, name in (("dgx", "cont1"), ("dgx", "cont2"), ("lab", "cont1")):
         record(where, name)
     monkeypatch.setattr(Link, "shut_down", lambda _: True)
-    assert links.disconnect(host, context()) == ended
+    assert list(links.disconnect(host, context())) == ended
 
 
 def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
@@ -68,7 +68,7 @@ def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
     files = link_files("gpu-box", None)
     write_destination(files)
     monkeypatch.setattr(Link, "shut_down", lambda _: True)
-    assert links.disconnect(None, context()) == ["gpu-box"]
+    assert list(links.disconnect(None, context())) == ["gpu-box"]
     link = links.link_to("gpu-box", context())
     assert link.disconnected
     with pytest.raises(Unreachable, match="disconnected by `jlr disconnect`"):
@@ -79,7 +79,7 @@ def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
 def test_disconnect_names_no_host_without_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
     record("dgx", "cont1")
     monkeypatch.setattr(Link, "shut_down", lambda _: False)
-    assert links.disconnect(None, context()) == []
+    assert list(links.disconnect(None, context())) == []
 
 
 @pytest.mark.parametrize(
