@@ -218,6 +218,8 @@ def test_jupyter_of_another_user_in_a_container_of_no_user_is_theirs(
             screen.expect("Stop all the sessions\\? \\(y/N\\) ")
             screen.send("n\r")
             screen.expect(EOF)
+        hint = failed(laptop.jlr("rm"), 2, f"`jlr stop lab/{mine.name} --remove`")
+        assert here.name not in hint
         kept = laptop.jlr("stop", "--all", "--remove", "--force", "--yes")
         assert (kept.status, whose in kept.stderr) == (1, True), kept
         assert f"lab/{mine.name}: stopped JupyterLab" in kept.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 
 import pytest
@@ -178,6 +179,7 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
 ) -> None:
     works = container("lab/jupyter", "sleep", "645")
     idle, busy = started(laptop, works), started(laptop, container())
+    assert re.search(rf"^{busy.name} \* +lab +up ", laptop.jlr("list").stdout, re.MULTILINE)
     first, second = (f"`jlr stop lab/{session.name} --remove`" for session in (idle, busy))
     failed(laptop.jlr("stop", "--remove", "--yes"), 2, first, second)
     with busy.notebook("long.ipynb") as kernel:
@@ -200,6 +202,8 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
         assert "`long.ipynb`" in refused.stderr
         assert f"lab/{idle.name}: stopped JupyterLab" in refused.stdout
         failed(laptop.jlr("stop", "--force", "--yes"), 2, f"lab/{busy.name} --force`")
+        latest = f"the latest session was `lab/{idle.name}`, which is stopped"
+        failed(laptop.jlr("stop"), 2, latest, f"`jlr stop lab/{busy.name}`")
         assert is_free(idle.port)
         assert kernel.state() == "busy"
         assert laptop.jlr("stop", "--all", "--force", "--yes").status == 0

@@ -72,11 +72,13 @@ def default_session(
     if not known:
         return None
     chosen = next((record for record in known if record.forwarded), known[0])
-    names = [stop_command(record.host, record.name, request) for record in known]
+    # No hint deletes what is another user's.
+    own = [record for record in known if not (record.shared and request.destroys)]
+    names = [stop_command(record.host, record.name, request) for record in own]
     if request.destroys and len(known) > 1:
         raise Usage(
             f"`{request.options.strip()}` needs the name of a session: there are {len(known)}",
-            hint=f"name one: {_listed(names)}",
+            hint=f"name one: {_listed(names)}" if names else "`jlr list` shows them",
         )
     last: SessionRecord | StopRecord = known[0]
     if last_stop is not None and last_stop.stopped > known[0].last_used:

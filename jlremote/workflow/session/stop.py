@@ -223,7 +223,8 @@ def _left(host: Link, record: SessionRecord, owner: str, request: StopRequest) -
     if not record.shared or request.ends_container:
         raise JlrError(
             f"`{record.host}/{record.name}` belongs to `{owner}`",
-            hint=f"ask `{owner}` to stop it; jlr does that for another user only with `--force`",
+            hint=f"ask `{owner}` to stop it; jlr does that for another user only by its name, "
+            "with `--force`",
         )
     released = _released(host, record, forwarded=True)
     browser.forget_redirect(record.local_port)
