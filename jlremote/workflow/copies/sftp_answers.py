@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from jlremote.errors import JlrError
 
 STATUS, HANDLE, DATA, NAME, ATTRIBUTES = 101, 102, 103, 104, 105
-OK, EOF, NO_SUCH_FILE, DENIED = 0, 1, 2, 3
+OK, EOF, NO_SUCH_FILE = 0, 1, 2
 _SIZE, _OWNER, _MODE, _TIMES, _EXTENDED = 1, 2, 4, 8, 1 << 31
 
 
