@@ -1,7 +1,9 @@
-"""Bytes through `jlr shell` and `jlr run`: `python -m tests.bench.streams [ROUNDS]`, on real parts.
+"""Bytes through `jlr`'s commands: `python -m tests.bench.streams [ROUNDS]`, on real parts.
 
 Each against what people do by hand with `ssh`, in turn within the same run; the medians of the
-rates are compared. Both have a connection that is open. Exit code 1 says that a target was missed.
+times are compared. Both have a connection that is open. The start of a command without bytes is
+measured beside each, and the last column is the ratio of the rates without it. Exit code 1 says
+that a target was missed.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from tests.bench.start import Bench, Contest, bench
 
 ROUNDS = 3
 MEGABYTES = 50
+JOB = "bench-job"
+IMAGE = "lab/jupyter"
 TARGET = 0.9
 PATIENCE = 300.0
 
@@ -35,16 +39,19 @@ class Streams:
         self._ssh = ("ssh", "-F", str(parts.laptop.ssh_config), "-S", self._path, "lab")
         self._inside = ("jlr", "shell", parts.session, "--")
         self._by_hand = (*self._ssh, "docker", "exec", "-i", parts.session)
-        self._count = f"head -c {MEGABYTES << 20} /dev/urandom >/tmp/noise"
+        self._make = f"head -c {MEGABYTES << 20} /dev/urandom"
 
     def begin(self) -> None:
         """Put the noise there, and connect."""
         argv = (*self._ssh[:-1], "-fNM", self._ssh[-1])
         subprocess.run(argv, env=self._parts.laptop.environment, check=True)
-        self._seconds((*self._by_hand, "sh", "-c", f"'{self._count}'"))
+        self._seconds((*self._by_hand, "sh", "-c", f"'{self._make} >/tmp/noise'"))
+        words = ("jlr", "run", "lab", "--image", IMAGE, "--name", JOB, "--", "sh", "-c", self._make)
+        self._seconds(words)
 
     def end(self) -> None:
         """Disconnect."""
+        self._seconds(("jlr", "stop", f"lab/{JOB}", "--remove", "--yes"))
         argv = (*self._ssh[:-1], "-O", "exit", self._ssh[-1])
         subprocess.run(argv, env=self._parts.laptop.environment, check=True, capture_output=True)
 
@@ -61,6 +68,22 @@ class Streams:
                 partial(self._seconds, (*self._by_hand, *words), given=given),
                 TARGET,
             )
+        logs = (*self._ssh, "docker", "logs", "--follow", JOB)
+        yield Contest(
+            "a job's output, `jlr attach`, to `docker logs`",
+            partial(self._seconds, ("jlr", "attach", f"lab/{JOB}")),
+            partial(self._seconds, logs),
+            TARGET,
+        )
+
+    def start(self) -> Contest:
+        """Give the start of a command that moves nothing."""
+        return Contest(
+            "start of a command, `true`",
+            partial(self._seconds, (*self._inside, "true")),
+            partial(self._seconds, (*self._by_hand, "true")),
+            TARGET,
+        )
 
     def _seconds(self, argv: tuple[str, ...], *, given: bool = False) -> float:
         with self._noise.open("rb") if given else Path(os.devnull).open("rb") as source:
@@ -96,17 +119,38 @@ def main() -> int:
     """Print the table and return the exit status."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     missed = False
-    print("| MB/s, medians | jlr | ssh | ratio | wanted |\n|---|---|---|---|---|")
+    print("| MB/s, medians | jlr | ssh | ratio | wanted | without the start |")
+    print("|---|---|---|---|---|---|")
+    starts: list[Pair] = []
     with streams() as parts:
         for contest in parts.contests():
-            pairs = [(contest.ours(), contest.theirs()) for _ in range(rounds)]
-            ours, theirs = (
-                MEGABYTES / statistics.median(times) for times in zip(*pairs, strict=True)
-            )
-            missed |= ours < contest.target * theirs
-            rates = f"{ours:.1f} | {theirs:.1f} | {ours / theirs:.2f}"
-            print(f"| {contest.title} | {rates} | ≥ {contest.target} |", flush=True)
+            pairs = []
+            for _ in range(rounds):
+                pairs.append(pair(contest))
+                starts.append(pair(parts.start()))
+            ours, theirs = medians(pairs)
+            missed |= theirs < contest.target * ours
+            ours_begun, theirs_begun = medians(starts)
+            without = (theirs - theirs_begun) / max(ours - ours_begun, 0.001)
+            rates = f"{MEGABYTES / ours:.1f} | {MEGABYTES / theirs:.1f} | {theirs / ours:.2f}"
+            print(f"| {contest.title} | {rates} | ≥ {contest.target} | {without:.2f} |", flush=True)
+    ours, theirs = medians(starts)
+    print(f"\nStart of a command, `true`: jlr {ours:.2f} s, ssh {theirs:.2f} s")
     return int(missed)
+
+
+Pair = tuple[float, float]
+
+
+def pair(contest: Contest) -> Pair:
+    """Return the seconds of both ways, one after the other."""
+    return contest.ours(), contest.theirs()
+
+
+def medians(pairs: list[Pair]) -> Pair:
+    """Return the median of each way."""
+    ours, theirs = zip(*pairs, strict=True)
+    return statistics.median(ours), statistics.median(theirs)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from tests.bench.tunnel_measures import (
     Spent,
     connections,
     down,
+    kept,
     percentile,
     trips,
     trips_beside_a_download,
@@ -52,10 +53,11 @@ class Amounts:
     burst: int
     far_trips: int
     connections: int
+    requests: int
 
 
-FULL = Amounts(5, 300, 96, 10, 300, 20, 600)
-QUICK = Amounts(3, 100, 32, 3, 200, 8, 200)
+FULL = Amounts(5, 300, 96, 10, 300, 20, 600, 30_000)
+QUICK = Amounts(3, 100, 32, 3, 200, 8, 200, 10_000)
 
 
 @contextmanager
@@ -163,6 +165,7 @@ def measure(ports: Bench, amounts: Amounts) -> Samples:
         "down, MB/s": lambda port: down(port, amounts.near_blocks),
         "up, MB/s": lambda port: up(port, amounts.near_blocks),
         "new connections, a second": lambda port: connections(port, amounts.connections),
+        "requests on 100 kept connections, a second": lambda port: kept(port, amounts.requests),
     }
     far: dict[str, Measure] = {
         "50 ms down, MB/s": lambda port: down(port, amounts.far_blocks),
