@@ -18,7 +18,7 @@ from typing import Any
 
 from jlremote.errors import JlrError
 from jlremote.ports.origins import hostname
-from jlremote.text import one_line
+from jlremote.text import one_line, reason_of
 
 _OURS = "jlr"
 _FILE = "kernel.json"
@@ -66,7 +66,9 @@ def write(host: str, session: str, kind: str, there: dict[str, Any], program: st
     spec = KernelSpec(f"{label}-{_OTHER.sub('-', kind.lower())}", host, session, kind)
     place = folder() / spec.name
     if place.exists() and _read(place) is None:
-        raise JlrError(f"`{place}` is not of jlr", hint=f"`jupyter kernelspec remove {spec.name}`")
+        raise JlrError(
+            f"jlr did not make `{place}`", hint=f"`jupyter kernelspec remove {spec.name}`"
+        )
     words = (sys.executable, "-P", "-m", program, f"{host}/{session}", kind, _CONNECTION_FILE)
     content = {
         "argv": words,
@@ -79,7 +81,7 @@ def write(host: str, session: str, kind: str, there: dict[str, Any], program: st
         place.mkdir(parents=True, exist_ok=True)
         (place / _FILE).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     except OSError as error:
-        raise JlrError(f"cannot write `{place / _FILE}`: {error.strerror}") from error
+        raise JlrError(f"cannot write `{place / _FILE}`: {reason_of(error)}") from error
     return spec
 
 

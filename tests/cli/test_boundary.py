@@ -114,7 +114,11 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         (("logs", "--tail", "x"), ": `x` is not a whole number of at least 0", "`jlr logs --help`"),
         (("logs", "--tail", "-5"), ": `-5` is not a whole number", "`jlr logs --help`"),
         (("gpus", "x", "--watch", "nan"), "`nan` is not a number from 0.1 to 3600", "`jlr gpus"),
-        (("shell", "x", "--detach-keys", "c-p"), "`c-p` is no list of keys", "`jlr shell --help`"),
+        (
+            ("shell", "x", "--detach-keys", "c-p"),
+            "`c-p` is not a list of keys",
+            "`jlr shell --help`",
+        ),
         (("forward", "x", "y"), "for `[LOCAL:]PORT`: `y` is not a port", "`jlr forward --help`"),
         (("start", "dgx", "--im", "x"), "no such option `--im`", "did you mean `--image`?"),
         (("start", "dgx", "--gpus", ""), "`--gpus` has no value", "leave it out"),

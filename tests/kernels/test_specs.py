@@ -38,6 +38,6 @@ def test_a_spec_of_another_program_is_neither_replaced_nor_removed(data: Path) -
     theirs = data / "kernels" / spec.name / "kernel.json"
     theirs.parent.mkdir()
     theirs.write_text(json.dumps({"argv": [], "metadata": {}}), "utf-8")
-    with pytest.raises(JlrError, match="is not of jlr"):
+    with pytest.raises(JlrError, match="jlr did not make"):
         specs.write("dgx", "cont1", "python3", THERE, "program")
     assert specs.installed() == []

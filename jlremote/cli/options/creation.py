@@ -197,7 +197,7 @@ def _with_value(item: str, of_file: str = "") -> str:
     shown = f"`{name or '='}`{of_file}" if of_file else f"`--env {name or '='}`"
     if name.split() != [name]:  # an engine would take some of them
         raise Usage(
-            f"{shown} is no variable: its name is empty or has blanks",
+            f"{shown} is not a variable: its name is empty or has blanks",
             hint="write `NAME=VALUE`, or `NAME`",
         )
     if given:

@@ -72,7 +72,7 @@ class DetachKeys(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the keys; a usage error for others, which the engine would refuse too late."""
         if not all(re.fullmatch(r"[!-~]|ctrl-[a-z@^[\]\\_]", key) for key in value.split(",")):
-            self.fail(f"`{value}` is no list of keys, as `ctrl-p,ctrl-q` or `ctrl-a,d`", param, ctx)
+            self.fail(f"`{value}` is not a list of keys, such as `ctrl-p,ctrl-q`", param, ctx)
         return str(value)
 
 

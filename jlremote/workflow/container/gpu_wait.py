@@ -54,7 +54,7 @@ def in_turn(start: StartContext, count: int, take: Callable[[str | None], T]) ->
                 time.sleep(PAUSE_SECONDS)
     finally:
         _leave(start, ticket)
-    raise Busy(f"waited {in_words(int(limit))} in vain: {last.message}", hint=last.hint)
+    raise Busy(f"no GPUs after {in_words(int(limit))}: {last.message}", hint=last.hint)
 
 
 def _enter(start: StartContext, count: int) -> QueueTicket:

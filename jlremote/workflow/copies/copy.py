@@ -44,7 +44,7 @@ def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bo
             _Fetching(copied, recursive=recursive).all(remote, into)
     else:
         raise Usage(
-            "one end of a copy is on this machine, and the other one is not",
+            "one end of a copy is on this machine, and the other on a host",
             hint="`jlr cp FILE SESSION:PATH`, or `jlr cp SESSION:PATH FILE`",
         )
 

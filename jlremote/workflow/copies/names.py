@@ -47,6 +47,6 @@ def one_place(sources: list[RemotePath]) -> str:
     if len(places) > 1:
         raise Usage(
             f"sources in several places: {', '.join(f'`{place}`' for place in sorted(places))}",
-            hint="copy from one after the other",
+            hint="copy from each with a command of its own",
         )
     return places.pop()

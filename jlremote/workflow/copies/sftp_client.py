@@ -171,7 +171,7 @@ class SftpClient:
             while len(kept) - done_to >= 4:
                 size = int.from_bytes(kept[done_to : done_to + 4], "big")
                 if not 0 < size <= _MOST_ANSWER:
-                    raise JlrError("what runs there is no SFTP server")
+                    raise JlrError("the program there is not an SFTP server")
                 end = done_to + 4 + size
                 if len(kept) < end:
                     break
