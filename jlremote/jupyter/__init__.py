@@ -3,8 +3,8 @@
 Read `server` first, then `scripts` (what runs on the host), `discovery` (what those scripts print)
 and `survey` (both in one round trip). `launch` with `launch_lock` and `configuration` start a
 server; `presence` lists the sessions of a host, `activity` what works in a container;
-`runtime_files` keeps secrets out of a saved image; `api` and `kernel` use a server through its
-forward.
+`runtime_files` keeps secrets out of a saved image; `in_server/` runs in the server's process;
+`api` and `kernel` use a server through its forward.
 
 Decisions:
 
@@ -31,6 +31,10 @@ refuses without a reason; if not, Jupyter is launched again, on a port.
 
 **Why is Jupyter not started with the shell's `&`?** POSIX makes such a process ignore SIGINT for
 good, and then Ctrl-C works in none of JupyterLab's terminals.
+
+**What does a page miss of a silence of the network?** Nothing: `in_server` sends it again what it
+has not confirmed. Jupyter alone writes into the dead connection until its pings fail, and keeps
+nothing of that; where it is too old for our part, they fail early.
 
 **Why is a pid never trusted?** It may belong to another process by now. A server is identified by
 its pid, the start time of its process and the socket that the process holds.

@@ -6,6 +6,7 @@ server itself (`NotebookApp`), and JupyterLab 2 an extension of that one.
 
 from __future__ import annotations
 
+import importlib.resources
 import json
 import textwrap
 
@@ -29,6 +30,25 @@ settings = get_config()
 application = settings.ServerApp
 identity = settings.IdentityProvider if jupyter_server.version_info[0] >= 2 else application
 """
+
+_RESUMPTION = (importlib.resources.files(__package__) / "in_server/resumption.py").read_text(
+    "utf-8"
+)
+_RESUMPTION_FILE = "jlr_resumption.py"
+_RESUME = f"""\
+if jupyter_server.version_info[0] >= 2:
+    import pathlib
+    part = {{"__name__": "jlr_resumption"}}
+    try:
+        exec(pathlib.Path(__file__).with_name("{_RESUMPTION_FILE}").read_text("utf-8"), part)
+        application.kernel_websocket_connection_class = part["ResumableConnection"]
+    except ImportError:
+        pass
+"""
+
+# Jupyter's own are 30 s and 90 s: for so long it would write into a connection that is dead. On a
+# line with 2 s of latency and losses, the answers come more than 10 s apart.
+_PING = "application.tornado_settings.update(dict(ws_ping_interval=5000, ws_ping_timeout=15000))"
 
 # Notebook 7 and nbclassic read this file, too, and must not apply it.
 _NOTEBOOK = f"""\
@@ -92,6 +112,7 @@ def files(
         # Jupyter that listens on all addresses would accept any Host header: DNS rebinding.
         "application.allow_remote_access = False",
         f"application.local_hostnames = ['localhost', {json.dumps(hostname)}]",
+        _PING,
         *_idle_stop(idle_stop),
     )
     common = "".join(f"{line}\n" for line in settings)
@@ -100,7 +121,8 @@ def files(
         for part, text in (_OR_PORT if or_port else _OR_NOTHING).items():
             common = common.replace(part, text)
     return {
-        "jupyter_server_config.py": _SERVER + common,
+        "jupyter_server_config.py": _SERVER + common + _RESUME,
+        _RESUMPTION_FILE: _RESUMPTION,
         "jupyter_notebook_config.py": _NOTEBOOK + textwrap.indent(common, "    "),
     }
 

@@ -25,10 +25,15 @@ def short() -> Iterator[Path]:
 
 def applied(name: str, hostname: str, *, socket: str | None = None) -> SimpleNamespace:
     """Return what a server gets from the configuration, which runs in this process."""
-    settings = SimpleNamespace(ServerApp=SimpleNamespace(), IdentityProvider=SimpleNamespace())
-    text = files(name, hostname, socket=socket)["jupyter_server_config.py"]
+    server = SimpleNamespace(tornado_settings={})
+    settings = SimpleNamespace(ServerApp=server, IdentityProvider=SimpleNamespace())
+    made = files(name, hostname, socket=socket)
     try:
-        exec(text, {"get_config": lambda: settings})
+        with TemporaryDirectory() as folder:
+            file = Path(folder, "jupyter_server_config.py")
+            for each, text in made.items():
+                file.with_name(each).write_text(text, "utf-8")
+            exec(made[file.name], {"get_config": lambda: settings, "__file__": str(file)})
     finally:
         gc.enable()
         gc.unfreeze()
@@ -36,11 +41,9 @@ def applied(name: str, hostname: str, *, socket: str | None = None) -> SimpleNam
 
 
 def test_the_configuration_switches_garbage_collection_on_again() -> None:
-    settings = SimpleNamespace(ServerApp=SimpleNamespace(), IdentityProvider=SimpleNamespace())
-    text = files("cont1", "cont1-dgx.localhost")["jupyter_server_config.py"]
     gc.disable()
     try:
-        exec(text, {"get_config": lambda: settings})
+        applied("cont1", "cont1-dgx.localhost")
         assert gc.isenabled()
     finally:
         gc.enable()

@@ -1,0 +1,48 @@
+"""JupyterLab's page after a silence of the network: no line of a cell is missing, and it ends."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.lab.network import Network
+from tests.lab.programs import wait_until
+from tests.long import LONG
+from tests.outages.parts import Work
+from tests.sessions.test_page import SECONDS, open_notebook, outputs, run_cell
+
+A_SECOND = 5
+# What the page may have received twice: the answer to the last ping was lost.
+TWICE = 2 * A_SECOND
+CELL = "import time\nfor n in range({count}): print('line', n, flush=True); time.sleep({pause})"
+
+
+def lines(page: Page) -> list[int]:
+    """Return the numbers of the lines on the page."""
+    return [int(found) for found in re.findall(r"line (\d+)", outputs(page))]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seconds", [8, LONG(20), LONG(60), LONG(180)])
+def test_a_silence_costs_the_page_no_line(
+    work: Work, network: Network, chromium: BrowserContext, seconds: int
+) -> None:
+    count = (seconds + 12) * A_SECOND
+    page = chromium.new_page()
+    open_notebook(page, f"{work.session.url}&reset")  # and not what another test left
+    run_cell(page, CELL.format(count=count, pause=1 / A_SECOND))
+    wait_until(lambda: len(lines(page)) >= A_SECOND, "the first lines", timeout=30)
+    network.take_down()
+    time.sleep(seconds)
+    network.change_address()
+    network.bring_up()
+    prompt = page.locator(".jp-Notebook .jp-InputPrompt").first
+    expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=SECONDS)
+    wait_until(lambda: count - 1 in lines(page), "the last line", timeout=30)
+    seen = lines(page)
+    assert sorted(set(seen)) == list(range(count))
+    assert len(seen) <= count + TWICE
+    assert page.locator(".jp-Dialog").all_inner_texts() == []
