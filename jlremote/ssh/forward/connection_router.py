@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import select
 import socket
+import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from jlremote.errors import ConnectionTimedOut, JlrError
@@ -16,7 +19,7 @@ from jlremote.ssh.contract import Connection, Gateway
 from jlremote.ssh.forward.confirmation import Confirmation
 from jlremote.ssh.forward.relay import Relay
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.forward.waiting_page import is_page_load, waiting_page
+from jlremote.ssh.forward.waiting_page import is_page_load, is_script, waiting_page
 from jlremote.ssh.wire_format import STREAMLOCAL, direct_streamlocal, direct_tcpip
 
 _LOG = logging.getLogger(__name__)
@@ -35,6 +38,7 @@ class WaitLimits:
     """The seconds that a connection may wait for the host."""
 
     connection: float = 30.0  # until it is closed. Long enough to hide a reconnect
+    script: float = 3600.0  # the same for a page's own requests, while the page waits for them
     page_load: float = 4.0  # until a browser that loads a page gets one that says why
 
 
@@ -96,6 +100,8 @@ class ConnectionRouter:
 
     def failed(self, bridge: SocketBridge) -> None:
         self._confirmation.forget(bridge)
+        self._arrivals.setdefault(bridge, time.monotonic())
+        self._start_ticking()
         self._route(bridge)
 
     def finished(self, bridge: SocketBridge) -> None:
@@ -201,15 +207,17 @@ class ConnectionRouter:
         for bridge, arrival in list(self._arrivals.items()):
             if now - arrival < self._limits.page_load:
                 break  # those behind it came later
-            request = _request(bridge.socket) or b""
-            if now - arrival >= self._limits.connection or is_page_load(request):
+            request = bridge.question or _request(bridge.socket) or b""
+            waits = is_script(request) and _is_open(bridge.socket)
+            limit = self._limits.script if waits else self._limits.connection
+            if now - arrival >= limit or is_page_load(request):
                 self._turn_away(bridge)
 
     def _turn_away(self, bridge: SocketBridge) -> None:
         """Close a connection; a browser gets a page first, even if its request is still to come."""
         self.failure = self._obstacle.message
         now = time.monotonic()
-        request = _request(bridge.socket)
+        request = bridge.question or _request(bridge.socket)
         if request is None and now < self._silent.setdefault(bridge, now + _SILENCE):
             return  # until the next tick
         if is_page_load(request or b""):
@@ -234,10 +242,20 @@ def _request(sock: socket.socket) -> bytes | None:
         return b""
 
 
+def _is_open(sock: socket.socket) -> bool:
+    """Return whether the client still waits, as far as this system tells."""
+    if sys.platform != "linux":
+        return True
+    poll = select.poll()
+    poll.register(sock, select.POLLRDHUP)
+    return not poll.poll(0)
+
+
 def _answer(sock: socket.socket, answer: bytes) -> None:
     """Send a small answer; the request is read first, or closing would reset the connection."""
     try:
-        sock.recv(_REQUEST_LIMIT)
+        with suppress(BlockingIOError):  # a request that was to be asked again
+            sock.recv(_REQUEST_LIMIT)
         sock.send(answer)
         sock.shutdown(socket.SHUT_WR)
     except OSError:

@@ -12,6 +12,7 @@ from jlremote.ssh.transport.packet_reader import PacketReader
 
 # Bytes read at once from a local socket; more of them are part of an upload.
 _SMALL = 16 * 1024
+_MOST_OF_A_QUESTION = 16 * 1024
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: closing sends a reset
 
 
@@ -51,14 +52,26 @@ class BridgeOwner(Protocol):
         """Handle that the far end refused; the bridge closes itself next."""
 
     def failed(self, bridge: SocketBridge) -> None:
-        """Handle that the connection to the host was lost before the far end's answer."""
+        """Handle that the connection to the host was lost: `join` and `start` may follow again."""
 
     def finished(self, bridge: SocketBridge) -> None:
         """Handle, once, that the bridge is closed, for whatever reason."""
 
 
+def is_plain_get(said: bytes) -> bool:
+    """Return whether bytes are one whole HTTP request that changes nothing, so it can be repeated.
+
+    A WebSocket is not repeated: the page opens another one by itself.
+    """
+    first, _, rest = said.partition(b"\r\n")
+    whole = first.startswith(b"GET ") and b" HTTP/1." in first and said.find(b"\r\n\r\n") > 0
+    return whole and said.endswith(b"\r\n\r\n") and b"\r\nupgrade:" not in b"\r\n" + rest.lower()
+
+
 class SocketBridge:
     """Moves bytes both ways between a local socket and a far end.
+
+    If the connection is lost while a GET waits for its answer, it is asked again on the next one.
 
     The transport's thread writes data of the far end, straight from the packet; only what the local
     socket does not take at once is kept, and the far end's window limits that. Data for the far end
@@ -75,10 +88,17 @@ class SocketBridge:
         # Guards what both threads touch: `_kept`, `_far_ended`, and writing to the socket.
         self._lock = threading.Lock()
         self._started = False
+        self._question = bytearray()  # what was passed on since the far end's last byte
+        self._answered = False
         self._local_ended = False
         self._far_ended = False
         self._far_closed = False
         self._closed = False
+
+    @property
+    def question(self) -> bytes:
+        """A request that is to be asked again, and was read already."""
+        return b"" if self._started else bytes(self._question)
 
     def join(self, far: FarEnd) -> None:
         """Set the far end, before it opens; again when the last one was lost."""
@@ -117,6 +137,7 @@ class SocketBridge:
         with self._lock:
             if self._closed:
                 return len(data)
+            self._answered = True
             if self._kept or not self._started:
                 self._kept += data
                 return 0
@@ -153,6 +174,12 @@ class SocketBridge:
     def start(self) -> None:
         with self._lock:
             self._started = True
+        if self._question:  # not the first far end
+            assert self._far is not None
+            if self._far.room() < len(self._question):
+                self.abort()
+                return
+            self._far.send(memoryview(self._question))
         self._update()
 
     def _be_refused(self, reason: str) -> None:
@@ -163,10 +190,25 @@ class SocketBridge:
     def _be_lost(self) -> None:
         if self._closed:
             return
-        if self._started:
+        if self._started and not self._can_repeat():
             self.abort()
-        else:
-            self._owner.failed(self)
+            return
+        with self._lock:
+            self._started = self._far_ended = self._far_closed = False
+        self._watch(0)
+        self._owner.failed(self)
+
+    def _can_repeat(self) -> bool:
+        """Return whether all that is lost is a request that can be asked again."""
+        waits = not (self._answered or self._local_ended)
+        return waits and is_plain_get(bytes(self._question))
+
+    def _note(self, data: memoryview) -> None:
+        if self._answered:
+            self._answered = False
+            self._question.clear()
+        if len(self._question) <= _MOST_OF_A_QUESTION:
+            self._question += data[:_MOST_OF_A_QUESTION]
 
     def _ready(self, events: int) -> None:
         if self._closed:
@@ -201,6 +243,7 @@ class SocketBridge:
             self.close()
             return False
         if count:
+            self._note(piece[:count])
             far.send(piece[:count])
             if count < _SMALL and far.reader is not None:
                 self._loop.busy_poll.sent(far.reader)

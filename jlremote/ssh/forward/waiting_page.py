@@ -39,6 +39,14 @@ body {{ font: 16px/1.5 system-ui, sans-serif; margin: 15vh auto; max-width: 36em
 """
 
 
+def is_script(request: bytes) -> bool:
+    """Return whether the beginning of a connection is a request of a page that a browser shows.
+
+    A page that gets no answer shows a dialog, and has no limit of its own.
+    """
+    return b"\r\nsec-fetch-mode:" in request.lower()
+
+
 def is_page_load(request: bytes) -> bool:
     """Return whether the beginning of a connection is a browser that loads a page.
 

@@ -220,3 +220,34 @@ def test_only_connections_with_a_far_end_are_cut(desk: Desk) -> None:
     desk.router.cut()
     assert is_closed(served)
     assert not is_closed(waiting)
+
+
+FETCH = b"GET /api HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Mode: cors\r\n\r\n"
+
+
+def test_a_pages_own_request_waits_longer_than_a_programs_while_the_page_is_there(
+    desk: Desk,
+) -> None:
+    desk.gateway.error = ConnectionTimedOut("away")
+    asking, gone = desk.connect(FETCH), desk.connect(FETCH)
+    gone.shutdown(socket.SHUT_WR)
+    program = desk.connect(b"GET /api HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    desk.turn_until(lambda: is_closed(program) and is_closed(gone))
+    assert not is_closed(asking)
+    desk.gateway.error = None
+    desk.turn_until(lambda: desk.transport.sent)
+    assert not is_closed(asking)
+
+
+def test_a_get_that_was_lost_finds_the_next_connection(desk: Desk) -> None:
+    client = desk.connect(FETCH)
+    desk.channel()._set_remote_channel(3, 1000, 1000)
+    desk.turn()
+    assert desk.transport.sent[-1].endswith(FETCH)
+    desk.gateway.error = ConnectionTimedOut("away")
+    desk.channel()._unlink()
+    desk.turn()
+    desk.gateway.error = None
+    sent = len(desk.transport.sent)
+    desk.turn_until(lambda: len(desk.transport.sent) > sent)
+    assert not is_closed(client)

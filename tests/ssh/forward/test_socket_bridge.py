@@ -217,3 +217,58 @@ def test_a_client_that_has_left_ends_the_bridge(desk: Desk) -> None:
     desk.turn()
     assert desk.owner.events == ["accepted", "finished"]
     assert desk.far.closed
+
+
+GET = b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize("before", [b"", b"POST / HTTP/1.1\r\n\r\n"])
+def test_a_get_without_an_answer_is_asked_again_on_the_next_connection(
+    desk: Desk, before: bytes
+) -> None:
+    desk.open()
+    if before:
+        desk.local.send(before)
+        desk.turn()
+        desk.bridge.received(memoryview(b"HTTP/1.1 200 OK\r\n\r\n"))
+        desk.local.recv(100)
+    desk.local.send(GET)
+    desk.turn()
+    desk.bridge.lost()
+    desk.turn()
+    assert desk.owner.events[-1] == "failed"
+    desk.local.send(b"more")
+    desk.far = FarEnd()
+    desk.bridge.join(desk.far)
+    desk.open()
+    assert desk.far.sent == GET + b"more"
+    desk.bridge.received(memoryview(b"answer"))
+    assert desk.local.recv(100) == b"answer"
+
+
+UPGRADE = GET.replace(b"Host", b"Upgrade: websocket\r\nHost")
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        (GET.replace(b"GET", b"POST"), b""),
+        (GET[:-2], b""),
+        (GET + b"beyond", b""),
+        (GET, b"HTTP/1.1 200"),
+        (UPGRADE, b""),
+        (b"GET key\r\n\r\n", b""),
+        (GET[:-4] + b"\r\nX: " + b"x" * 20_000 + b"\r\n\r\n", b""),
+    ],
+)
+def test_anything_else_that_is_lost_is_cut(desk: Desk, said: bytes, answer: bytes) -> None:
+    desk.open()
+    desk.local.send(said)
+    desk.turn()
+    if answer:
+        desk.bridge.received(memoryview(answer))
+        desk.local.recv(100)
+    desk.bridge.lost()
+    desk.turn()
+    assert desk.owner.events[-1] == "finished"
+    assert desk.local.recv(100) == b""
