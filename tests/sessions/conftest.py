@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.accounts import Account
-from tests.lab.containers import ContainerFactory
+from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.remote_host import Keys, new_laptop
@@ -33,6 +33,14 @@ def session(lasting_laptop: Laptop, engine: Engine) -> Iterator[Session]:
     here = factory(options=("--workdir", "/project"))
     here.execute("sh", "-c", "mkdir data models; touch README.md train.py")
     yield started(lasting_laptop, here)
+    factory.remove_all()
+
+
+@pytest.fixture(scope="module")
+def here(engine: Engine) -> Iterator[Container]:
+    """A container for all tests of a file; the first one's start launches Jupyter in it."""
+    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+    yield factory()
     factory.remove_all()
 
 

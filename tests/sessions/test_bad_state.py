@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.containers import ContainerFactory
+from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.outages.parts import within
@@ -91,11 +91,11 @@ def test_a_read_only_disk_is_told_before_anything_is_made(
 @pytest.mark.parametrize("trouble", [read_only, full])
 def test_a_session_that_runs_is_reached_though_nothing_can_be_written(
     laptop: Laptop,
-    container: ContainerFactory,
+    here: Container,
     trouble: Callable[[Path], AbstractContextManager[None]],
 ) -> None:
     with disk(state(laptop)):
-        session = started(laptop, container())
+        session = started(laptop, here)
         with trouble(state(laptop)):
             with within(TOLD):
                 assert laptop.jlr("url").stdout.strip() == session.url
@@ -104,10 +104,8 @@ def test_a_session_that_runs_is_reached_though_nothing_can_be_written(
         assert laptop.shut_down() == []
 
 
-def test_files_without_a_record_are_named_and_kept(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    session = started(laptop, container())
+def test_files_without_a_record_are_named_and_kept(laptop: Laptop, here: Container) -> None:
+    session = started(laptop, here)
     folder = state(laptop) / "jlr" / "sessions"
     [ours] = folder.glob("*.json")
     whole = json.loads(ours.read_text())
@@ -131,9 +129,8 @@ def test_files_without_a_record_are_named_and_kept(
 
 
 def test_a_record_that_was_cut_short_is_found_again_by_start(
-    laptop: Laptop, container: ContainerFactory
+    laptop: Laptop, here: Container
 ) -> None:
-    here = container()
     born = started(laptop, here).born()
     [ours] = (state(laptop) / "jlr" / "sessions").glob("*.json")
     ours.write_text(ours.read_text()[:40])
@@ -144,10 +141,8 @@ def test_a_record_that_was_cut_short_is_found_again_by_start(
     assert laptop.jlr("url").stdout.strip() == again.url
 
 
-def test_a_record_of_an_unknown_runtime_breaks_no_list(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    session = started(laptop, container())
+def test_a_record_of_an_unknown_runtime_breaks_no_list(laptop: Laptop, here: Container) -> None:
+    session = started(laptop, here)
     [ours] = (state(laptop) / "jlr" / "sessions").glob("*.json")
     other = {"name": "later", "runtime": "unheard-of", "local_port": free_port()}
     later = json.loads(ours.read_text()) | other

@@ -16,7 +16,7 @@ import pytest
 from jlremote.workflow.host.rollback import UNDISTURBED_SECONDS
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
-from tests.lab.containers import ContainerFactory
+from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
@@ -58,9 +58,8 @@ def port_of_second_start(request: pytest.FixtureRequest) -> int | None:
 
 
 def test_a_start_whose_record_cannot_be_written_leaves_the_forward_as_it_was(
-    laptop: Laptop, container: ContainerFactory, port_of_second_start: int | None
+    laptop: Laptop, here: Container, port_of_second_start: int | None
 ) -> None:
-    here = container()
     session = started(laptop, here)
     born = session.born()
     port = port_of_second_start or session.port
@@ -74,9 +73,8 @@ def test_a_start_whose_record_cannot_be_written_leaves_the_forward_as_it_was(
 
 
 def test_a_start_that_ctrl_c_ends_leaves_the_forward_as_it_was(
-    laptop: Laptop, container: ContainerFactory, port_of_second_start: int | None
+    laptop: Laptop, here: Container, port_of_second_start: int | None
 ) -> None:
-    here = container()
     session = started(laptop, here)
     born = session.born()
     process = f"$(cat /tmp/jlr-0/{here.name}/pid)"
@@ -109,10 +107,7 @@ def test_a_start_that_refuses_a_new_server_keeps_the_old_forward(
     assert "jupyter-dead" in laptop.jlr("status").stdout
 
 
-def test_further_ports_stay_as_they_were(
-    desk: Desk, laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container()
+def test_further_ports_stay_as_they_were(desk: Desk, laptop: Laptop, here: Container) -> None:
     started(laptop, here)
     serve_inside(here, "scalars", "0.0.0.0")
     local, other = only(laptop, str(PORT))["local_port"], free_port()
@@ -125,9 +120,8 @@ def test_further_ports_stay_as_they_were(
 
 
 def test_a_further_port_without_a_record_is_not_forwarded(
-    desk: Desk, laptop: Laptop, container: ContainerFactory
+    desk: Desk, laptop: Laptop, here: Container
 ) -> None:
-    here = container()
     started(laptop, here)
     record = state(laptop) / "jlr" / "sessions" / f"lab+{here.name}.json"
     with read_only(record.parent):
@@ -136,9 +130,8 @@ def test_a_further_port_without_a_record_is_not_forwarded(
 
 
 def test_a_session_of_another_laptop_without_a_record_is_not_forwarded(
-    desk: Desk, laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
+    desk: Desk, laptop: Laptop, other_laptop: Laptop, here: Container
 ) -> None:
-    here = container()
     started(other_laptop, here)
     with unwritable_record(laptop, here.name):
         failed(laptop.jlr("open", f"lab/{here.name}", "--no-browser"), 1, "cannot write")

@@ -16,7 +16,7 @@ from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.remote_host import Keys
-from tests.sessions.parts import failed, start, started
+from tests.sessions.parts import Session, failed, start, started
 
 
 @contextmanager
@@ -58,15 +58,15 @@ def test_a_port_that_is_taken_is_told_with_its_holder_and_the_next_is_kept_from_
     assert started(laptop, here).port == second
 
 
-def test_an_exact_port_is_used_or_refused(laptop: Laptop, container: ContainerFactory) -> None:
-    here, exact, other = container(), free_port(), free_port()
+def test_an_exact_port_is_used_or_refused(laptop: Laptop, session: Session) -> None:
+    here, exact, other = session.name, free_port(), free_port()
     assert started(laptop, here, "--port", str(exact)).port == exact
     assert started(laptop, here).port == exact
     with held(other):
-        refused = start(laptop, "lab", here.name, "--port", str(other))
+        refused = start(laptop, "lab", here, "--port", str(other))
         failed(refused, 7, f"port {other} is taken by", f"process {os.getpid()}")
         laptop.environment["JLR_PORT"] = str(other)
-        failed(start(laptop, "lab", here.name), 7, "is taken by", "leave out `JLR_PORT`")
+        failed(start(laptop, "lab", here), 7, "is taken by", "leave out `JLR_PORT`")
         del laptop.environment["JLR_PORT"]
     assert started(laptop, here).port == exact
     assert started(laptop, here, "--port", str(other)).port == other
@@ -85,12 +85,11 @@ def test_an_exact_port_that_is_taken_leaves_nothing_of_a_new_session(
 
 
 def test_the_port_of_another_session_is_reported_as_such(
-    laptop: Laptop, container: ContainerFactory
+    laptop: Laptop, session: Session, container: ContainerFactory
 ) -> None:
-    one, two = container(), container()
-    port = started(laptop, one).port
-    refused = start(laptop, "lab", two.name, "--port", str(port))
-    failed(refused, 7, f"port {port} is taken by the session `lab/{one.name}`")
+    port = started(laptop, session.name).port
+    refused = start(laptop, "lab", container().name, "--port", str(port))
+    failed(refused, 7, f"port {port} is taken by the session `lab/{session.name}`")
 
 
 def test_sessions_on_one_host_and_on_two_live_side_by_side(

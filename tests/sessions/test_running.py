@@ -192,7 +192,7 @@ def test_a_dry_run_without_an_image_says_what_is_missing(
     session: Session, container: ContainerFactory
 ) -> None:
     planned = session.laptop.jlr("start", "lab", container.name(), "--dry-run")
-    failed(planned, 6, "no image to create it from", "`--image IMAGE`")
+    failed(planned, 6, "no image to create it from", "--image IMAGE` creates it")
 
 
 def test_a_second_laptop_reuses_the_server_that_runs(
@@ -207,9 +207,9 @@ def test_a_second_laptop_reuses_the_server_that_runs(
 
 
 def test_a_link_that_was_killed_is_started_again_with_its_sessions(
-    laptop: Laptop, container: ContainerFactory
+    laptop: Laptop, session: Session, container: ContainerFactory
 ) -> None:
-    one = started(laptop, container())
+    one = started(laptop, session.name)
     two = started(laptop, container())
     for process in laptop.processes():
         process.kill()
@@ -225,9 +225,9 @@ def test_a_link_that_was_killed_is_started_again_with_its_sessions(
 
 
 def test_a_port_that_was_lost_with_the_link_is_told_and_taken_again_once_it_is_free(
-    laptop: Laptop, container: ContainerFactory
+    laptop: Laptop, session: Session
 ) -> None:
-    session = started(laptop, container())
+    session = started(laptop, session.name)
     assert laptop.jlr("disconnect", "lab").status == 0
     with within(15):
         with socket.create_server(("127.0.0.1", session.port)):
@@ -317,7 +317,7 @@ def test_a_container_that_was_removed_by_hand_is_told_as_such(
     assert f"`{again}`" in told
     failed(laptop.jlr("shell"), 6, "is gone", f"`{again}`")
     without = laptop.jlr("start", "lab", here.name, "--no-browser")
-    failed(without, 6, "no image to create it from", "as before `lab/jupyter`")
+    failed(without, 6, "no image to create it from", f"`{again}` creates it")
     assert laptop.jlr(*again.split()[1:], "--dry-run").status == 0
     assert laptop.jlr("stop").status == 0
 
