@@ -144,11 +144,14 @@ def test_a_full_home_refuses_a_job_and_names_the_quota(cluster: Cluster, zih: La
     options = "size=4k,mode=700,uid=50001,gid=50001"
     cluster.run("login", "mount", "-t", "tmpfs", "-o", options, "tmpfs", folder)
     try:
-        refused = zih.jlr(*SLURM, "--name", called, "--env", "A=B", "--", "true")
+        run = zih.jlr(*SLURM, "--name", called, "--env", "A=B", "--", "true")
+        start = zih.jlr("start", "zih", called, "--slurm", "--no-browser")
     finally:
         cluster.run("login", "umount", folder)
-    assert refused.status == 1, refused
-    assert "cannot write the job's files in your home on the cluster" in refused.stderr
-    assert "No space left on device" in refused.stderr
-    assert "quota" in refused.stderr
+    for refused in (run, start):
+        assert refused.status == 1, refused
+        assert "cannot write the job's files in your home on the cluster" in refused.stderr
+        assert "No space left on device" in refused.stderr
+        assert "quota" in refused.stderr
+    assert called not in zih.jlr("list").stdout
     assert called not in cluster.slurm("squeue", "--states=all", "--format=%j")

@@ -97,6 +97,8 @@ def test_ranks_run_in_an_image_which_is_tried_before_it_is_queued(
     assert told[0].split()[3] == told[1].split()[3] != "127.0.0"
     cut = "head -c 100000 IMAGE >/home/alice/cut.sif".replace("IMAGE", str(cluster.image))
     cluster.run("login", "sh", "-c", cut)
-    refused = zih.jlr(*SLURM, "--image", "cut.sif", "--", "true")
-    assert refused.status == 1
-    assert "the file may be cut short: copy or pull it again" in refused.stderr
+    started = ("start", "zih", "cut", "--slurm", "--image", "cut.sif", "--no-browser")
+    for refused in (zih.jlr(*SLURM, "--image", "cut.sif", "--", "true"), zih.jlr(*started)):
+        assert refused.status == 1
+        assert "the file may be cut short: copy or pull it again" in refused.stderr
+    assert "cut." not in cluster.slurm("squeue", "--states=all", "--format=%j")

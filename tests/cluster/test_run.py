@@ -266,6 +266,9 @@ def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(
     assert "invalid partition specified: nope" in refused.stderr
     assert "gpu (up to 2:00:00)" in refused.stderr
     assert called not in zih.jlr("runs", "zih").stdout
+    session = zih.jlr("start", "zih", called, *words[2:5], "--no-browser")
+    assert (session.status, "gpu (up to 2:00:00)" in session.stderr) == (1, True), session
+    assert called not in zih.jlr("list", "zih").stdout
     assert zih.jlr(*words, "--dry-run", "--", "true").status == 1
     tried = zih.jlr("run", "zih", "--slurm", "--gres", "gpu:2", "--dry-run", "--", "true")
     assert "to start at" in tried.stdout

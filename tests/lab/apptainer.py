@@ -3,6 +3,9 @@
 Debian has it in sid only, for a newer libc. So its package and that libc are taken from there, in
 apt's own signed way, into a folder of the lab: a program finds its libc by a path in its header.
 The rest, as squashfuse, is this machine's. No root and no setuid are involved, as on a cluster.
+
+The older form `singularity` is a link to it here, which takes variables by that name's prefix: no
+release of Debian that can be had has a package of the old program.
 """
 
 from __future__ import annotations
