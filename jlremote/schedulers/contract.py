@@ -66,6 +66,7 @@ class Waiting:
     kind: str  # `waits`, `quota`, `held`, `depends`, `never` or `unknown`
     sentence: str  # why
     action: str  # what to do, for `never` once it is cancelled
+    reserved: bool = False  # whether maintenance may be what it waits for
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,9 @@ class Scheduler(Protocol):
 
     def waiting(self, job: QueuedJob) -> Waiting:
         """Explain why a job waits."""
+
+    def maintenance(self) -> str:
+        """Return shell text that prints in how many seconds each maintenance begins, one a line."""
 
     def ending(self, state: str, log: str) -> str | None:
         """Say in words how a job ended, `None` for an end of its own.

@@ -185,14 +185,14 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
     cluster.slurm(*reserve, *when)
     argument = "--sbatch-arg={}".format
     too_long = detached(zih, "--partition", "scavenge", "--time", "1:30:00")
+    reserved = detached(zih, argument("--nodelist=node1"), "--time", "1:00:00")
     wanted = {
         detached(zih, argument("--hold")): "its owner holds it",
         detached(zih, argument("--begin=now+1hour")): "its start time has not come",
         detached(zih, argument(f"--dependency=afterok:{failed}")): "the job that it depends on "
         "did not end as it must",
         too_long: "its time is over the limit of the partition",
-        detached(zih, argument("--nodelist=node1"), "--time", "1:00:00"): "nodes that it needs "
-        "are drained, down, or reserved for maintenance",
+        reserved: "nodes that it needs are drained, down, or reserved for maintenance",
         detached(zih, argument("--nodelist=node2")): "nodes that it needs are ",
     }
     held = detached(zih, argument("--nodelist=node2"))
@@ -202,11 +202,15 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
     try:
         for called, sentence in wanted.items():
             wait_until(lambda: sentence in (job(zih, called)["reason"] or ""), sentence)  # noqa: B023
-        with zih.spawn("attach", too_long) as waits:
-            assert waits.stdout
-            advice = f"`jlr stop zih/{too_long}` cancels it; ask for a shorter `--time`"
-            until(iter(waits.stdout.readline, ""), advice)
-            waits.terminate()
+        advice = {
+            too_long: f"`jlr stop zih/{too_long}` cancels it; ask for a shorter `--time`",
+            reserved: "maintenance begins in ",
+        }
+        for called, words in advice.items():
+            with zih.spawn("attach", called) as waits:
+                assert waits.stdout
+                until(iter(waits.stdout.readline, ""), words)
+                waits.terminate()
         running(zih, before)
         on_drained = job(zih, there)
         assert on_drained["state"] == "running", "a drained node ends no job"

@@ -77,6 +77,11 @@ case $jlr_end in
 esac
 printf '%s\n' "$jlr_end"
 """
+_BEGINS = r"""
+sed -n '/ Flags=[^ ]*MAINT/s/^.* StartTime=\([0-9]*\) .*$/\1/p' | while read -r jlr_start; do
+  echo $((jlr_start - $(date +%s)))
+done
+"""
 _PLAIN = r"""
 for jlr_name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p'); do
   case $jlr_name in
@@ -154,6 +159,11 @@ class Slurm:
 
     def waiting(self, job: QueuedJob) -> Waiting:
         return reasons.explain(job.reason)
+
+    def maintenance(self) -> str:
+        """Ask for the reservations that are marked so, whose begin no running job may reach."""
+        argv = ("scontrol", "show", "reservation", "--oneliner")
+        return f"{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{_first(argv)} 2>/dev/null |{_BEGINS}"
 
     def ending(self, state: str, log: str) -> str | None:
         return endings.ending(state, log)

@@ -24,7 +24,7 @@ _TABLE = MappingProxyType(
         "Licenses": ("waits", "all licences that it asks for are in use", _WAIT),
         "NodeDown": ("waits", "a node that it needs is down", "ask the site if it lasts"),
         # 26.05 has the same word, without names, for drained nodes, too.
-        "ReqNodeNotAvail": (*_NO_NODE, f"{_LOOK}; a shorter `--time` may start before maintenance"),
+        "ReqNodeNotAvail": (*_NO_NODE, _LOOK),
         # A sentence of its own, whose first words these are.
         "Nodes required for job are DOWN": (*_NO_NODE, _LOOK),
         "JobArrayTaskLimit": ("waits", "its array runs as many jobs at a time as it may", _WAIT),
@@ -96,7 +96,7 @@ def explain(reason: str | None) -> Waiting:
         sentence = f"nodes that it needs are down or drained: {down[1]}"
         return Waiting("waits", sentence, "`sinfo -R` there tells why; ask for other nodes")
     if plain in _TABLE:
-        return Waiting(*_TABLE[plain])
+        return Waiting(*_TABLE[plain], reserved=plain == "ReqNodeNotAvail")
     if _LIMIT.fullmatch(plain):
         return _limit(plain)
     return Waiting("unknown", f"Slurm says `{word}`", "the site's documentation explains it")

@@ -6,6 +6,8 @@ import codecs
 import time
 from collections.abc import Callable
 
+from jlremote import times
+from jlremote.host.contract import run_script
 from jlremote.host.records import GROUP
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.schedulers.contract import QueuedJob, SchedulerSilent
@@ -27,25 +29,36 @@ def wait_begun(found: JobHandle, backend: ScheduledJobs, note: Note) -> None:
             printed += decoder.decode(data) if stream == "stdout" else ""
             while GROUP in printed:
                 one, _, printed = printed.partition(GROUP)
-                words = _words(found, backend, one)
+                words, reserved = _words(found, backend, one)
                 if words and words != told:
-                    note(f"`{found.selector}` {words}")
+                    sooner = _sooner(found, backend) if reserved else ""
+                    note(f"`{found.selector}` {words}{sooner}")
                     told = words
 
 
-def _words(found: JobHandle, backend: ScheduledJobs, printed: str) -> str | None:
-    """Say how a job waits, `None` if it does not."""
+def _words(found: JobHandle, backend: ScheduledJobs, printed: str) -> tuple[str, bool]:
+    """Say how a job waits, and whether maintenance may be why; nothing if it does not wait."""
     try:
         job = backend.read_waiting(printed, found.job.job or "")
     except SchedulerSilent as silent:
-        return f"is queued; {silent.message}"
+        return f"is queued; {silent.message}", False
     if job is None or job.phase != "waiting":
-        return None
+        return "", False
     why = backend.scheduler.waiting(job)
     action = why.action
     if why.kind == "never":
         action = f"`jlr stop {found.selector}` cancels it; {action}"
-    return f"waits: {why.sentence}; {action}{_estimated(job)}"
+    return f"waits: {why.sentence}; {action}{_estimated(job)}", why.reserved
+
+
+def _sooner(found: JobHandle, backend: ScheduledJobs) -> str:
+    """Return the time limit with which a job would end before the next maintenance."""
+    told = run_script(found.host, backend.scheduler.maintenance()).stdout.split()
+    ahead = [int(seconds) for seconds in told if seconds.isdecimal() and int(seconds) > 60]
+    if not ahead:
+        return ""
+    begins = f"; maintenance begins in {times.in_words(min(ahead) // 60 * 60)}"
+    return f"{begins}: a job with a `--time` below that need not wait for its end"
 
 
 def _estimated(job: QueuedJob) -> str:
