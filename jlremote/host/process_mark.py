@@ -23,8 +23,11 @@ done
 
 
 STAYS = 9  # the exit status of a sweep that leaves a process running
+LIST = "LIST"  # in place of a signal
 _SWEEP = (
     """\
+set -- $1
+signal=$1; shift; known=$*
 marked() {
   for process in /proc/[0-9]*; do
     [ -O "$process" ] || continue
@@ -32,11 +35,35 @@ marked() {
       echo "${process#/proc/}"
   done
 }
-signal=$1 turns=0
-while pids=$(marked); [ -n "$pids" ]; do
+# Prints `PID:START` of the marked processes, of those known and of all that they began.
+family() {
+  table=$(for process in /proc/[0-9]*; do
+    [ -O "$process" ] && { read -r stat <"$process/stat"; } 2>/dev/null || continue
+    set -- ${stat##*) }
+    [ "$1" = Z ] || echo "${process#/proc/} $2 ${20}"
+  done)
+  found=" $(marked | tr '\\n' ' ')" before=
+  until [ "$found" = "$before" ]; do
+    before=$found
+    while read -r pid parent start; do
+      case $found in *" $pid "*) continue;; esac
+      case "$found $known " in *" $parent "*|*" $pid:$start "*) found="$found$pid ";; esac
+    done <<TABLE
+$table
+TABLE
+  done
+  while read -r pid parent start; do
+    case $found in *" $pid "*) echo "$pid:$start";; esac
+  done <<TABLE
+$table
+TABLE
+}
+[ "$signal" != LIST ] || { family; exit; }
+turns=0
+while known=$(echo $(family)); [ -n "$known" ]; do
   [ "$turns" -lt 10 ] || signal=KILL
   [ "$turns" -lt 40 ] || exit STAYS
-  kill -s "$signal" $pids 2>/dev/null
+  for one in $known; do kill -s "$signal" "${one%:*}" 2>/dev/null; done
   turns=$((turns + 1)); PAUSE
 done
 :
@@ -49,8 +76,11 @@ done
 def sweep_argv(word: str) -> tuple[str, ...]:
     """Return the argv that ends all of one's processes that inherited a mark.
 
-    Those that left the group of the marked one, as by `setsid`, too. They get the signal whose name
-    is to follow as the last argument, and SIGKILL after two seconds.
+    Those that left the group of the marked one, as by `setsid`, and what they have begun, too. They
+    get the signal whose name is to follow as the last argument, and SIGKILL after two seconds. With
+    `LIST` in its place it prints them; behind the signal, in the same argument, those are ended
+    even if nothing but their parents told whose they were: a program that writes its title over its
+    environment has lost the mark.
     """
     return ("sh", "-c", _SWEEP.replace("WORD", word), "sh")
 

@@ -17,7 +17,7 @@ import shlex
 from dataclasses import dataclass
 
 from jlremote.host.answers import understood
-from jlremote.host.process_mark import STAYS, VARIABLE, sweep_argv
+from jlremote.host.process_mark import LIST, STAYS, VARIABLE, sweep_argv
 from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
 from jlremote.host.shell_text import command_line, pause, wait_while
 from jlremote.host.sudo import KEEP
@@ -108,8 +108,10 @@ send() {{ . "$directory/signal"; }}
 # What left the process group is ended, too, and after the job's own end.
 sweep() {{
   [ -e "$directory/sweep" ] || return 0
-  set -- "$1"; . "$directory/sweep"; [ $? != {STAYS} ]
+  set -- "$1 $family"; . "$directory/sweep"; [ $? != {STAYS} ]
 }}
+# Known by their parents only as long as those live.
+family=; family=$(! alive || sweep {LIST} 2>/dev/null)
 [ FORCE = no ] || {{ ! alive || send KILL; ended 5; sweep KILL; exit; }}
 ! alive || {{ send TERM; ended 10; }} || {{ alive && send KILL; ended 5; }} || exit
 sweep TERM
