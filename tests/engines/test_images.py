@@ -131,7 +131,7 @@ def test_a_key_that_is_to_stay_on_the_host_is_used_and_forgotten(desk: Desk, ima
     kept = desk.log_in(desk.registry.name, desk.registry.key, "--keep")
     assert kept.status == 0, kept
     assert desk.keys_there()
-    pushed = desk.registry.push("lab/plain", image.partition("/")[2])
+    pushed = desk.registry.push_small(image.partition("/")[2])
     assert desk.jlr("pull", pushed).status == 0
     assert desk.jlr("login", desk.registry.name, "--forget").status == 0
     assert desk.keys_there() == []

@@ -164,7 +164,7 @@ def test_a_registrys_key_has_stdin_for_itself(
         pytest.skip("; ".join(reasons))
     with running_registry(engine) as registry, unlocked_keychain(newcomer):
         asked(newcomer, PASSWORD)
-        image = registry.push("lab/plain", "me/behind-sudo:1")
+        image = registry.push_small("me/behind-sudo:1")
         login = ("login", "lab", registry.name, "--username", USER, "--password-stdin", *BY_SUDO)
         done = newcomer.jlr(*login, stdin=registry.key)
         assert done.status == 0, done

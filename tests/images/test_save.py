@@ -18,6 +18,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import run, wait_until
 from tests.lab.wheels import OFFLINE, write_wheel
+from tests.mounts.parts import remember_session
 from tests.sessions.conftest import other_laptop as other_laptop
 
 
@@ -260,8 +261,8 @@ def test_a_saved_image_is_pushed_to_a_private_registry_with_the_key(
     engine: Engine,
     container: ContainerFactory,
 ) -> None:
-    session, image = container.name(), f"{registry.name}/me/saved:week3"
-    start(laptop, session)
+    session, image = container("lab/plain").name, f"{registry.name}/me/saved:week3"
+    remember_session(laptop, session, "docker")
     assert laptop.jlr("save", session, image).status == 0
     refused = laptop.jlr("push", "lab", image)
     assert refused.status == 4, refused
