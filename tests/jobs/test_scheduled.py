@@ -271,6 +271,14 @@ def test_a_take_back_keeps_everything_while_slurm_is_silent(cluster: Cluster) ->
     assert JOBS.read(cluster.run(JOBS.tell("t")).stdout) == []
 
 
+def test_nothing_stays_on_a_host_without_slurm(cluster: Cluster) -> None:
+    for program in cluster.programs.iterdir():
+        program.unlink()
+    assert cluster.run(JOBS.submit(plan("true"))).returncode == 127
+    cluster.run(JOBS.take_back(plan("true")))
+    assert JOBS.read(cluster.run(JOBS.tell()).stdout) == []
+
+
 def test_a_host_without_such_jobs_asks_no_scheduler(cluster: Cluster) -> None:
     cluster.program("squeue", f"touch {cluster.folder}/asked")
     assert JOBS.read(cluster.run(JOBS.tell()).stdout) == []

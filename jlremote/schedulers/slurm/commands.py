@@ -127,10 +127,14 @@ class Slurm:
         return launchers.launched(argv, ranks)
 
     def search(self, name: str) -> str:
-        """Ask `squeue` for the name; without its heading nothing is known."""
+        """Ask `squeue` for the name; without its heading nothing is known.
+
+        Where there is no `sbatch`, no job was submitted.
+        """
         argv = ("squeue", "--states=all", f"--name={name}", "--format=%i")
         return (
-            f'{_ON_PATH}jlr_found=$({_first(argv)} --user="$(id -un)") || exit\n'
+            f"{_ON_PATH}command -v sbatch >/dev/null 2>&1 || exit 0\n"
+            f'jlr_found=$({_first(argv)} --user="$(id -un)") || exit\n'
             "case $jlr_found in *JOBID*) ;; *) exit 1;; esac\n"
             "printf '%s\\n' \"$jlr_found\" | sed -n '/JOBID/,$p' | sed '1d; s/_.*//' | sort -u\n"
         )
