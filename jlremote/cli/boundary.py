@@ -121,6 +121,8 @@ def _after_command(typed: str, context: click.Context) -> str | None:
 def _resembling(typed: str, command: click.Command) -> str | None:
     """Return the hint with the option that is spelled like the typed one, if one is."""
     never = _NEVER_OFFERED | ({"--all"} if command.name in DESTRUCTIVE else set())
+    if not typed.startswith("--"):  # a letter is like no word
+        return None
     names = (name for option in command.params for name in (*option.opts, *option.secondary_opts))
     known = [name[2:] for name in names if name.startswith("--") and name not in never]
     near = closest(typed.lstrip("-"), known)

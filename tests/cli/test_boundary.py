@@ -120,6 +120,7 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
             "`jlr shell --help`",
         ),
         (("forward", "x", "y"), "for `[LOCAL:]PORT`: `y` is not a port", "`jlr forward --help`"),
+        (("start", "dgx", "-d"), "no such option `-d`", "`jlr start --help` shows the options"),
         (("start", "dgx", "--im", "x"), "no such option `--im`", "did you mean `--image`?"),
         (("start", "dgx", "--gpus", ""), "`--gpus` has no value", "leave it out"),
         (("start", "x", "--env-file", "/"), "`--env-file`: `/` is a directory", "jlr start --help"),

@@ -49,7 +49,8 @@ def images(
 
     context = invocation.context(silent=as_json)
     found = found_images(host, context, every=every, engine=engine)
-    none = f"no images on {host}; `jlr pull {host} IMAGE` pulls one"
+    chosen = "" if engine.runtime == "auto" else f" --runtime {engine.runtime}"
+    none = f"no images on {host}; `jlr pull {host} IMAGE{chosen}` pulls one"
     tables.show_reports(found, reports.IMAGES, context, as_json=as_json, none=none)
 
 

@@ -87,7 +87,10 @@ def attach(
     from jlremote.workflow.jobs import jobs
 
     context = invocation.context()
-    return show_to_its_end(jobs.find(job, context), context, detach_keys, gives=interactive)
+    found = jobs.find(job, context)
+    if job is None:
+        context.progress.note(f"job {found.selector}")
+    return show_to_its_end(found, context, detach_keys, gives=interactive)
 
 
 def show_to_its_end(
