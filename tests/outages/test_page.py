@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests.lab.accounts import Account
+from tests.lab.containers import Container
+from tests.lab.laptop import Laptop
+from tests.lab.line import Line
 from tests.lab.network import Network
+from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer
 from tests.long import LONG
-from tests.outages.parts import Work
+from tests.outages.parts import Work, work_in
+from tests.sessions.parts import started
 from tests.sessions.test_page import SECONDS, open_notebook, outputs, run_cell
 
 A_SECOND = 5
@@ -46,3 +55,32 @@ def test_a_silence_costs_the_page_no_line(
     assert sorted(set(seen)) == list(range(count))
     assert len(seen) <= count + TWICE
     assert page.locator(".jp-Dialog").all_inner_texts() == []
+
+
+# A line's latency in seconds, each way, and for how long a lost packet holds up all behind it.
+LATENCY, HELD_UP = 2.0, 5.0
+
+
+@pytest.mark.long
+def test_a_slow_line_that_loses_packets_costs_no_websocket(
+    laptop: Laptop,
+    line: Line,
+    lasting_container: Container,
+    sshd: SSHServer,
+    account: Account,
+    keys: Keys,
+) -> None:
+    laptop.add_host("slow", sshd, account, key=keys.private, port=line.port)
+    session = started(laptop, lasting_container, "--port", str(free_port()), host="slow")
+    with work_in(session) as work:
+        line.delay = LATENCY
+        work.kernel.send(CELL.format(count=60, pause=1))
+        seen = ""
+        while "line 59" not in seen:
+            message = json.loads(work.kernel.socket.recv())  # it raises once it is closed
+            seen += message["content"].get("text", "")
+            if re.search(r"line \d*5$", seen.rstrip()):
+                line.stall()
+                time.sleep(HELD_UP)
+                line.resume()
+        assert re.findall(r"line (\d+)", seen) == [str(n) for n in range(60)]

@@ -144,7 +144,7 @@ def test_interrupt_restart_and_a_drop_are_as_with_a_kernel_of_this_machine(
 
 
 def test_the_jupyterlab_of_the_laptop_has_its_files_here_and_its_kernels_there(
-    session: Session, engine: Engine
+    session: Session, engine: Engine, sshd: SSHServer
 ) -> None:
     home = session.laptop.folder / "home"
     (home / "only-here.txt").write_text("here", "utf-8")
@@ -164,6 +164,9 @@ def test_the_jupyterlab_of_the_laptop_has_its_files_here_and_its_kernels_there(
             node = kernel.run("import platform; platform.node()")
             assert node == repr(hostname(session, engine))
             assert session.token not in " ".join(process_words(process))
+            sshd.drop_connections()
+            kernel.await_start()
+            assert kernel.run("platform.node()") == node
     finally:
         process.terminate()
         process.communicate(timeout=SECONDS)

@@ -9,5 +9,6 @@ with any address of a place, and listens there. `sftp` serves mounts, and
 `jlremote/ports`.
 
 Why does the listener outlive the connection? A page that is open waits and goes on, and no other
-program takes the port meanwhile.
+program takes the port meanwhile. The page's own requests wait as long as it does, and a GET whose
+connection is lost is asked again: JupyterLab shows a dialog for each that fails.
 """
