@@ -92,7 +92,7 @@ def test_a_variable_without_a_value_gets_this_machines(
     assert environment(workflows) == ("HF_TOKEN=s3cret=x", "EMPTY=")
     missing = jlr("start", "dgx", "-e", "NOT_SET_HERE")
     assert missing.code == 2
-    assert "no variable `NOT_SET_HERE`" in missing.stderr
+    assert "`--env`: `NOT_SET_HERE` has no value" in missing.stderr
 
 
 def test_a_file_of_variables_is_read_as_docker_reads_it(
@@ -106,11 +106,13 @@ def test_a_file_of_variables_is_read_as_docker_reads_it(
     assert {"B=two words # kept", "FROM_HERE=yes", "A_QUOTE='x'"} < set(found)
     assert [item for item in found if item.startswith("A=")][-1] == "A=flag"
     assert jlr("start", "dgx", "--env-file", str(laptop / "none")).code == 2
-    for line, why in (("NOT_SET", "`NOT_SET` of"), ("A B=1", "`A B` of"), ("=1", "`=` of")):
+    for line, why in (("NOT_SET", "`NOT_SET` has"), ("A B=1", "`A B` is"), ("=1", "`=` is")):
         file.write_text(f"\ufeffA=1\n{line}\n", encoding="utf-8")
         refused = jlr("start", "dgx", "--env-file", str(file))
-        assert (refused.code, f"{why} `--env-file {file}`" in refused.stderr) == (2, True), refused
+        assert (refused.code, f"`--env-file {file}`: {why}" in refused.stderr) == (2, True), refused
     assert jlr("start", "dgx", "-e", "A B=1").code == 2
+    settle(laptop, '[hosts.dgx]\nenv = ["NOT_SET"]\n')
+    assert "`env` of `[hosts.dgx]`: `NOT_SET` has no value" in jlr("start", "dgx").stderr
 
 
 def test_every_option_is_in_the_request(

@@ -58,7 +58,7 @@ def test_arguments_variables_and_the_folder_arrive_as_they_are(
     assert done.stdout.decode() == "".join(f"[{word}]" for word in words)
     assert not jobs.state(name), "`--rm` was asked for"
     refused = jobs.run(name, "true", options=("-e", "NOT_HERE"))
-    assert (refused.returncode, b"`--env NOT_HERE` has no value" in refused.stderr) == (2, True)
+    assert (refused.returncode, b"`--env`: `NOT_HERE` has no value" in refused.stderr) == (2, True)
     detached = ("sh", "-c", "echo kept; exit 4")
     assert jobs.run(name, *detached, options=("--rm", "--detach")).returncode == 0
     assert jobs.wait_over(name) == 4

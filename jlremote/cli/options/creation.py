@@ -145,7 +145,8 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     chosen = settings.load().chosen(host, flags)
     items = chosen.get("env")
     if isinstance(items, tuple):
-        chosen["env"] = tuple(map(_with_value, items))
+        with named_as_set(host, options):
+            chosen["env"] = tuple(_with_value(item, "`--env`") for item in items)
     chosen.pop("host", None)  # it is known by now
     if gpus := chosen.get("gpus"):
         parse_request(str(gpus))  # before the host is asked anything
@@ -188,23 +189,22 @@ def _lines(path: str) -> Iterator[str]:
         raise Usage(f"cannot read `--env-file {path}`: {reason_of(failure)}") from failure
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
-            yield _with_value(line.lstrip(), f" of `--env-file {path}`")
+            yield _with_value(line.lstrip(), f"`--env-file {path}`")
 
 
-def _with_value(item: str, of_file: str = "") -> str:
+def _with_value(item: str, given_by: str) -> str:
     """Return a variable with its value; one without gets this machine's, as with `docker run`."""
     name, given, _ = item.partition("=")
-    shown = f"`{name or '='}`{of_file}" if of_file else f"`--env {name or '='}`"
     if name.split() != [name]:  # an engine would take some of them
         raise Usage(
-            f"{shown} is not a variable: its name is empty or has blanks",
+            f"{given_by}: `{name or '='}` is not a variable: its name is empty or has blanks",
             hint="write `NAME=VALUE`, or `NAME`",
         )
     if given:
         return item
     if name not in os.environ:
         raise Usage(
-            f"{shown} has no value, and this machine has no variable `{name}`",
+            f"{given_by}: `{name}` has no value, and this machine has no variable of that name",
             hint=f"write `{name}=VALUE` there, or `export {name}` before",
         )
     return f"{item}={os.environ[name]}"
