@@ -28,7 +28,7 @@ from jlremote.ssh.contract import Stream
 
 # Input that waits for the host; beyond it the client has to wait.
 _MOST_INPUT = 4 << 20
-_BUFFER = 1 << 20
+_BUFFER = 4 << 20
 _SIGNAL_SECONDS = 10.0
 _END_OF_INPUT = b"\x04"  # Ctrl-D, which a terminal takes for an end of file
 _NO_SIZE = os.terminal_size((80, 24))

@@ -23,7 +23,7 @@ SESSION_SECONDS = 15.0
 _PAUSE = 0.1
 FAILED = 255  # as ssh, where it is not the command's own status
 # Pieces of output that the client may leave unread before the host has to wait.
-_PIECES = 4
+_PIECES = 16
 
 Connect = Callable[[float], Connection]
 

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com")
 _REKEY_BYTES = 16 << 30
 _WINDOW = 8 << 20
+# asyncio moves what the socket has not taken to the front of its buffer after each write.
+_SOCKET_BUFFER = 4 << 20
 
 
 class SshClients:
@@ -51,6 +53,7 @@ class SshClients:
                 run = self._loop.run_forever
                 threading.Thread(target=run, name="ssh-clients", daemon=True).start()
             self._places[client] = place
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
         asyncio.run_coroutine_threadsafe(self._serve(client, place), self._loop)
 
     async def _serve(self, client: socket.socket, place: ServedPlace) -> None:
