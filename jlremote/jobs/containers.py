@@ -46,9 +46,10 @@ class ContainerJobs:
 
     @property
     def follows_to_the_end(self) -> bool:
-        """Whether a followed log that ends without an error was whole.
+        """Whether a followed log that ends without an error has every whole line.
 
-        Docker's daemon ends it after the last byte; podman's client looks at the file now and then.
+        Docker's daemon ends it after the last one, and often before a rest without a newline;
+        podman's client looks at the file now and then.
         """
         return self.engine.kind.daemon is not None
 
@@ -82,6 +83,13 @@ class ContainerJobs:
     def rest(self, key: str, stdout: int, stderr: int) -> str:
         show = command_line(self.engine("logs", key))
         return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
+
+    def unended(self, key: str, stdout: int, stderr: int) -> str:
+        """Return `rest` where one of the last lines has no newline, else nothing."""
+        last = command_line(logs_argv(self.engine, key, 2, follow=False))
+        one = "| tail -c 1 | tr '\\000' x"
+        ends = f"{last} 2>/dev/null {one}; {last} 2>&1 >/dev/null {one}"
+        return f'[ -z "$({ends})" ] || {{\n{self.rest(key, stdout, stderr)}}}\n'
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         show = logs_argv(self.engine, key, lines, follow=follow, since=since)

@@ -29,6 +29,9 @@ def test_a_line_without_an_end_comes_whole(jobs: Jobs) -> None:
     long = "yes 123456789 | tr -d '\\n' | head -c 5000000"
     shown = jobs.run(jobs.name(), "sh", "-c", long, options=("--rm",))
     assert shown.stdout == b"123456789" * 555555 + b"12345"
+    for _ in range(5):  # docker often ends a followed log before it
+        shown = jobs.run(jobs.name(), "sh", "-c", "printf 'a\\nb'; exit 5", options=("--rm",))
+        assert (shown.returncode, shown.stdout) == (5, b"a\nb")
 
 
 def test_output_that_cannot_be_written_is_reported_and_the_job_goes_on(jobs: Jobs) -> None:

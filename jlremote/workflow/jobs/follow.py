@@ -72,12 +72,14 @@ class _Watch:
         name, backend = self._found.job.name, self._found.backend
         self._wait_begun()
         while True:
-            is_whole = self._print(backend.follow)
+            has_all_lines = self._print(backend.follow)
             job = self._reached(self._found.again)
             if job.over:
                 break
             threading.Event().wait(AGAIN_SECONDS)
-        if not is_whole:
+        if has_all_lines and isinstance(backend, ContainerJobs):
+            self._print(backend.unended)
+        else:
             self._print(backend.rest)
         if job.exit_code is None and self._cancelled:
             self._context.progress.note(f"`{name}` ended: {job.detail}")
@@ -101,8 +103,8 @@ class _Watch:
     def _print(self, script: Callable[[str, int, int], str]) -> bool:
         """Show the new output that a script prints; begin again after a loss.
 
-        Return whether that was the whole of it; an engine would read all of its log once more to
-        find that nothing is left.
+        Return whether every whole line of it was shown; an engine would read all of its log once
+        more to find that nothing is left.
         """
 
         def once() -> bool:

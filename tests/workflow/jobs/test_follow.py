@@ -144,10 +144,10 @@ class EngineLink(FakeLink):
 
 
 @pytest.mark.parametrize(
-    ("engine", "status", "reads"), [(DOCKER, 0, 1), (DOCKER, 1, 2), (PODMAN, 0, 2)]
+    ("engine", "status", "once"), [(DOCKER, 0, True), (DOCKER, 1, False), (PODMAN, 0, False)]
 )
 def test_docker_reads_a_log_once_unless_following_it_failed(
-    engine: Engine, status: int, reads: int
+    engine: Engine, status: int, once: bool
 ) -> None:
     backend = ContainerJobs(engine)
     job = replace(ended(), id="c0ffee")
@@ -156,8 +156,8 @@ def test_docker_reads_a_log_once_unless_following_it_failed(
     watched = Watched(link, Notes(), Handle(cast("Any", link), backend, job), [])
     assert watched.follow() == 0
     assert watched.shown == whole
-    scripts = [backend.follow("c0ffee", 0, 0), backend.rest("c0ffee", 3, 0)]
-    assert link.asked == scripts[:reads]
+    last = backend.unended if once else backend.rest
+    assert link.asked == [backend.follow("c0ffee", 0, 0), last("c0ffee", 3, 0)]
 
 
 def test_after_a_loss_each_byte_is_shown_once(no_pauses: None) -> None:
