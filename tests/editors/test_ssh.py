@@ -6,6 +6,8 @@ import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.cli.terminal import Terminal
 from tests.editors.conftest import SECONDS, Clients
 from tests.lab.accounts import Account
@@ -86,3 +88,18 @@ def test_a_session_that_does_not_run_and_keys_of_others_are_refused(clients: Cli
     refused = clients.run("ssh", "-F", str(config), clients.name, "true")
     assert refused.returncode == 255
     assert b"Permission denied (publickey)" in refused.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("place", ["session", "host"])
+def test_a_gigabyte_arrives_whole_both_ways(clients: Clients, place: str) -> None:
+    name = clients.name if place == "session" else "lab.jlr"
+    ssh = f"ssh -F {clients.config} {name}"
+    make = "import os\nfor _ in range(1000): os.write(1, os.urandom(1_000_000))"
+    script = f"""
+python3 -c '{make}' | tee given | {ssh} 'tee /dev/stderr' 2>err | sha256sum
+sha256sum <err; sha256sum <given; wc -c <err; rm err given
+"""
+    done = clients.run("bash", "-c", script, timeout=280)
+    out, err, given, size = done.stdout.decode().split("\n")[:4]
+    assert (out, err, size) == (given, given, "1000000000"), done

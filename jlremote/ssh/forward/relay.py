@@ -225,7 +225,7 @@ class Relay:
 
     def _accept(self, number: int, count: int) -> None:
         listener = self._listeners.get(count)
-        if listener is None:
+        if listener is None or number < ACCEPTED_FROM or number in self._streams:
             self._loop.call(lambda: self.decline(number))
         else:
             listener.accepted(self, number)
