@@ -67,7 +67,7 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
     """
     registry, user = _registry(request.registry), _user(request)
     if not request.keep:
-        registry_keys.check_keychain(request.host, registry)
+        registry_keys.check_keychain(request.host, registry, user)
     link = link_on(request.host, context)
     connect(link, context)
     key = _accepted(link, registry, user, request, context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -39,16 +40,17 @@ def latest(registry: str, user: str) -> RegistryKey | None:
     return key if key is not None and key.user == user else None
 
 
-def check_keychain(host: str, registry: str) -> None:
+def check_keychain(host: str, registry: str, user: str) -> None:
     """Check that keys can be kept, before one is typed.
 
     Raises:
         JlrError: there is no keychain.
     """
     if open_secrets() is None:
+        named = f"jlr login {host} {registry} --username {shlex.quote(user)}"
         raise JlrError(
             "cannot keep the key: this machine has no keychain",
-            hint=f"`jlr login {host} {registry} --keep` keeps it on the host instead",
+            hint=f"`{named} --keep` keeps it on the host instead",
         )
 
 

@@ -82,8 +82,9 @@ def test_without_a_keychain_there_are_no_keys(no_keychain: None) -> None:
     assert registry_keys.latest("nvcr.io", "ada") is None
     assert not registry_keys.forget("lab", "nvcr.io")
     with pytest.raises(JlrError, match="no keychain") as error:
-        registry_keys.check_keychain("dgx", "nvcr.io")
-    assert "--keep" in (error.value.hint or "")
+        registry_keys.check_keychain("dgx", "nvcr.io", "$oauthtoken")
+    command = "`jlr login dgx nvcr.io --username '$oauthtoken' --keep`"
+    assert error.value.hint == f"{command} keeps it on the host instead"
 
 
 def test_docker_reads_the_keys_from_one_line() -> None:
