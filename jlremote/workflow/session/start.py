@@ -142,6 +142,7 @@ def _same_container(
     else:
         known = sessions.of_container(host.name, found.container.id)
     if known is None or (found.container is not None and known.name == name):
+        _explain_another(host, runtime, name, found, context)
         return runtime, name, found
     exact = for_container(runtime, known.container_id)
     again = survey(host, exact, known.name, check_gpus=True)
@@ -151,6 +152,21 @@ def _same_container(
         f"the container of the session `{known.name}` is called `{again.container.renamed}` by now"
     )
     return exact, known.name, again
+
+
+def _explain_another(
+    host: Link, runtime: Runtime, name: str, found: Survey, context: Context
+) -> None:
+    """Note that a known session's own container has another name by now, and still exists."""
+    record = sessions.find(host.name, name)
+    had = record.container_id if record is not None else ""
+    if found.container is None or had in ("", found.container.id):
+        return
+    before = survey(host, for_container(runtime, had), name).container
+    if before is not None:
+        context.progress.note(
+            f"`{name}` is another container than before, which is called `{before.called}` by now"
+        )
 
 
 @contextmanager
@@ -220,7 +236,9 @@ def _remember(
 
 def _record(start: StartContext, container: Container, forward: ForwardStatus) -> SessionRecord:
     config, known = start.context.ssh_config, start.known
-    typed = None if start.request.container == start.name else start.request.container
+    typed = start.request.container
+    if typed in (start.name, container.renamed):  # another container may have that name later
+        typed = None
     return SessionRecord(
         host=start.request.host,
         name=start.name,
