@@ -72,7 +72,7 @@ def test_neither_container_nor_image_names_what_the_host_has(
     ("options", "status", "words"),
     [
         (("--gpus", '"device=0'), 2, "--gpus"),
-        (("--env", "=x"), 2, "=x"),
+        (("--env", "=x"), 2, "`=` is not a variable"),
         (("--volume", "relative/folder:/data"), 2, "relative/folder"),
         (("--volume", "/dev/null/x:/data"), 6, "/dev/null/x"),
         (("--workdir", "relative"), 2, "relative"),
