@@ -64,9 +64,11 @@ read -r jlr_id <"$jlr_job/id" && read -r jlr_began jlr_node <"$jlr_job/began" ||
 # Login shells take neither quotes nor newlines as `sh` does. A host key that is not known, or a
 # question, is a refusal.
 _SSH = "ssh -T -x -o BatchMode=yes -o ConnectTimeout=5 -o LogLevel=ERROR -o ClearAllForwardings=yes"
+GPUS = "gpus"  # the file of the job with its variables for GPUs, which ssh does not have
 _BY_SSH = rf"""
 if command -v ssh >/dev/null && {_SSH} "$jlr_node" exit </dev/null 2>/dev/null; then
-  jlr_line=exec
+  jlr_gpus=$(grep -E '^[A-Z_]+=[A-Za-z0-9_,:.-]*$' "$jlr_job/{GPUS}" 2>/dev/null | tr '\n' ' ')
+  jlr_line="exec env $jlr_gpus"
   for jlr_word; do
     jlr_line="$jlr_line '$(printf %s "$jlr_word" | sed "s/'/'\\\\''/g")'"
   done
@@ -174,10 +176,11 @@ class OnNode(HostProcesses):
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
-        """Run it as a step of the job, with its limits and GPUs; ssh may see all of them."""
+        """Run it as a step of the job, or by ssh if it may converse: steps print whole lines."""
         inner = self.inner.attached(name, argv, how, environment)
         step = self.scheduler.step("$jlr_id", terminal=how.terminal is not None)
-        return ("sh", "-c", f"{_FIND}{step}", "sh", name, *inner)
+        by_ssh = "" if how.terminal or how.job else _BY_SSH
+        return ("sh", "-c", f"{_FIND}{by_ssh}{step}", "sh", name, *inner)
 
     def _way(self, name: str) -> tuple[str, ...]:
         step = self.scheduler.step("$jlr_id")

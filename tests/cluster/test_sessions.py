@@ -91,6 +91,7 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
         ran = kernel.run(f"__import__('subprocess').run({tasks}, capture_output=True).stdout")
         assert ran == r"b'node1\n'", "tasks of its own can be started in a kernel"
         check_commands(session, gpus)
+        assert zih.jlr("cp", str(zih.ssh_config), f"{called}:config").status == 0
         kernel.keep_busy()
         assert "`a.ipynb`" in failed(zih.jlr("stop", called), 7, "has busy kernels")
         kernel.interrupt()

@@ -93,7 +93,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
     options, runtime, mark = start.request.options, start.runtime, secrets.token_hex(8)
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
-    how = Attachment(user=options.user, workdir=options.workdir)
+    how = Attachment(user=options.user, workdir=options.workdir, job=True)
     reads = variables.take_first(private) if request.interactive else variables.TAKE
     take = reads if private else ""
     signal: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import JobEnded, Survey, survey
 from jlremote.runtimes.contract import Container, Runtime
-from jlremote.runtimes.on_node import JOBS, LAST_WORDS, PROBE, SERVERS
+from jlremote.runtimes.on_node import GPUS, JOBS, LAST_WORDS, PROBE, SERVERS
 from jlremote.runtimes.scripts import variables
 from jlremote.schedulers.contract import FOLLOWS, Resources
 from jlremote.schedulers.slurm.commands import SLURM
@@ -42,6 +42,9 @@ SESSIONS = ScheduledJobs(SLURM, JOBS, followed=True)
 _BEGIN_SECONDS = 600
 _LOG_LINES = 10
 _LOOK_SECONDS = 1.0
+_GPUS = (
+    "env | grep -E '^(CUDA_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES|ZE_AFFINITY_MASK|SLURM_JOB_ID)='"
+)
 # A successor waits for the job alone, and not for what the job waited for.
 BEGINS = ("--dependency", "-d", "--begin", "-b")
 
@@ -209,7 +212,7 @@ def _text(start: StartContext) -> str:
     launching = runtime.in_image(name, jupyter_launch.later_script(start))
     exit_file = f'"{SERVERS}"/{shlex.quote(name)}/exit'
     return (
-        f"{SLURM.plain_variables()}umask 077\n"
+        f"{SLURM.plain_variables()}umask 077\n{_GPUS} >{JOBS}/{shlex.quote(name)}/{GPUS} || :\n"
         f'rm -f "{SERVERS}"/{shlex.quote(name)}/launch {probe}\n'  # a predecessor's
         f"{{ {command_line(('sh', '-c', probing))} >{probe}- && mv -f {probe}- {probe}; }} &\n"
         f'{launching}\nexit "$(cat {exit_file} || echo 1)"\n'
