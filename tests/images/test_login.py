@@ -99,7 +99,8 @@ def test_without_a_keychain_no_key_is_asked_for(laptop: Laptop, registry: Regist
     done = laptop.jlr(*words, stdin=registry.key)
     assert done.status == 1, done
     assert "this machine has no keychain" in done.stderr
-    assert f"`jlr login lab {registry.name} --keep`" in done.stderr
+    named = f"`jlr login lab {registry.name} --username '{USER}' --keep`"
+    assert named in done.stderr
 
 
 def test_only_nvidias_registry_has_a_default_user_name(laptop: Laptop, keychain: None) -> None:
