@@ -51,11 +51,16 @@ def containers_script(engine: Engine) -> str:
 
 
 def _each(listing: Argv, inspect: Argv) -> str:
+    """Return the script that inspects all that is listed, again if some of it goes meanwhile."""
     listed = command_line((*listing, "--quiet", "--no-trunc"))
-    return (
-        f"ids=$({listed}) || exit\n"
-        f'[ -z "$ids" ] || {command_line(inspect)} $(printf "%s\\n" "$ids" | sort -u)'
-    )
+    return f"""\
+for try in 1 2 3; do
+  ids=$({listed}) || exit
+  [ -n "$ids" ] || exit 0
+  found=$({command_line(inspect)} $(printf "%s\\n" "$ids" | sort -u)) && break
+done || exit
+[ -z "$found" ] || printf '%s\\n' "$found"
+"""
 
 
 @understood("the container engine")
