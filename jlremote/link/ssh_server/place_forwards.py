@@ -133,6 +133,13 @@ class ChannelEnd(asyncssh.SSHForwarder):
         with suppress(AssertionError, RuntimeError):  # it is closed already
             self._near.resume_reading()
 
+    def eof_received(self) -> bool:
+        """Close once both directions have ended; asyncssh and `ssh -W` wait for each other."""
+        goes_on = super().eof_received()
+        if not goes_on:
+            asyncio.get_running_loop().call_soon(self.close)
+        return goes_on
+
 
 async def _on_socket(sock: socket.socket) -> SocketEnd:
     sock.setblocking(False)
