@@ -46,18 +46,23 @@ class _Feeding(threading.Thread):
         self._pieces = pieces
 
     def run(self) -> None:
-        """Give it until the host's script says that it has all, or ends with the job."""
-        backend = self._found.backend
+        """Give it until the host's script ends: with the job, where an engine's client takes it.
+
+        The script says when it has all, but leaving it then would end a client that has not passed
+        all of it on, or is still being started.
+        """
+        backend, told = self._found.backend, False
         assert isinstance(backend, (ContainerJobs, ProcessJobs)), "no other jobs have stdin"
         try:
             with self._found.host.process(backend.feed(self._found.job.key)) as process:
                 process.wait_connected()
                 threading.Thread(target=self._read, args=(process,), daemon=True).start()
-                told = any(stream == "stdout" for stream, _ in process)
+                for stream, _ in process:
+                    told = told or stream == "stdout"
             if not told and process.status == GIVEN:
                 self.failure = JlrError("another command already passed its stdin")
         except JlrError as failure:
-            self.failure = failure
+            self.failure = None if told else failure
 
     def _read(self, process: RemoteProcess) -> None:
         for piece in self._pieces:
