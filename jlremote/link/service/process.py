@@ -33,6 +33,16 @@ def main() -> int:
             _serve(files, link_socket, folder)
         finally:
             link_socket.close()
+    else:
+        _say(
+            error_line(
+                JlrError(
+                    f"another link to `{host}` runs and does not answer; it may be an older jlr's",
+                    hint="`ps aux | grep jlremote.link` shows its process: end it, and the next "
+                    "command brings its forwards back",
+                )
+            )
+        )
     return 0
 
 

@@ -16,6 +16,7 @@ import pytest
 from jlremote.errors import Bug, JlrError, Unreachable
 from jlremote.link.client.dial import start_link
 from jlremote.link.client.link import Link
+from jlremote.link.service.link_socket import LinkSocket
 from jlremote.link.wire.files import LinkFiles, link_files
 from jlremote.questions import NeverAsks
 from tests.outages.parts import within
@@ -137,3 +138,16 @@ def test_a_link_that_cannot_listen_says_why(files: LinkFiles) -> None:
         start_link(files)
     assert not isinstance(told.value, Bug)
     assert told.value.exit_code == 1
+
+
+def test_a_link_that_another_version_started_is_told(files: LinkFiles) -> None:
+    """It holds the lock, and commands cannot prove themselves to it."""
+    older = LinkSocket(files)
+    assert older.claim(0)
+    try:
+        with pytest.raises(JlrError, match="another link to `nowhere` runs") as told:
+            start_link(files)
+    finally:
+        older.close()
+    assert told.value.exit_code == 1
+    assert "ps aux" in (told.value.hint or "")
