@@ -126,6 +126,12 @@ def test_code_names_the_sessions_folder(clients: Clients) -> None:
     assert shown.stdout == f"zed ssh://{name}.jlr/root\n", shown
     shown = laptop.jlr("code", "lab", "/data/a b", "--editor", "cursor", "--print")
     assert shown.stdout == "cursor --remote ssh-remote+lab.jlr '/data/a b'\n", shown
+    clients.inside.execute("mkdir", "-p", "/srv/a b.v2")
+    shown = laptop.jlr("code", name, "a b.v2", "--editor", "windsurf", "--print")
+    assert shown.stdout == f"windsurf --remote ssh-remote+{name}.jlr '/srv/a b.v2/'\n", shown
+    shown = laptop.jlr("code", name, "a b.v2", "--editor", "pycharm", "--print")
+    link = f"h={name}.jlr&launchIde=true&ideHint=PY&projectHint=/srv/a%20b.v2/"
+    assert shown.stdout == f"xdg-open 'jetbrains://gateway/ssh/environment?{link}'\n", shown
     missing = laptop.jlr("code", name, "--editor", "windsurf")
     assert (missing.status, missing.stdout) == (6, ""), missing
     assert "Windsurf is not installed here" in missing.stderr

@@ -32,7 +32,7 @@ RESOURCES = (
 # The node that pulls the image of a job on a cluster.
 PLACES = ("login", "job")
 # The editors that `jlr code` knows.
-EDITORS = ("vscode", "cursor", "windsurf", "zed")
+EDITORS = ("vscode", "cursor", "windsurf", "pycharm", "zed")
 # `gpus = 2` is the natural way to write it.
 _NUMBERS = ("gpus", "nodes", "ntasks", "cpus", "mem", "time")
 

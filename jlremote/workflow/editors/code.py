@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.host.contract import run_script
@@ -38,6 +40,12 @@ def _address(name: str, folder: str) -> tuple[str, ...]:
     return (f"ssh://{name}{quote(folder)}",)
 
 
+def _toolbox_link(name: str, folder: str) -> tuple[str, ...]:
+    """Return a link of JetBrains Toolbox, which connects by OpenSSH's own client."""
+    asked = {"h": name, "launchIde": "true", "ideHint": "PY", "projectHint": folder}
+    return (f"jetbrains://gateway/ssh/environment?{urlencode(asked, safe='/', quote_via=quote)}",)
+
+
 EDITORS: Mapping[str, Editor] = MappingProxyType(
     {
         "vscode": Editor(
@@ -50,6 +58,12 @@ EDITORS: Mapping[str, Editor] = MappingProxyType(
         "cursor": Editor("Cursor", ("cursor",), _remote, "install Cursor and its command `cursor`"),
         "windsurf": Editor(
             "Windsurf", ("windsurf",), _remote, "install Windsurf and its command `windsurf`"
+        ),
+        "pycharm": Editor(
+            "PyCharm",
+            ("open",) if sys.platform == "darwin" else ("xdg-open",),
+            _toolbox_link,
+            "install JetBrains Toolbox 2.6 or later, which opens PyCharm on other machines",
         ),
         "zed": Editor("Zed", ("zed", "zeditor"), _address, "install Zed and its command `zed`"),
     }
@@ -83,12 +97,15 @@ def code(
         )
     done = subprocess.run((program, *arguments), stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
-        raise JlrError(f"`{program}` exited with {done.returncode}")
+        raise JlrError(f"`{program}` exited with {done.returncode}", hint=kind.install)
     return command_line((program, *arguments))
 
 
 def _folder(place: ShellPlace, path: str | None) -> str:
-    """Return the absolute path of a folder there; a relative one begins where shells do."""
+    """Return the absolute path of a folder there; a relative one begins where shells do.
+
+    VS Code takes a last name with a dot for a file, unless a slash follows.
+    """
     if path is not None and path.startswith("/"):
         return path
     # Editors want a path without `~`, which the shell there knows.
@@ -98,7 +115,8 @@ def _folder(place: ShellPlace, path: str | None) -> str:
     found = run_script(place.host, script)
     if found.status != 0:
         raise NotFound(f"`{place.selector}` has no folder `{path}`: {found.complaint}")
-    return found.stdout.removesuffix("\n")
+    folder = found.stdout.removesuffix("\n")
+    return f"{folder}/" if "." in posixpath.basename(folder) else folder
 
 
 def _ssh_name(place: ShellPlace) -> str:

@@ -41,9 +41,7 @@ def code(
 
     The editor reaches it by ssh, as NAME.jlr (see `jlr ssh-config`), over the connection that jlr
     has: no second login, in a container or on a cluster's node, and nothing installed there but
-    what the editor itself puts into the home folder.
-
-    Other editors take the host `NAME.jlr`: in PyCharm, Remote Development, SSH.
+    what the editor itself puts into the home folder. PyCharm is opened by JetBrains Toolbox.
     """
     from jlremote.storage.settings import settings
     from jlremote.workflow.editors import code as workflow
