@@ -22,6 +22,8 @@ from jlremote.storage.editor_keys import HOST_ALIAS, editor_keys
 from jlremote.text import reason_of
 from jlremote.workflow.editors.host_names import SUFFIX
 
+# ssh takes ChaCha20 first, which costs the link's server twice the processor's time.
+_CIPHERS = "aes128-gcm@openssh.com,chacha20-poly1305@openssh.com"
 _MARK = "# added by `jlr ssh-config --install`; `jlr ssh-config --remove` takes it away"
 
 
@@ -46,6 +48,7 @@ def block() -> str:
         "IdentitiesOnly yes",
         "PreferredAuthentications publickey",
         "CheckHostIP no",
+        f"Ciphers {_CIPHERS}",
     ]
     if sys.platform != "win32":
         lines.insert(1, "ProxyUseFdpass yes")
