@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 LEAVES = {"times", "errors", "questions", "text", "root"}
 MIDDLE = {
     *("doctor", "gpus", "images", "jobs", "jupyter", "mounts", "ports", "runtimes", "schedulers"),
-    *("kernels", "storage"),
+    *("kernels", "output", "storage"),
 }
 # What each package may import, besides itself and the leaves.
 LADDER = {
@@ -32,9 +32,10 @@ LADDER = {
     "gpus": {"host"},
     "images": {"host", "runtimes"},
     "jobs": {"host", "gpus", "runtimes", "schedulers"},
-    "jupyter": {"host", "gpus", "runtimes", "storage"},
+    "jupyter": {"host", "gpus", "output", "runtimes", "storage"},
     "kernels": {"host", "jupyter", "ports"},
     "mounts": {"host", "storage"},
+    "output": {"host"},
     "ports": {"host", "jupyter", "runtimes"},
     "runtimes": {"host", "schedulers", "storage"},
     "schedulers": {"host"},
@@ -57,7 +58,7 @@ OWNERS = {
     "platformdirs": {"storage"},
     "keyring": {"storage", "ssh"},
     "websocket": {"jupyter"},
-    "zmq": {"kernels"},
+    "zmq": {"kernels", "output"},
 }
 
 # Calls that print to the user or ask.
@@ -165,11 +166,12 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
         if speaks(node)
     ]
     # Processes without a terminal, whose stdout is a pipe on which they say that they are ready,
-    # and a program that runs on the host.
+    # and programs that run on the host.
     silent = (
         "jlremote.link.service.process:",
         "jlremote.workflow.forward.loopback_page:",
         "jlremote.jobs.notebook_program:",
+        "jlremote.output.recorder_program:",
     )
     assert [place for place in speakers if not place.startswith(silent)] == []
 
