@@ -23,6 +23,8 @@ _HOSTILE = re.compile(
     """,
     re.VERBOSE,
 )
+_BEGUN = re.compile(r"\x1b(?:[\x20-\x2f]*|\[[\x20-\x3f]*|[\]PX^_][^\x07\x1b\x9c\n]*)\Z")
+_LONGEST_SEQUENCE = 4096
 _COLOUR = re.compile(r"\x1b\[(?:[012;]|3[0-7])*m")  # those that jlr itself uses
 
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")
@@ -59,6 +61,12 @@ def without_controls(text: str, kept: re.Pattern[str] | None = None) -> str:
         return found[0] if kept is not None and kept.fullmatch(found[0]) else ""
 
     return _HOSTILE.sub(shown, text)
+
+
+def begun_sequence(text: str) -> str:
+    """Return the escape sequence that a text ends in the middle of, `""` for none."""
+    begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_SEQUENCE))
+    return begun[0] if begun else ""
 
 
 def _in_lines(text: str) -> str:

@@ -1,7 +1,11 @@
 """What cells print, recorded on the host, so that it outlasts the page.
 
 Read `recorder_program` first: the program that runs beside each Jupyter server and appends what its
-kernels publish to files in the session's folder.
+kernels publish to files in the session's folder. On the laptop `pieces` has the script that prints
+these files, and takes its output apart into `records`. `runs` puts the records of a cell's run
+together; `view` shows a run as text, with `screen`, the terminal that streams are written for, and
+`live` several as they go on; `notebook` puts runs into the cells of a copy of their notebook, where
+`overwriting` leaves what JupyterLab would.
 
 The files are in `output/` of the session's folder (0700; see `jupyter.scripts`), `KERNEL.jsonl` for
 each kernel. Older pieces of it are `KERNEL.1.jsonl`, `KERNEL.2.jsonl`, … with the lowest number the
@@ -29,4 +33,12 @@ notice it. Jupyter brings what it needs: pyzmq.
 
 **Who starts it?** The configuration of a server that jlr launches, in whichever way: then it runs
 with the Python and on the machine of that server. For others, and after its own end, `jlr start`.
+
+**Why are streams shown by a terminal of our own?** A progress bar moves the cursor, and a terminal
+that obeys a remote program may also be told to type. Ours obeys the moves, keeps the colours, and
+drops the rest; into a pipe goes each line as it was last.
+
+**Which run is a cell's?** The last one with the cell's id. Not every page tells it, and old
+notebooks have none; then the cell with the same code, and of several the next one below the cell of
+the run before, as *Run All* goes.
 """

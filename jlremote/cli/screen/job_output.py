@@ -11,13 +11,11 @@ import os
 import re
 
 from jlremote.cli.screen.terminal import writing
-from jlremote.text import without_controls
+from jlremote.text import begun_sequence, without_controls
 
 _FILES = {"stdout": 1, "stderr": 2}
 # The colours, the cursor's steps, the column, the erased rest of a line; CR and backspace.
 _KEPT = re.compile(r"\x1b\[[0-9;:]{0,40}[mABCDGK]|[\r\b]")
-_BEGUN = re.compile(r"\x1b(?:[\x20-\x2f]*|\[[\x20-\x3f]*|[\]PX^_][^\x07\x1b\x9c\n]*)\Z")
-_LONGEST = 4096
 
 
 class JobOutput:
@@ -50,6 +48,5 @@ class Filter:
     def harmless(self, data: bytes) -> bytes:
         """Return what may be shown by now."""
         text = self._held + self._decoder.decode(data)
-        begun = _BEGUN.search(text, max(0, len(text) - _LONGEST))
-        self._held = begun[0] if begun else ""
+        self._held = begun_sequence(text)
         return without_controls(text.removesuffix(self._held), _KEPT).encode()

@@ -1,0 +1,128 @@
+"""A copy of a notebook with the recorded outputs in its cells.
+
+Source: nbformat 4, https://nbformat.readthedocs.io/en/latest/format_description.html; the file is
+written as nbformat writes it, so that only what changed differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jlremote.errors import JlrError
+from jlremote.output.runs import Run
+
+Cell = dict[str, Any]
+Content = dict[str, Any]  # of a notebook
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A notebook with its outputs."""
+
+    content: Content
+    filled: int  # cells that got the outputs of a run
+    homeless: int  # runs whose cell is gone, or has other code by now
+
+
+def read(text: bytes, name: str) -> Content:
+    """Return the notebook in a file.
+
+    Raises:
+        JlrError: it is none, or of a format before nbformat 4.
+    """
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        content = None
+    cells = content.get("cells") if isinstance(content, dict) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise JlrError(f"`{name}` is not a notebook of format 4")
+    return dict(content)
+
+
+def filled(content: Content, runs: Sequence[Run]) -> Copy:
+    """Put the outputs of the last run of each cell into a notebook; other cells stay."""
+    cells = [cell for cell in content["cells"] if cell.get("cell_type") == "code"]
+    last: dict[int, Run] = {}
+    place, homeless = -1, 0
+    for run in runs:
+        found = _place(run, cells, place)
+        if found is None:
+            homeless += 1
+        else:
+            place = found
+            last[found] = run
+    new = {id(cells[at]): _with_outputs(cells[at], run) for at, run in last.items()}
+    changed = [new.get(id(cell), cell) for cell in content["cells"]]
+    return Copy({**content, "cells": changed}, len(last), homeless)
+
+
+def _place(run: Run, cells: Sequence[Cell], before: int) -> int | None:
+    """Return which cell a run is of: by its id, else the next one of its code."""
+    if run.cell is not None:
+        for at, cell in enumerate(cells):
+            if cell.get("id") == run.cell:
+                return at
+    if run.code is None:
+        return None
+    same = [at for at, cell in enumerate(cells) if _source(cell) == run.code]
+    return next((at for at in same if at > before), same[0] if same else None)
+
+
+def of_runs(runs: Sequence[Run]) -> Content:
+    """Return a notebook of what was run, where its own file is not there: a cell for each code."""
+    last: dict[str, Run] = {}
+    for run in runs:
+        if run.code is not None:
+            last[run.cell or run.code] = run
+    empty = {"cell_type": "code", "metadata": {}}
+    cells = [_with_outputs({**empty, "source": run.code}, run) for run in last.values()]
+    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+
+
+def _with_outputs(cell: Cell, run: Run) -> Cell:
+    return {**cell, "execution_count": run.count, "outputs": run.saved_outputs()}
+
+
+def _source(cell: Cell) -> str:
+    source = cell.get("source")
+    return "".join(map(str, source)) if isinstance(source, list) else str(source)
+
+
+def text(content: Content) -> bytes:
+    """Return the file of a notebook, with long texts as lists of lines."""
+    cells = [_split(cell) for cell in content["cells"]]
+    whole = json.dumps({**content, "cells": cells}, ensure_ascii=False, indent=1, sort_keys=True)
+    # What is no text in UTF-8 came from a program that printed it so.
+    return f"{whole}\n".encode(errors="replace")
+
+
+def _split(cell: Cell) -> Cell:
+    cell = {**cell, "source": _lines(cell.get("source"))}
+    if "outputs" in cell:
+        cell["outputs"] = [_split_output(output) for output in cell["outputs"]]
+    return cell
+
+
+def _split_output(output: Any) -> Any:
+    if not isinstance(output, dict):
+        return output
+    if "text" in output:
+        return {**output, "text": _lines(output["text"])}
+    if isinstance(data := output.get("data"), dict):
+        split = {kind: value if _is_json(kind) else _lines(value) for kind, value in data.items()}
+        return {**output, "data": split}
+    return output
+
+
+def _is_json(kind: str) -> bool:
+    return kind == "application/json" or (
+        kind.startswith("application/") and kind.endswith("+json")
+    )
+
+
+def _lines(value: Any) -> Any:
+    return value.splitlines(keepends=True) if isinstance(value, str) else value

@@ -1,0 +1,120 @@
+"""The script that prints the recorder's files, and what it prints taken apart.
+
+A file is known by its inode, as an older piece may have got another name meanwhile. Only whole
+lines count as read: after a loss of the connection the next script goes on behind the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jlremote.host.shell_text import pause, until_hang_up
+from jlremote.output.records import MOST_BYTES, Record, parsed
+
+FOLDER = "output"  # in the session's folder
+MISSING = 6  # the exit status where there is none
+POLL_SECONDS = 0.5
+
+# JSON has it in no line. A mark begins the bytes of a file, or stands alone for the end of a look.
+_MARK = b"\x1e"
+
+
+def script(directory: str, reader: Reader, *, follow: bool = False) -> str:
+    """Return the script that prints what `reader` has not read, and later lines with `follow`.
+
+    `directory` is the shell text that sets `$directory` to the session's folder.
+    """
+    look = until_hang_up(f"while :; do\n{_LOOK}{pause(POLL_SECONDS)}\ndone") if follow else _LOOK
+    enter = f'cd "$directory/{FOLDER}" 2>/dev/null || exit {MISSING}\n'
+    return f'{directory}{enter}seen="{reader.seen}"\n{look}'
+
+
+# The oldest first. The descriptor's file is asked for its size, as its name may be that of another
+# file a moment later.
+_LOOK = r"""
+while read -r file; do
+  [ -f "$file" ] && {
+    set -- $(LC_ALL=C ls -Lin /proc/self/fd/0)
+    inode=$1 size=$6 at=0
+    case $seen in *" $inode:"*) at=${seen#*" $inode:"}; at=${at%% *};; esac
+    [ "$size" -ge "$at" ] || at=0
+    if [ "$size" -gt "$at" ]; then
+      printf '\036%s %s\n' "$inode" "$at"
+      tail -c +$((at + 1)) | head -c $((size - at))
+      case $seen in *" $inode:"*) seen=${seen%%" $inode:"*}" "${seen#*" $inode:"*" "};; esac
+      seen="$seen$inode:$size "
+    fi
+  } <"$file"
+done <<END
+$(ls -tr | grep '\.jsonl$')
+END
+printf '\036\n'
+"""
+
+
+class Reader:
+    """The bytes of the script as records."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, int] = {}  # by inode the bytes of its whole lines
+        self._begun: dict[int, bytearray] = {}  # by inode the beginning of a line
+        self._inode: int | None = None
+        self._header: bytes | None = None  # as far as it has come
+        self.skipped = 0  # lines that were no records
+
+    @property
+    def seen(self) -> str:
+        """What was read, as the script's variable has it."""
+        return " " + "".join(f"{inode}:{read} " for inode, read in self._read.items())
+
+    def again(self) -> None:
+        """Forget what came of lines that were not whole; the next script prints them again."""
+        self._begun.clear()
+        self._inode = self._header = None
+
+    def take(self, data: bytes) -> Iterator[Record | None]:
+        """Yield the records in the next bytes, and `None` at the end of each look."""
+        text, *marked = data.split(_MARK)
+        if self._header is not None:
+            text = self._headed(self._header + text)
+            if self._inode is None and self._header is None:
+                yield None
+        yield from self._lines(text)
+        for piece in marked:
+            text = self._headed(piece)
+            if self._inode is None and self._header is None:
+                yield None
+            yield from self._lines(text)
+
+    def _headed(self, piece: bytes) -> bytes:
+        """Take what follows a mark: the header's line; return the rest."""
+        header, newline, rest = piece.partition(b"\n")
+        if not newline:
+            self._header, self._inode = header[:64], None
+            return b""
+        self._header = self._inode = None
+        inode, _, at = header.partition(b" ")
+        if inode.isdigit() and at.isdigit():
+            self._inode = int(inode)
+            self._read.setdefault(self._inode, int(at))
+            if int(at) == 0:
+                self._read[self._inode] = 0
+        return rest
+
+    def _lines(self, text: bytes) -> Iterator[Record]:
+        if self._inode is None or not text:
+            return
+        held = self._begun.setdefault(self._inode, bytearray())
+        held += text
+        if b"\n" in text:
+            *whole, rest = held.split(b"\n")
+            self._begun[self._inode] = held = rest
+            for line in whole:
+                self._read[self._inode] += len(line) + 1
+                if (record := parsed(bytes(line))) is not None:
+                    yield record
+                elif line.strip():
+                    self.skipped += 1
+        if len(held) > MOST_BYTES:
+            self._read[self._inode] += len(held)
+            held.clear()

@@ -1,0 +1,228 @@
+"""The runs of cells, put together from their records."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from jlremote.output.overwriting import overwritten
+from jlremote.output.records import Record
+from jlremote.times import utc
+
+Output = dict[str, Any]  # as nbformat 4 has it; a stream's text as the program wrote it
+
+RUNNING = "running"
+UNKNOWN = "unknown"  # its end was not recorded
+KERNEL_ENDS = ("died", "restarted", "ended")  # what ends a run with its kernel
+
+
+@dataclass
+class Run:
+    """One run of a cell."""
+
+    kernel: str
+    request: str
+    started: float  # seconds since the epoch
+    notebook: str | None = None
+    cell: str | None = None  # its id, as JupyterLab has it
+    code: str | None = None  # `None` if its beginning was not recorded
+    count: int | None = None  # the number in `[ ]:`
+    ended: float | None = None
+    status: str = RUNNING  # or `ok`, `error`, `unknown`, or its kernel's end
+    complete: bool = True  # whether the recorder missed nothing of it
+    outputs: list[Output] = field(default_factory=list)
+    _clears_next: bool = False
+    _stream: list[str] | None = None  # the pieces of the stream that is the last output
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "notebook": self.notebook,
+            "cell": self.cell,
+            "kernel": self.kernel,
+            "code": self.code,
+            "execution_count": self.count,
+            "started": utc(self.started),
+            "ended": None if self.ended is None else utc(self.ended),
+            "status": self.status,
+            "complete": self.complete,
+            "outputs": self.saved_outputs(),
+        }
+
+    def saved_outputs(self) -> list[Output]:
+        """Return the outputs as JupyterLab saves them: of text that was overwritten the last."""
+        self.settle()
+        return [
+            {**output, "text": overwritten(output["text"])}
+            if output["output_type"] == "stream"
+            else output
+            for output in self.outputs
+        ]
+
+    def add(self, output: Output) -> None:
+        """Add an output; a stream is one output as long as no other comes between."""
+        if self._clears_next:
+            self.clear(wait=False)
+        last = self.outputs[-1] if self.outputs else {}
+        is_stream = output["output_type"] == "stream"
+        if is_stream and self._stream is not None and last.get("name") == output["name"]:
+            self._stream.append(output["text"])
+            return
+        self.settle()
+        self._stream = [output["text"]] if is_stream else None
+        self.outputs.append(output)
+
+    def clear(self, *, wait: bool) -> None:
+        """Remove the outputs, or let the next one do so."""
+        self.settle()
+        self._stream, self._clears_next = None, wait
+        if not wait:
+            self.outputs.clear()
+
+    def settle(self) -> None:
+        """Join the pieces of the last stream."""
+        if self._stream is not None and len(self._stream) > 1:
+            self._stream[:] = ["".join(self._stream)]
+            self.outputs[-1]["text"] = self._stream[0]
+
+
+class Runs:
+    """The runs of all cells, built record by record."""
+
+    def __init__(self) -> None:
+        self.lost: list[Record] = []
+        self.closed: list[Run] = []  # those that have ended, to be emptied by the caller
+        self._runs: dict[tuple[str, str], Run] = {}
+        self._open: dict[str, Run] = {}  # by kernel
+        self._displays: dict[tuple[str, str], list[Output]] = defaultdict(list)
+
+    def all(self) -> list[Run]:
+        """Return the runs, the first one first."""
+        return sorted(self._runs.values(), key=lambda run: run.started)
+
+    def take(self, record: Record) -> None:
+        """Add a record."""
+        if record.kind == "lost":
+            self._lose(record)
+        elif record.kind == "kernel":
+            self._close(record.kernel, _fate(record), record.time)
+        elif (run := self.of(record)) is not None:
+            self._take(run, record)
+
+    def _take(self, run: Run, record: Record) -> None:
+        if record.kind == "code":
+            self._begin(run, record)
+        elif record.kind == "end":
+            self._end(run, record)
+        elif record.kind == "clear_output":
+            run.clear(wait=record.content.get("wait") is True)
+        elif record.kind == "update_display_data":
+            self._update(record)
+        else:
+            self._add(run, record)
+
+    def drop(self, run: Run) -> None:
+        """Forget a run."""
+        self._runs.pop((run.kernel, run.request), None)
+
+    def of(self, record: Record) -> Run | None:
+        """Return the run that a record belongs to, a new one if it is the first, or `None`."""
+        if record.request is None:
+            return None
+        place = record.kernel, record.request
+        if (run := self._runs.get(place)) is None:
+            run = Run(*place, record.time, complete=record.kind == "code")
+            self._runs[place] = run
+        run.notebook = record.notebook or run.notebook
+        run.cell = record.cell or run.cell
+        return run
+
+    def _begin(self, run: Run, record: Record) -> None:
+        if self._open.get(run.kernel) is not run:
+            self._close(run.kernel, UNKNOWN, record.time)
+        self._open[run.kernel] = run
+        run.code = record.text("code")
+        count = record.content.get("execution_count")
+        run.count = count if isinstance(count, int) and not isinstance(count, bool) else None
+
+    def _end(self, run: Run, record: Record) -> None:
+        if self._open.get(run.kernel) is run:
+            del self._open[run.kernel]
+        run.ended = record.time
+        self.closed.append(run)
+        failed = any(output["output_type"] == "error" for output in run.outputs)
+        run.status = record.text("status") or ("error" if failed else "ok")
+
+    def _close(self, kernel: str, status: str, time: float) -> None:
+        if run := self._open.pop(kernel, None):
+            run.status, run.ended = status, time
+            self.closed.append(run)
+
+    def _lose(self, record: Record) -> None:
+        self.lost.append(record)
+        since, until = (_moment(record, name) for name in ("from", "until"))
+        for run in self._runs.values():
+            begun = until is None or run.started <= until
+            went_on = run.ended is None or since is None or run.ended >= since
+            its_own = record.request in (None, run.request)
+            if run.kernel == record.kernel and its_own and begun and went_on:
+                run.complete = False
+
+    def _add(self, run: Run, record: Record) -> None:
+        output = output_of(record)
+        run.add(output)
+        if name := _display_id(record):
+            self._displays[record.kernel, name].append(output)
+
+    def _update(self, record: Record) -> None:
+        # It may be of another cell.
+        for output in self._displays.get((record.kernel, _display_id(record)), ()):
+            output |= {name: _object(record, name) for name in ("data", "metadata")}
+
+
+def runs_of(records: Iterable[Record]) -> Runs:
+    """Return the runs in records."""
+    runs = Runs()
+    for record in records:
+        runs.take(record)
+    return runs
+
+
+def _fate(record: Record) -> str:
+    state = record.text("state")
+    return state if state in KERNEL_ENDS else UNKNOWN
+
+
+def output_of(record: Record) -> Output:
+    """Return an output, or its update, as nbformat has it."""
+    content, kind = record.content, record.kind
+    if kind == "stream":
+        name = record.text("name") or "stdout"
+        return {"output_type": "stream", "name": name, "text": record.text("text")}
+    if kind == "error":
+        lines = content.get("traceback")
+        lines = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
+        told = {name: record.text(name) for name in ("ename", "evalue")}
+        return {"output_type": "error", **told, "traceback": lines}
+    is_result = kind == "execute_result"
+    output: Output = {"output_type": kind if is_result else "display_data"}
+    output |= {name: _object(record, name) for name in ("data", "metadata")}
+    if is_result:
+        output["execution_count"] = content.get("execution_count")
+    return output
+
+
+def _object(record: Record, name: str) -> dict[str, Any]:
+    value = record.content.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _display_id(record: Record) -> str:
+    name = _object(record, "transient").get("display_id")
+    return name if isinstance(name, str) else ""
+
+
+def _moment(record: Record, name: str) -> float | None:
+    value = record.content.get(name)
+    return float(value) if isinstance(value, int | float) else None

@@ -1,0 +1,110 @@
+"""Lines of the recorder's files, and the script's output as records."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jlremote.output import pieces
+from jlremote.output.pieces import Reader
+from jlremote.output.records import KINDS, Record, parsed
+from tests.output.parts import line
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+TOLD = st.fixed_dictionaries(
+    {},
+    optional={
+        "time": st.floats() | JSON,
+        "kernel": st.text() | JSON,
+        "kind": st.sampled_from(sorted(KINDS)) | JSON,
+        **dict.fromkeys(("notebook", "cell", "request", "content"), JSON),
+    },
+)
+
+
+@given(
+    st.one_of(
+        st.binary(), JSON.map(json.dumps).map(str.encode), TOLD.map(json.dumps).map(str.encode)
+    )
+)
+def test_garbage_is_no_record_and_no_traceback(garbage: bytes) -> None:
+    record = parsed(garbage)
+    assert record is None or (math.isfinite(record.time) and isinstance(record.content, dict))
+
+
+@pytest.mark.parametrize(
+    "torn", [b"[" * 200_000, b'{"a":' * 50_000, b"1" * 10_000, b'{"time": 1e999}']
+)
+def test_what_the_parser_could_stumble_over_is_no_record(torn: bytes) -> None:
+    assert parsed(torn) is None
+
+
+def test_a_line_is_a_record() -> None:
+    whole = line("stream", {"name": "stdout", "text": "é"}, cell=None)
+    assert parsed(whole) == Record(
+        1.0, "k", "stream", "a.ipynb", None, "r1", {"name": "stdout", "text": "é"}
+    )
+    assert parsed(whole[:-3]) is None
+
+
+def taken(reader: Reader, data: Iterable[bytes]) -> list[Record]:
+    return [record for piece in data for record in reader.take(piece) if record is not None]
+
+
+def printed(folder: Path, reader: Reader) -> bytes:
+    """Return what the script prints of a folder."""
+    script = pieces.script(f"directory={folder}\n", reader)
+    return subprocess.run(["sh", "-c", script], capture_output=True, check=True).stdout
+
+
+@given(st.data())
+def test_pieces_of_any_size_give_the_same_records(data: st.DataObject) -> None:
+    lines = [line("stream", {"name": "stdout", "text": str(at)}) for at in range(4)]
+    whole = (
+        b"\x1e7 0\n"
+        + lines[0]
+        + lines[1]
+        + b"\x1e8 0\n"
+        + lines[2]
+        + b"\x1e\n\x1e7 99\n"
+        + lines[3]
+    )
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
+    parts = [whole[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    reader = Reader()
+    told = [record for part in parts for record in reader.take(part)]
+    assert [record and record.text("text") for record in told] == ["0", "1", "2", None, "3"]
+
+
+def test_only_what_is_new_is_read_however_often_the_connection_breaks(tmp_path: Path) -> None:
+    folder = tmp_path / pieces.FOLDER
+    folder.mkdir()
+    reader, lines = Reader(), [line("stream", {"text": f"é{at}"}) for at in range(200)]
+    found: list[Record] = []
+    for at in range(0, 200, 10):
+        current = folder / "k.jsonl"
+        if at == 100:  # the recorder has begun a new piece
+            current.rename(folder / "k.1.jsonl")
+        with current.open("ab") as file:
+            file.write(b"".join(lines[at : at + 10])[:-7])
+        output = printed(tmp_path, reader)
+        found += taken(reader, [output[: (at * 37) % len(output)]])
+        reader.again()
+        found += taken(reader, [printed(tmp_path, reader)])
+        reader.again()
+        with current.open("ab") as file:
+            file.write(lines[at + 9][-7:])
+    found += taken(reader, [printed(tmp_path, reader)])
+    assert sorted(r.text("text") for r in found) == sorted(f"é{at}" for at in range(200))
+    assert reader.skipped == 0

@@ -1,0 +1,206 @@
+"""Runs as text: progress bars, colours, clearing, updates."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jlremote.output.live import Live
+from jlremote.output.overwriting import overwritten
+from jlremote.output.records import Record
+from jlremote.output.runs import runs_of
+from jlremote.output.screen import REACH, LineScreen, shown
+from jlremote.output.view import View, ending, heading, lines_of
+from tests.output.parts import code, end, record, stream
+
+SIGNS = ["\x1b[", "A", "B", "C", "K", "m", "9999999", "1", ";", "\r", "\b", "\n", "\x1b]52;c;", "é"]
+_TEXT = st.text(st.characters(exclude_characters=[chr(sign) for sign in range(0x80, 0xA0)]))
+WRITTEN = st.lists(st.sampled_from([*SIGNS, "abc", "\x07", "\x1b[2K", "\x1b[A"]) | _TEXT).map(
+    "".join
+)
+COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+
+
+def output(*records: Record) -> list[str]:
+    (run,) = runs_of(records).all()
+    run.settle()
+    return lines_of(run.outputs)
+
+
+@given(WRITTEN)
+def test_no_text_drives_the_terminal(text: str) -> None:
+    for line in shown(text):
+        assert all(
+            sign.isprintable() or sign == "\t" or not sign.isascii()
+            for sign in COLOUR.sub("", line)
+        )
+        assert not re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", COLOUR.sub("", line))
+        assert line.endswith("\x1b[0m") or not COLOUR.search(line)
+
+
+@given(st.lists(WRITTEN))
+def test_text_in_pieces_is_shown_as_the_whole(pieces: list[str]) -> None:
+    screen = LineScreen()
+    for piece in pieces:
+        screen.write(piece)
+    whole = LineScreen()
+    whole.write("".join(pieces))
+    assert screen.lines() == whole.lines()
+
+
+@given(st.lists(st.text("abc é", max_size=20)))
+def test_plain_lines_stay_as_they_are(lines: list[str]) -> None:
+    assert shown("".join(f"{line}\n" for line in lines)) == lines
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1))
+def test_a_progress_bar_is_one_line(steps: list[int]) -> None:
+    text = "".join(f"\r{step:>6} of 10000" for step in steps)
+    assert shown(text) == [f"{steps[-1]:>6} of 10000"]
+    assert overwritten(text) == f"{steps[-1]:>6} of 10000"
+
+
+def test_bars_within_one_another_are_a_line_each() -> None:
+    """As tqdm writes them: the inner one below, which it blanks when it is done."""
+    text = ""
+    for outer in range(5):
+        text += f"\router: {outer:3}%|##|"
+        text += "".join(f"\n\rinner: {inner:3}%\x1b[A" for inner in range(4))
+        text += f"\n\r{' ' * 11}\r\x1b[A"
+    assert [line.strip() for line in shown(f"{text}\router: 100%|##|\n")] == ["outer: 100%|##|", ""]
+
+
+def test_a_line_that_is_overwritten_by_a_shorter_one_keeps_its_end() -> None:
+    assert shown("abcdef\rxy") == ["xycdef"]
+    assert shown("abcdef\r\x1b[Kxy\n\x1b[A\x1b[3Cz") == ["xy z"]
+    assert shown("a\b\bb\r\nc") == ["b", "c"]
+
+
+def test_colours_stay_with_their_text_and_end_with_the_line() -> None:
+    assert shown("\x1b[31mred\nstill\x1b[0m plain") == [
+        "\x1b[31mred\x1b[0m",
+        "\x1b[31mstill\x1b[0m plain",
+    ]
+
+
+def test_hostile_moves_take_neither_memory_nor_time() -> None:
+    begun = time.monotonic()
+    assert len(shown("\x1b[999999999C" * 10_000 + "x")[0]) < 5000
+    assert len(shown("x" * 200_000 + "\x1b[1K\x1b[2K\x1b[999999999A" * 20_000)) == 0
+    assert len(shown("\n" * 1000 + f"\x1b[{10 * REACH}Ax" + "\x1b[999999999B" * 1000)) == 1000
+    assert len(shown("a\n" * 100_000)) == 100_000
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize(
+    ("written", "left"),
+    [
+        ("a\rb\n", "b\n"),
+        ("abc\r\nd", "abc\nd"),
+        ("abc\rx\ny", "xbc\ny"),
+        ("ab\b\b\bc\n\bd", "c\nd"),
+        ("10%\r100%\rdone", "done"),
+    ],
+)
+def test_overwritten_text_is_kept_as_jupyterlab_keeps_it(written: str, left: str) -> None:
+    assert overwritten(written) == left
+
+
+def test_streams_are_joined_and_results_shown_by_their_text() -> None:
+    picture = {"data": {"text/plain": "<Figure>", "image/png": "AAAA"}, "metadata": {}}
+    assert output(
+        code("x"),
+        stream("a"),
+        stream("b\n"),
+        stream("warning\n", name="stderr"),
+        stream("no newline"),
+        record("display_data", picture),
+        record("execute_result", {"data": {"text/html": "<b>"}, "execution_count": 1}),
+        record(
+            "error",
+            {"ename": "E", "evalue": "e", "traceback": ["\x1b[31mE\x1b[0m: e", "x\x1b]0;t\x07"]},
+        ),
+        end(),
+    ) == ["ab", "warning", "no newline", "<Figure>", "<text/html>", "\x1b[31mE\x1b[0m: e", "x"]
+
+
+def test_what_was_cleared_is_gone_and_updates_take_its_place() -> None:
+    def shown_as(kind: str, text: str, **other: object) -> Record:
+        content = {"data": {"text/plain": text}, "transient": {"display_id": "d"}}
+        return record(kind, content | other)
+
+    assert output(code("x"), stream("old"), record("clear_output", {"wait": False})) == []
+    waits = record("clear_output", {"wait": True})
+    assert output(code("x"), stream("old"), waits) == ["old"]
+    assert output(code("x"), stream("old"), waits, stream("new"), stream("er")) == ["newer"]
+    first = shown_as("display_data", "1 of 2")
+    assert output(code("x"), first, stream("y"), shown_as("update_display_data", "2 of 2")) == [
+        "2 of 2",
+        "y",
+    ]
+
+
+@pytest.mark.parametrize("content", [{}, {"text": 5}, {"data": []}, {"data": {"text/plain": {}}}])
+@pytest.mark.parametrize("kind", ["stream", "display_data", "error", "update_display_data", "code"])
+def test_content_of_another_form_is_no_traceback(kind: str, content: dict[str, object]) -> None:
+    (run,) = runs_of([record(kind, content)]).all()
+    assert run.to_json()["outputs"] == run.saved_outputs()
+    assert isinstance(lines_of(run.outputs), list)
+
+
+def test_a_kernel_that_died_ends_its_run_and_what_was_lost_is_told() -> None:
+    runs = runs_of([code("x", 3), record("kernel", {"state": "died"}, request="", time=5.0)])
+    (run,) = runs.all()
+    assert (run.status, run.ended) == ("died", 5.0)
+    runs = runs_of([code("x", 3), record("lost", {"from": 1.0, "until": 2.0, "why": "bound"})])
+    (run,) = runs.all()
+    assert not run.complete
+    assert ending(run, now=61.0) == "[3] running for 1m; output is missing"
+    assert heading(run).startswith("a.ipynb [*], 1970-01-01 ")
+
+
+@given(st.lists(WRITTEN, max_size=8), st.integers(0, 8))
+def test_what_is_followed_is_what_is_shown_at_the_end(pieces: list[str], begun: int) -> None:
+    records = [code("x"), *(stream(piece.replace("\x1b[", "")) for piece in pieces), end()]
+    live = Live()
+    lines = live.begin(records[:begun])
+    for each in records[begun:]:
+        lines += live.take(each)
+    (run,) = runs_of(records).all()
+    told = [line.text for line in lines if line.kind == "text"]
+    run.settle()
+    assert told == lines_of(run.outputs)
+
+
+def test_two_cells_at_once_are_told_apart_while_followed() -> None:
+    live = Live()
+    lines = live.begin([])
+    for at in range(3):
+        for kernel, notebook in (("k1", "a.ipynb"), ("k2", "b.ipynb")):
+            where: dict[str, Any] = {"kernel": kernel, "notebook": notebook, "request": kernel}
+            if at == 0:
+                lines += live.take(code("x", **where))
+            lines += live.take(stream(f"{kernel} {at}\n", **where))
+    text = [line.text for line in lines]
+    assert [line for line in text if line.startswith("k")] == [
+        *("k1 0", "k2 0", "k1 1", "k2 1", "k1 2", "k2 2"),
+    ]
+    for before, after in itertools.pairwise(text):
+        assert before[:1] != "k" or after[:1] != "k", "no heading between two notebooks"
+
+
+def test_a_bar_that_moves_up_is_shown_again_only_once() -> None:
+    view, told = View(), []
+    for at in range(100):
+        told += view.add(
+            {"output_type": "stream", "name": "stdout", "text": f"\rx\n\rbar {at}\x1b[A"}
+        )
+    told += view.rest()
+    assert told[-2:] == ["x", "bar 99"]
+    assert len(told) <= 4
