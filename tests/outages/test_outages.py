@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 
 import psutil
@@ -9,7 +10,7 @@ import pytest
 
 from tests.lab.laptop import Laptop
 from tests.lab.network import Network
-from tests.lab.sshd import SSHServer
+from tests.lab.sshd import SSHServer, end
 from tests.link.desk import is_link
 from tests.link.fakes import until
 from tests.long import LONG
@@ -37,8 +38,7 @@ def test_stopping_the_connections_sshd(work: Work, sshd: SSHServer) -> None:
     try:
         work.comes_back(NOTICED + BACK)
     finally:
-        for process in frozen:
-            process.kill()
+        end(frozen)
 
 
 @pytest.mark.timeout(600)
@@ -50,9 +50,21 @@ def test_a_link_of_the_network_that_is_down(work: Work, network: Network, second
     work.comes_back(BACK)
 
 
-def test_another_address_of_the_laptop(work: Work, network: Network) -> None:
-    network.change_address()
-    work.comes_back(NOTICED + BACK)
+def test_another_address_of_the_laptop(
+    work: Work, laptop: Laptop, network: Network, sshd: SSHServer
+) -> None:
+    """Jupyter learns at once that the old WebSocket is gone: the next connection ends its sshd."""
+    old = sshd.sessions()
+    argv = ("ssh", "-F", str(laptop.ssh_config), "lab", "echo in; cat")
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"in\n"
+        network.change_address()
+        work.comes_back(NOTICED + BACK)
+        until(lambda: not any(one.is_running() for one in old), "the end of the old sshd", 5)
+        [kernel] = [one for one in work.session.ask("api/kernels") if one["id"] == work.kernel.id]
+        assert kernel["connections"] == 0
+        assert other.communicate(b"still there")[0] == b"still there"
 
 
 def test_a_restart_of_sshd(work: Work, sshd: SSHServer) -> None:

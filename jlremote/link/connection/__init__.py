@@ -1,7 +1,8 @@
 """The link's connection: made once for all commands, watched, and made again.
 
 Read `supervisor` (the story), `dialer` (the login), `liveness` (is it alive; sleep and networks
-of the laptop), `backoff` (pauses between attempts), `elevation` (the password of `sudo`).
+of the laptop), `backoff` (pauses between attempts), `elevation` (the password of `sudo`),
+`host_side` (the end of what served a lost connection).
 
 Decisions:
 

@@ -15,6 +15,7 @@ from jlremote import __version__
 from jlremote.errors import JlrError
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.dialer import ConnectionHost, Dialer
+from jlremote.link.connection.host_side import HostSide
 from jlremote.link.connection.liveness import LaptopChanges, Liveness
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.container_events import ContainerEvents
@@ -258,10 +259,16 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     """Yield the server of a link whose parts run; leaving stops them."""
     dialer = Dialer(files, folder)
     laptop_changes = LaptopChanges()  # used by the supervisor's thread only
+    host_side = HostSide(files.host)
+
+    def came_up(connection: Connection) -> None:
+        host_side.renew(connection)
+        forwards.prove_all(connection)
+
     supervisor = Supervisor(
         dialer.dial,
         wanted=lambda: len(forwards) + len(mounts) + len(clients) > 0,
-        on_up=lambda connection: forwards.prove_all(connection),
+        on_up=came_up,
         liveness=Liveness(lambda: dialer.probing, laptop_changes.changed),
         backoff=Backoff(laptop_changes.changed),
     )
