@@ -50,7 +50,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         self._word = secrets.token_hex(8)
         self._command: RemoteCommand | None = None
         self._early: list[bytes] = []  # input that came before the command began
-        self._waiting = 0  # bytes of input that the host has not taken
+        self._arrived = 0  # bytes of input
         self._reading = True
         self._paused = False
         self._unsent = 0
@@ -108,11 +108,12 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return CommandSize(kind or "xterm-256color", _size(columns, rows))
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
-        self._waiting += len(data)
+        self._arrived += len(data)
         self._feed(data)
-        if self._waiting > _MOST_INPUT and self._reading:
+        if self._waiting() > _MOST_INPUT and self._reading:
             self._reading = False
             self._channel.pause_reading()
+            self._consumed()  # the command may have taken all of it meanwhile
 
     def eof_received(self) -> bool:
         """End the command's input; its output goes on."""
@@ -162,8 +163,9 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
     def printed(self, stream: Stream, data: bytes) -> None:
         self._call(lambda: self._print(stream, data))
 
-    def consumed(self, count: int) -> None:
-        self._call(lambda: self._consumed(count))
+    def consumed(self) -> None:
+        if not self._reading and self._waiting() < _MOST_INPUT // 2:
+            self._call(self._consumed)
 
     def over(self, status: int, error: JlrError | None) -> None:
         self._call(lambda: self._over(status, error))
@@ -188,9 +190,12 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         assert self._command is not None
         self._command.sent()
 
-    def _consumed(self, count: int) -> None:
-        self._waiting -= count
-        if not self._reading and self._waiting < _MOST_INPUT // 2 and not self._closed:
+    def _waiting(self) -> int:
+        """Return how many bytes of input the host has not taken."""
+        return self._arrived - (self._command.taken if self._command else 0)
+
+    def _consumed(self) -> None:
+        if not self._reading and self._waiting() < _MOST_INPUT // 2 and not self._closed:
             self._reading = True
             self._channel.resume_reading()
 

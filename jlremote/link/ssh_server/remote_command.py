@@ -22,6 +22,8 @@ CONNECTION_SECONDS = 30.0
 SESSION_SECONDS = 15.0
 _PAUSE = 0.1
 FAILED = 255  # as ssh, where it is not the command's own status
+# Bytes of input that are sent at once.
+_PIECE = 256 << 10
 # Pieces of output that the client may leave unread before the host has to wait.
 _PIECES = 16
 
@@ -34,8 +36,8 @@ class CommandClient(Protocol):
     def printed(self, stream: Stream, data: bytes) -> None:
         """Send output; `RemoteCommand.sent` follows for each piece."""
 
-    def consumed(self, count: int) -> None:
-        """Note that so many bytes of input were passed on."""
+    def consumed(self) -> None:
+        """Note that input was passed on; `RemoteCommand.taken` tells how much."""
 
     def over(self, status: int, error: JlrError | None) -> None:
         """Send the exit status, after the error for the person if jlr failed."""
@@ -58,6 +60,7 @@ class RemoteCommand:
         marker = new_marker()
         self._script = script if terminal else announced(script, marker)
         self._streams = {name: FromMarker(marker) for name in ("stdout", "stderr")}
+        self.taken = 0  # bytes of input that were passed on
         self._pieces: deque[bytes] = deque()
         self._wake: Callable[[], None] = lambda: None
         self._unsent = threading.Semaphore(_PIECES)
@@ -93,12 +96,18 @@ class RemoteCommand:
         self._wake = wake
 
     def take(self) -> bytes | None:
-        """Return the next piece of input, once the host's shell has read its script."""
+        """Return the next input, once the host's shell has read its script."""
         begun = self._terminal is not None or self._streams["stdout"].begun
         if not begun or not self._pieces:
             return None
-        piece = self._pieces.popleft()
-        self._client.consumed(len(piece))
+        pieces, size = [self._pieces.popleft()], 0
+        # An empty piece is the end, and goes by itself.
+        while pieces[-1] and size < _PIECE and self._pieces and self._pieces[0]:
+            size += len(pieces[-1])
+            pieces.append(self._pieces.popleft())
+        piece = b"".join(pieces)
+        self.taken += len(piece)
+        self._client.consumed()
         return piece
 
     # In the command's thread.
