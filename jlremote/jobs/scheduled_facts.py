@@ -11,8 +11,6 @@ from jlremote.jobs.job import Job
 from jlremote.schedulers.contract import FOLLOWS, QueuedJob, Scheduler, SchedulerSilent
 from jlremote.text import is_name, one_line
 
-TERMINATED = 143  # as a shell tells a death by SIGTERM
-
 
 def read(scheduler: Scheduler, printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
@@ -87,19 +85,16 @@ def _job(
             how, last = how or scheduler.ending(live.state, log), live.state
         if not how and not code:
             how = f"{scheduler.name} says `{one_line(last)}`, and it left no exit code"
-        return _ended(job, code, _seconds(ended) or _seconds(end), how)
+        status = int(code) if code else None
+        if how and status == 0:
+            status = scheduler.unfinished_code(how)
+        moment = _seconds(ended) or _seconds(end)
+        return replace(job, state="ended", exit_code=status, ended=moment, detail=how)
     if live is None:
         return _unlisted(job, silence, cut_off=bool(cut_off.strip()))
     if live.phase == "waiting":
         return replace(job, state="waiting", node=None, reason=scheduler.waiting(live).sentence)
     return replace(job, state="running", until=live.end)
-
-
-def _ended(job: Job, code: str, ended: float | None, how: str | None) -> Job:
-    status = int(code) if code else None
-    if how and not status and code:  # its command took SIGTERM well, and did not come to its end
-        status = TERMINATED
-    return replace(job, state="ended", exit_code=status, ended=ended, detail=how)
 
 
 def _unlisted(job: Job, silence: str | None, *, cut_off: bool) -> Job:

@@ -189,6 +189,12 @@ class Scheduler(Protocol):
         `state` is the recorded state, empty if there is none; `log` has the scheduler's messages.
         """
 
+    def unfinished_code(self, how: str) -> int:
+        """Return the exit code of a job that `how` of `ending` is told of, and that exited with 0.
+
+        Its command did not come to its end; 128 + N stands for signal N.
+        """
+
     def signal(self, job: str, signal: str) -> str:
         """Return shell text that signals all processes of a job; `job` is shell text."""
 

@@ -172,6 +172,9 @@ class Slurm:
     def ending(self, state: str, log: str) -> str | None:
         return endings.ending(state, log)
 
+    def unfinished_code(self, how: str) -> int:
+        return endings.unfinished_code(how)
+
     def signal(self, job: str, signal: str) -> str:
         """Signal all steps, and then the batch script and what it started.
 

@@ -8,6 +8,7 @@ DUE TO TIME LIMIT ***`).
 from __future__ import annotations
 
 import re
+import signal
 from types import MappingProxyType
 
 from jlremote.schedulers.slurm.queue import base_state
@@ -33,6 +34,7 @@ _IN_LOG = (
     (re.compile(r"CANCELLED AT \S+ DUE TO NODE FAILURE"), "NODE_FAIL"),
     (re.compile(r"CANCELLED AT \S+"), "CANCELLED"),
 )
+_OUT_OF_MEMORY_SIGNAL = 125  # Slurm's own number: the job's exit code is told as `0:125`
 _OURS = ("COMPLETED", "FAILED", "")  # the job's own exit code says more
 
 
@@ -46,3 +48,9 @@ def ending(state: str, log: str) -> str | None:
     words = f"{found}: {_WORDS[found]}" if found in _WORDS else f"Slurm says `{one_line(state)}`"
     by = re.fullmatch(r"CANCELLED by (\S+)", state.strip())
     return f"{words} by {by[1]}" if by else words
+
+
+def unfinished_code(how: str) -> int:
+    """Return the exit code of a job whose command took such an end well: 128 + N for signal N."""
+    out_of_memory = how.startswith("OUT_OF_MEMORY")
+    return 128 + (_OUT_OF_MEMORY_SIGNAL if out_of_memory else signal.SIGTERM)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.schedulers.slurm.endings import ending
+from jlremote.schedulers.slurm.endings import ending, unfinished_code
 
 AT = "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-11-22T23:08:56"
 
@@ -44,3 +44,9 @@ def test_a_state_is_named(state: str, words: str) -> None:
 @pytest.mark.parametrize("state", ["", "FAILED"])
 def test_the_log_tells_it_when_slurm_has_forgotten_the_job(state: str, log: str, name: str) -> None:
     assert (ending(state, log) or "").startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize(("state", "code"), [("OUT_OF_MEMORY", 128 + 125), ("TIMEOUT", 128 + 15)])
+def test_the_exit_code_of_an_end_by_slurm_is_its_signal(state: str, code: int) -> None:
+    """Slurm tells them as `0:125` and `0:15`."""
+    assert unfinished_code(ending(state, "") or "") == code
