@@ -102,7 +102,7 @@ class Attachment:
     user: str | None = None  # `USER[:GROUP]` in the container, by default the container's
     workdir: str | None = None  # the folder to begin in, by default the container's
     detach_keys: str | None = None  # the keys that detach from it, by default the engine's
-    job: bool = False  # whether it is a job, whose stdin and stdout are no conversation
+    job: bool = False  # whether it is a job of `jlr run`
 
 
 class Runtime(Protocol):

@@ -176,7 +176,7 @@ class OnNode(HostProcesses):
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
-        """Run it as a step of the job, or by ssh if it may converse: steps print whole lines."""
+        """Run it as a step of the job, or by ssh if bytes may be many: steps are slower."""
         inner = self.inner.attached(name, argv, how, environment)
         step = self.scheduler.step("$jlr_id", terminal=how.terminal is not None)
         by_ssh = "" if how.terminal or how.job else _BY_SSH

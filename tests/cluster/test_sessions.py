@@ -16,6 +16,7 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
+from tests.cluster.clients import check_clients
 from tests.cluster.conftest import known_to
 from tests.cluster.parts import busy, until
 from tests.cluster.test_run import detached, job, running
@@ -91,7 +92,7 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
         ran = kernel.run(f"__import__('subprocess').run({tasks}, capture_output=True).stdout")
         assert ran == r"b'node1\n'", "tasks of its own can be started in a kernel"
         check_commands(session, gpus)
-        assert zih.jlr("cp", str(zih.ssh_config), f"{called}:config").status == 0
+        check_clients(session, "node1")
         kernel.keep_busy()
         assert "`a.ipynb`" in failed(zih.jlr("stop", called), 7, "has busy kernels")
         kernel.interrupt()
@@ -401,6 +402,7 @@ def test_by_a_step_of_the_job_a_kernel_answers_and_another_user_gets_nothing(
 ) -> None:
     called = name()
     session = started(zih, called, *on_node(2), host="zih")
+    check_clients(session, "node2")
     with session.notebook("a.ipynb") as kernel:
         assert kernel.run("6 * 7") == "42"
         scan = SCAN.replace("OWNER", repr(str(USERS["alice"])))

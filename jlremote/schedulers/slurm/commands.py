@@ -90,6 +90,21 @@ for jlr_name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p'); do
   esac
 done
 """
+# With `--unbuffered` srun waits for no end of a line, but gives a task a terminal as its stdout. So
+# that one is told to change no byte, and the command gets a pipe.
+_UNCHANGED = """\
+exec 3>&1
+stty raw <&3 2>/dev/null
+trap : HUP INT TERM
+status=$(
+  trap : HUP INT TERM
+  {
+    { trap : HUP INT TERM; "$@" 3>&- 4>&-; echo $? >&4; } |
+      { trap "" HUP INT TERM; exec cat >&3 4>&-; }
+  } 4>&1
+)
+exit "${status:-143}"
+"""
 _CHOICES = f"""\
 sinfo -h -o '%R (up to %l)' 2>/dev/null | sort -u
 printf '{PRINT_GROUP}'
@@ -192,9 +207,10 @@ class Slurm:
         argv = (
             *("srun", "--overlap", "--immediate", "--quiet"),
             *("--nodes=1", "--ntasks=1", "--relative=0"),
-            *(("--pty",) if terminal else ()),
+            "--pty" if terminal else "--unbuffered",
         )
-        return f'{_ON_PATH}exec {command_line(argv)} --jobid="{job}" "$@"'
+        around = "" if terminal else f"{command_line(('sh', '-c', _UNCHANGED, 'sh'))} "
+        return f'{_ON_PATH}exec {command_line(argv)} --jobid="{job}" {around}"$@"'
 
     def plain_variables(self) -> str:
         """Drop `SLURM_…`: with them a nested `srun` is refused, and Lightning sees a batch job."""

@@ -18,7 +18,6 @@ those of connections that a listener accepted begin at `ACCEPTED_FROM`.
     LISTEN  to the relay    listen on [PORT] of the loopback, or on [PATH], in a new folder of its
                             own with [PATH, true]; answered by OPENED with the port, or REFUSED
     ACCEPTED  from the relay  a connection to the listener `count`; OPEN gives it its credit
-    LINE    from the relay  nothing: `srun` passes output on by lines, and this head ends one
 
 The relay ends when its stdin does.
 """
@@ -33,11 +32,10 @@ import struct
 import sys
 from typing import Any, Dict, List, Optional
 
-OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, LINE, TO, LISTEN, ACCEPTED = range(1, 12)
+OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, TO, LISTEN, ACCEPTED = range(1, 11)
 HEAD = struct.Struct(">BII")
 ACCEPTED_FROM = 1 << 31
 
-_LINE_END = HEAD.pack(LINE, 0, ord("\n"))
 _PIECE = 64 << 10
 _OUTPUT_LIMIT = 1 << 20
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -276,7 +274,6 @@ class _RelayServer:
         self.last_accepted = ACCEPTED_FROM
         self.input = bytearray()
         self.output = bytearray()
-        self.framed = False
         self.writing = False
         self.was_congested = False
         if sys.platform != "win32":  # it runs in a container
@@ -289,15 +286,11 @@ class _RelayServer:
             for key, events in self.selector.select():
                 if key.data(events) is False:
                     return
-            if self.framed:
-                self.output += _LINE_END
-                self.framed = False
             self.flush()
 
     def frame(self, kind: int, number: int, count: int = 0, body: bytes = b"") -> None:
         self.output += HEAD.pack(kind, number, count)
         self.output += body
-        self.framed = True
 
     def congested(self) -> bool:
         """Return whether stdout is so slow that nothing more should be read for it."""

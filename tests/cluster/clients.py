@@ -1,0 +1,56 @@
+"""Clients of ssh, copies and local kernels, on a session in an allocation."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+
+from tests.lab.laptop import PROGRAMS
+from tests.lab.programs import Result
+from tests.sessions.parts import Session
+
+CELL = "import platform; print('ran on', platform.node())"
+
+
+def check_clients(session: Session, node: str) -> None:
+    """Check that each reaches the node, both ways, and changes no byte."""
+    laptop, name, home = session.laptop, session.name, session.laptop.folder / "home"
+    config, data = home / "clients_config", os.urandom(1_000_001)
+    config.write_text(laptop.jlr("ssh-config").stdout, encoding="utf-8")
+    (home / "data").write_bytes(data)
+    there = secrets.token_hex(4)
+
+    def ran(*argv: str, stdin: str = "", status: int = 0) -> Result:
+        done = laptop.run(*argv, stdin=stdin)
+        assert done.status == status, done
+        return done
+
+    ssh = ("ssh", "-F", str(config))
+    answered = ran(*ssh, f"{name}.jlr", "uname -n; printf oops >&2; exit 3", status=3)
+    assert answered.stdout == f"{node}\n"
+    assert "oops" in answered.stderr
+    assert ran(*ssh, f"{name}.jlr", "cat", stdin="no end of line").stdout == "no end of line"
+    assert "/dev/pts/" in ran(*ssh, "-tt", f"{name}.jlr", "tty").stdout
+
+    assert laptop.jlr("cp", "data", f"{name}:{there}").status == 0
+    copies = {
+        "cp": (str(PROGRAMS / "jlr"), "cp", f"{name}:{there}", "cp"),
+        "scp": ("scp", "-F", str(config), f"{name}.jlr:{there}", "scp"),
+        "rsync": ("rsync", "-e", " ".join(ssh), f"{name}.jlr:{there}", "rsync"),
+    }
+    for copy, argv in copies.items():
+        if shutil.which(argv[0]):
+            ran(*argv)
+            assert (home / copy).read_bytes() == data, copy
+
+    code = ran(str(PROGRAMS / "jlr"), "code", name, "--print").stdout
+    assert code == f"code --remote ssh-remote+{name}.jlr /home/alice\n"
+    [kernel] = json.loads(laptop.jlr("kernels", "install", name, "--json").stdout)
+    cell = {"cell_type": "code", "id": "a", "source": CELL, "metadata": {}, "outputs": []}
+    document = {"cells": [cell | {"execution_count": None}], "metadata": {}}
+    (home / "n.ipynb").write_text(json.dumps(document | {"nbformat": 4, "nbformat_minor": 5}))
+    nbconvert = (str(PROGRAMS / "jupyter-nbconvert"), "--to", "notebook", "--execute", "--inplace")
+    ran(*nbconvert, f"--ExecutePreprocessor.kernel_name={kernel['name']}", "n.ipynb")
+    assert f"ran on {node}" in (home / "n.ipynb").read_text("utf-8")
