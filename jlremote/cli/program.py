@@ -18,6 +18,7 @@ COMMANDS = {
         "list": ("sessions.sessions:list_sessions", "List the sessions, one per line."),
         "status": ("sessions.sessions:status", "Show one session."),
         "logs": ("sessions.sessions:logs", "Show the log of a session or the output of a job."),
+        "output": ("sessions.output:output", "Show what the cells of a session printed."),
         "stop": (
             "sessions.sessions:stop",
             "Stop a session or a job, and on request its container.",

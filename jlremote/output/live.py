@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -99,6 +99,17 @@ class Live:
             return []
         self._last = run
         return [Line("heading", heading(run))]
+
+
+def ended(records: Iterable[Record]) -> Iterator[Run]:
+    """Yield each run once it has ended."""
+    runs = Runs()
+    for record in records:
+        runs.take(record)
+        for run in runs.closed:
+            yield run
+            runs.drop(run)
+        runs.closed.clear()
 
 
 def _texts(lines: Iterable[str]) -> list[Line]:

@@ -7,6 +7,7 @@ written as nbformat writes it, so that only what changed differs.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +19,16 @@ Cell = dict[str, Any]
 Content = dict[str, Any]  # of a notebook
 
 
+_EMPTY: Content = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+
+
 @dataclass(frozen=True)
 class Copy:
     """A notebook with its outputs."""
 
     content: Content
-    filled: int  # cells that got the outputs of a run
-    homeless: int  # runs whose cell is gone, or has other code by now
+    filled: int  # cells with the outputs of a run
+    homeless: int  # runs whose cell is gone
 
 
 def read(text: bytes, name: str) -> Content:
@@ -43,21 +47,51 @@ def read(text: bytes, name: str) -> Content:
     return dict(content)
 
 
-def filled(content: Content, runs: Sequence[Run]) -> Copy:
-    """Put the outputs of the last run of each cell into a notebook; other cells stay."""
+def filled(content: Content, runs: Sequence[Run], saved_at: float = math.inf) -> Copy:
+    """Put the outputs of the last run of each cell into a notebook; other cells stay.
+
+    Runs that began after it was saved, at `saved_at` in seconds since the epoch, bring their code.
+    """
     cells = [cell for cell in content["cells"] if cell.get("cell_type") == "code"]
     last: dict[int, Run] = {}
+    unsaved: list[Run] = []
     place, homeless = -1, 0
     for run in runs:
         found = _place(run, cells, place)
-        if found is None:
-            homeless += 1
-        else:
+        if found is not None:
             place = found
             last[found] = run
-    new = {id(cells[at]): _with_outputs(cells[at], run) for at, run in last.items()}
+        elif run.started > saved_at and run.code is not None:
+            unsaved.append(run)
+        else:
+            homeless += 1
+    new = {id(cells[at]): _run_cell(cells[at], run, saved_at) for at, run in last.items()}
     changed = [new.get(id(cell), cell) for cell in content["cells"]]
-    return Copy({**content, "cells": changed}, len(last), homeless)
+    changed += of_runs(unsaved, content).content["cells"]
+    return Copy(
+        {**content, "cells": changed}, len(changed) - len(content["cells"]) + len(last), homeless
+    )
+
+
+def of_runs(runs: Sequence[Run], like: Content = _EMPTY) -> Copy:
+    """Return a notebook of what was run, where its own file is not there: a cell for each code."""
+    last: dict[str, Run] = {}
+    for run in runs:
+        if run.code is not None:
+            last[run.cell or run.code] = run
+    cells = []
+    for run in last.values():
+        cell: Cell = {"cell_type": "code", "metadata": {}, "source": run.code}
+        if like.get("nbformat_minor", 0) in range(5, 100):
+            cell["id"] = run.cell or f"run-{run.count}-{round(run.started)}"
+        cells.append(_with_outputs(cell, run))
+    return Copy({**like, "cells": cells}, len(cells), 0)
+
+
+def _run_cell(cell: Cell, run: Run, saved_at: float) -> Cell:
+    if run.started > saved_at and run.code is not None:
+        cell = {**cell, "source": run.code}
+    return _with_outputs(cell, run)
 
 
 def _place(run: Run, cells: Sequence[Cell], before: int) -> int | None:
@@ -70,17 +104,6 @@ def _place(run: Run, cells: Sequence[Cell], before: int) -> int | None:
         return None
     same = [at for at, cell in enumerate(cells) if _source(cell) == run.code]
     return next((at for at in same if at > before), same[0] if same else None)
-
-
-def of_runs(runs: Sequence[Run]) -> Content:
-    """Return a notebook of what was run, where its own file is not there: a cell for each code."""
-    last: dict[str, Run] = {}
-    for run in runs:
-        if run.code is not None:
-            last[run.cell or run.code] = run
-    empty = {"cell_type": "code", "metadata": {}}
-    cells = [_with_outputs({**empty, "source": run.code}, run) for run in last.values()]
-    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
 
 
 def _with_outputs(cell: Cell, run: Run) -> Cell:

@@ -6,13 +6,16 @@ lines count as read: after a loss of the connection the next script goes on behi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 from jlremote.host.shell_text import pause, until_hang_up
 from jlremote.output.records import MOST_BYTES, Record, parsed
+from jlremote.text import one_line
 
 FOLDER = "output"  # in the session's folder
-MISSING = 6  # the exit status where there is none
+MISSING, OFF = 6, 7  # the exit status where there is none, and where recording was refused
 POLL_SECONDS = 0.5
 
 # JSON has it in no line. A mark begins the bytes of a file, or stands alone for the end of a look.
@@ -25,10 +28,16 @@ def script(directory: str, reader: Reader, *, follow: bool = False) -> str:
     `directory` is the shell text that sets `$directory` to the session's folder.
     """
     look = until_hang_up(f"while :; do\n{_LOOK}{pause(POLL_SECONDS)}\ndone") if follow else _LOOK
-    enter = f'cd "$directory/{FOLDER}" 2>/dev/null || exit {MISSING}\n'
-    return f'{directory}{enter}seen="{reader.seen}"\n{look}'
+    return f'{directory}{_ENTER}seen="{reader.seen}"\n{look}'
 
 
+_ENTER = f"""\
+cd "$directory/{FOLDER}" 2>/dev/null || {{
+  {{ read -r own <"$directory/recorder"; }} 2>/dev/null
+  [ "$own" != off ] || exit {OFF}
+  exit {MISSING}
+}}
+"""
 # The oldest first. The descriptor's file is asked for its size, as its name may be that of another
 # file a moment later.
 _LOOK = r"""
@@ -50,6 +59,23 @@ $(ls -tr | grep '\.jsonl$')
 END
 printf '\036\n'
 """
+
+# Prints the names of notebooks in the first lines of each file, and the last ones.
+NAMES = f"""\
+cd "$directory/{FOLDER}" 2>/dev/null || exit {MISSING}
+for file in *.jsonl; do
+  head -n 200 "$file"; tail -n 20 "$file"
+done 2>/dev/null | cut -c -4000 | grep -o '"notebook":"[^"]*"' | sort -u
+"""
+
+
+def names(printed: str) -> list[str]:
+    """Return the names that the script printed."""
+    found = []
+    for line in printed.splitlines():
+        with suppress(ValueError):
+            found.append(str(json.loads(f"{{{line}}}")["notebook"]))
+    return [name for name in found if name == one_line(name)]
 
 
 class Reader:

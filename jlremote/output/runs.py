@@ -95,10 +95,13 @@ class Runs:
         self.closed: list[Run] = []  # those that have ended, to be emptied by the caller
         self._runs: dict[tuple[str, str], Run] = {}
         self._open: dict[str, Run] = {}  # by kernel
+        self._notebooks: dict[str, str] = {}  # likewise
         self._displays: dict[tuple[str, str], list[Output]] = defaultdict(list)
 
     def all(self) -> list[Run]:
         """Return the runs, the first one first."""
+        for run in self._runs.values():  # of the first, the notebook may not have been known
+            run.notebook = run.notebook or self._notebooks.get(run.kernel)
         return sorted(self._runs.values(), key=lambda run: run.started)
 
     def take(self, record: Record) -> None:
@@ -134,7 +137,8 @@ class Runs:
         if (run := self._runs.get(place)) is None:
             run = Run(*place, record.time, complete=record.kind == "code")
             self._runs[place] = run
-        run.notebook = record.notebook or run.notebook
+        if record.notebook:
+            run.notebook = self._notebooks[record.kernel] = record.notebook
         run.cell = record.cell or run.cell
         return run
 

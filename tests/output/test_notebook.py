@@ -93,7 +93,7 @@ def test_the_file_is_as_nbformat_writes_it() -> None:
 
 
 def test_without_its_file_a_notebook_has_what_was_run() -> None:
-    content = notebook.of_runs(runs(ran("a", "1", 1), ran("b", "2", 2), ran("a", "3", 3)))
+    content = notebook.of_runs(runs(ran("a", "1", 1), ran("b", "2", 2), ran("a", "3", 3))).content
     assert [each["source"] for each in content["cells"]] == ["a", "b"]
     assert [each["outputs"][0]["text"] for each in content["cells"]] == ["3", "2"]
 
@@ -116,3 +116,12 @@ def test_what_is_no_notebook_is_no_traceback(text: bytes) -> None:
 def test_a_file_that_is_no_notebook_is_named() -> None:
     with pytest.raises(JlrError, match=r"`x\.ipynb` is not a notebook of format 4"):
         notebook.read(b'{"worksheets": []}', "x.ipynb")
+
+
+def test_what_was_run_after_the_last_save_brings_its_code() -> None:
+    order = runs(ran("old", "1", 1), ran("newer", "2", 5, "c1"), ran("typed", "3", 6, "c9"))
+    copy = notebook.filled(book(cell("new", "c1")), order, saved_at=4.0)
+    assert [each["source"] for each in copy.content["cells"][1:]] == ["newer", "typed"]
+    assert outputs(copy) == ["2", "3"]
+    assert copy.content["cells"][2]["id"] == "c9"
+    assert (copy.filled, copy.homeless) == (2, 1)

@@ -1,5 +1,6 @@
 """Shell completion: `shells` (the scripts beside it, and their answers) and `candidates`.
 
 Why no candidate from a host? A completion must take milliseconds and never ask for a password, so
-hosts come from the ssh config, and sessions from the names of this laptop's files.
+hosts come from the ssh config, and sessions from the names of this laptop's files. Notebooks alone
+come from the host, as nothing else knows them, and only over a link that is connected.
 """

@@ -1,4 +1,4 @@
-"""Candidates for completion: hosts, sessions, profiles. No candidate needs a connection."""
+"""Candidates for completion: hosts, sessions, profiles. None makes a connection."""
 
 from __future__ import annotations
 
@@ -71,6 +71,18 @@ def sessions_and_jobs(
 ) -> list[str]:
     """Complete a session or a job."""
     return _selectors(session_names() + job_names(), incomplete)
+
+
+def notebooks(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a recorded notebook of the session before it, if its host is connected."""
+    from jlremote.workflow.output.names import recorded_names
+
+    invocation = context.find_object(Invocation) or Invocation()
+    try:
+        names = recorded_names(context.params.get("session"), invocation.context(silent=True))
+    except JlrError:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def _selectors(known: list[tuple[str, str]], incomplete: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""The heading `Sessions`: `start`, `open` (also url), and in `sessions` the other commands."""
+"""The heading `Sessions`: `start`, `open` (also url), `output`; in `sessions` the others."""

@@ -1,0 +1,130 @@
+"""`jlr output`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jlremote.cli.command import command
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
+from jlremote.cli.screen.terminal import answer_either, answer_json
+from jlremote.errors import Usage
+
+if TYPE_CHECKING:
+    from jlremote.workflow.host.context import Context
+
+NOTEBOOK = ".ipynb"
+
+
+@command(
+    "output",
+    examples=(
+        "jlr output",
+        "jlr output cont1 train.ipynb",
+        "jlr output -f                         # and what comes, until Ctrl-C",
+        "jlr output train.ipynb --save here.ipynb",
+        "jlr output dgx/cont1 --json | jq -r '.[] | select(.status == \"error\") | .code'",
+    ),
+)
+@shared.session_argument
+@click.argument("notebook", required=False, shell_complete=candidates.notebooks)
+@click.option("-f", "--follow", is_flag=True, help="Show also what comes, until Ctrl-C.")
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path),
+    metavar="COPY",
+    help="Write a copy of the notebook with all outputs in their cells.",
+)
+@click.option("--force", is_flag=True, help="Let --save overwrite a file.")
+@shared.json_option("Print a JSON array, an object for each run of a cell; with -f one per line.")
+@click.pass_obj
+def output(
+    invocation: Invocation,
+    session: str | None,
+    notebook: str | None,
+    follow: bool,
+    save: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Show what a session's cells printed, also while no page was open.
+
+    NOTEBOOK is a path below Jupyter's root, or its end; by default all, with --save the one that
+    ran last. A program on the host records the kernels, so a closed lid or a lost connection loses
+    nothing; 200 MB of a session are kept.
+    """
+    if session is not None and notebook is None and session.endswith(NOTEBOOK):
+        session, notebook = None, session
+    if save is not None and follow:
+        raise Usage("`--save` and `--follow` cannot be combined", hint="leave one of them out")
+    if force and save is None:
+        raise Usage("`--force` is for `--save`", hint="add `--save COPY.ipynb`")
+    context = invocation.context(silent=as_json)
+    if save is not None:
+        _save(session, notebook, save, context, force=force, as_json=as_json)
+    elif follow:
+        _follow(session, notebook, context, as_json=as_json)
+    else:
+        _show(session, notebook, context, as_json=as_json)
+
+
+def _show(session: str | None, notebook: str | None, context: Context, *, as_json: bool) -> None:
+    from jlremote.output import live
+    from jlremote.workflow.output.reading import recorded
+
+    found = recorded(session, notebook, context)
+    if as_json:
+        answer_json([run.to_json() for run in found.runs])
+        return
+    from jlremote.cli.screen.cell_output import CellOutput
+
+    CellOutput().show(live.whole(found.runs, found.lost))
+    if not found.runs:
+        context.progress.note("no cell has run")
+
+
+def _follow(session: str | None, notebook: str | None, context: Context, *, as_json: bool) -> None:
+    from jlremote.output.live import Live, ended
+    from jlremote.workflow.output.reading import followed
+
+    records = followed(session, notebook, context)
+    if as_json:
+        for run in ended(record for record in records if record is not None):
+            answer_json(run.to_json(), indent=None)
+        return
+    from jlremote.cli.screen.cell_output import CellOutput
+
+    live, screen = Live(), CellOutput()
+    screen.show(live.begin(iter(records.__next__, None)), live.current)
+    for record in records:
+        if record is not None:
+            screen.show(live.take(record), live.current)
+
+
+def _save(
+    session: str | None,
+    notebook: str | None,
+    copy: Path,
+    context: Context,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    from jlremote.text import one_line
+    from jlremote.workflow.output import copy as copies
+    from jlremote.workflow.output.reading import recorded
+
+    copies.check_destination(copy, force=force)
+    saved = copies.save(recorded(session, notebook, context), copy, context, force=force)
+    cells = "1 cell" if saved.cells == 1 else f"{saved.cells} cells"
+    told = f"`{saved.file}` is `{one_line(saved.notebook)}` with the outputs of {cells}"
+    answer_either(told, saved.to_json(), as_json=as_json)
+    if saved.homeless:
+        context.progress.note(
+            f"{saved.homeless} further runs are of cells that it has not any more; "
+            "`jlr output` shows them"
+        )

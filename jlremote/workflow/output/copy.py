@@ -1,0 +1,118 @@
+"""`jlr output --save`: a copy of a notebook with the recorded outputs in its cells."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.jupyter.survey import survey
+from jlremote.output import notebook
+from jlremote.output.runs import Run
+from jlremote.runtimes.table import runtime_of
+from jlremote.text import one_line, reason_of
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.output.reading import Recorded
+
+MOST_BYTES = 256 << 20
+READ_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A copy that was written."""
+
+    file: Path
+    notebook: str  # its path below the server's root
+    cells: int  # those that got the outputs of a run
+    homeless: int  # runs whose cell is not in the notebook any more
+
+    def to_json(self) -> dict[str, object]:
+        return vars(self) | {"file": str(self.file)}
+
+
+def check_destination(copy: Path, *, force: bool) -> None:
+    """Check early that a copy can be written.
+
+    Raises:
+        Usage: it is there already, or its folder is not.
+    """
+    if copy.is_dir():
+        return
+    if copy.exists() and not force:
+        raise Usage(f"`{copy}` exists", hint="`--force` overwrites it")
+    if not copy.parent.is_dir():
+        raise Usage(
+            f"there is no folder `{copy.parent}`", hint=f"`mkdir -p {copy.parent}` makes it"
+        )
+
+
+def save(recorded: Recorded, copy: Path, context: Context, *, force: bool) -> Saved:
+    """Write a copy of the notebook, or of that of the latest run where several are recorded.
+
+    Raises:
+        NotFound: no cell of a notebook has run.
+        Usage: the copy is there already.
+    """
+    names = [run.notebook for run in recorded.runs if run.notebook]
+    if not names:
+        raise NotFound("no cell of a notebook has run", hint="`jlr output` shows what was recorded")
+    name = names[-1]
+    if len(set(names)) > 1:
+        context.progress.note(f"copying `{one_line(name)}`, which ran last")
+    runs = [run for run in recorded.runs if run.notebook == name]
+    if copy.is_dir():
+        copy = copy / posixpath.basename(name)
+    check_destination(copy, force=force)
+    with context.progress.step(f"Copy {one_line(name)}"):
+        made = _filled(recorded, name, runs, context)
+        _write(copy, notebook.text(made.content))
+    return Saved(copy, name, made.filled, made.homeless)
+
+
+def _filled(recorded: Recorded, name: str, runs: list[Run], context: Context) -> notebook.Copy:
+    found = _fetch(recorded, name)
+    if found is None:
+        context.progress.note(
+            f"`{one_line(name)}` cannot be read there, so the copy has only the cells that ran"
+        )
+        return notebook.of_runs(runs)
+    saved_at, text = found
+    return notebook.filled(notebook.read(text, one_line(name)), runs, saved_at)
+
+
+def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
+    """Return when the notebook was saved last, and its file; `None` if it cannot be read."""
+    host, session = recorded.host, recorded.session
+    runtime = runtime_of(session)
+    server = survey(host, runtime, session.name).server
+    if server is None:
+        return None
+    path = shlex.quote(posixpath.join(server.root_directory, name))
+    script = runtime.on_machine(session.name, f"date -r {path} +%s && cat {path}")
+    done = host.run(
+        {"read": runtime.inside(session.name, script)}, timeout=READ_SECONDS, limit=MOST_BYTES
+    )["read"]
+    moment, _, text = done.stdout.partition("\n")
+    return (
+        (float(moment), text.encode("utf-8", "surrogateescape"))
+        if done.status == 0 and moment.isdecimal()
+        else None
+    )
+
+
+def _write(copy: Path, data: bytes) -> None:
+    """Write a file whole, with the mode of any new file of the user."""
+    draft = copy.with_name(f".{copy.name}.{os.urandom(6).hex()}")
+    try:
+        draft.write_bytes(data)
+        draft.replace(copy)
+    except OSError as failure:
+        raise JlrError(f"cannot write `{copy}`: {reason_of(failure)}") from failure
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink()
