@@ -10,6 +10,8 @@ import importlib.resources
 import json
 import textwrap
 
+from jlremote.output import recorder
+
 # The first port that Jupyter tries on a host without containers: beyond the local ports of jlr, as
 # both ends may be one machine, and not 8888, which every Jupyter tries.
 HOST_PORT = 8988
@@ -41,9 +43,13 @@ if jupyter_server.version_info[0] >= 2:
     part = {{"__name__": "jlr_resumption"}}
     try:
         exec(pathlib.Path(__file__).with_name("{_RESUMPTION_FILE}").read_text("utf-8"), part)
-        application.kernel_websocket_connection_class = part["ResumableConnection"]
+        connection = application.kernel_websocket_connection_class = part["ResumableConnection"]
     except ImportError:
         pass
+"""
+_NOTE_CELLS = """\
+    else:
+        connection.cells = os.path.dirname(os.environ["JUPYTER_RUNTIME_DIR"]) + "/output/cells"
 """
 
 # Jupyter's own are 30 s and 90 s: for so long it would write into a connection that is dead. On a
@@ -97,13 +103,14 @@ def files(
     *,
     socket: str | None = None,
     or_port: bool = True,
+    record: bool = True,
 ) -> dict[str, str]:
     """Return the contents of the configuration files, by name.
 
     `name` is the session's, which its `base_url` begins with, and `hostname` the one that browsers
     have for it. After `idle_stop` seconds without work kernels and then the server end, 0 for
     never. The server listens on the unix `socket` of that name where that is possible, else on a
-    port, or not at all.
+    port, or not at all. With `record` it starts the recorder of its kernels.
     """
     settings = (
         "identity.token = secrets.token_hex(24)",
@@ -120,9 +127,12 @@ def files(
         common += _SOCKET.replace("SOCKET", socket)
         for part, text in (_OR_PORT if or_port else _OR_NOTHING).items():
             common = common.replace(part, text)
-    return {
-        "jupyter_server_config.py": _SERVER + common + _RESUME,
-        _RESUMPTION_FILE: _RESUMPTION,
+    own = {_RESUMPTION_FILE: _RESUMPTION}
+    if record:
+        common += recorder.BEGIN
+        own[recorder.PROGRAM_FILE] = recorder.PROGRAM
+    return own | {
+        "jupyter_server_config.py": _SERVER + common + _RESUME + (_NOTE_CELLS if record else ""),
         "jupyter_notebook_config.py": _NOTEBOOK + textwrap.indent(common, "    "),
     }
 

@@ -15,6 +15,8 @@ from jlremote.host.tcp_table import Listener, read_listeners, socket_inodes
 from jlremote.host.unix_table import listening_inodes
 from jlremote.jupyter.scripts import SOCKET
 from jlremote.jupyter.server import LAB, TREE, Server
+from jlremote.output import recorder
+from jlremote.output.recorder import NOT_RECORDED, Recording
 from jlremote.text import one_line
 
 BASE_URL = re.compile(r"/(?:[^/\s].*/)?")
@@ -39,6 +41,7 @@ class Findings:
     sockets: tuple[str, ...] = ()  # unix sockets of servers that jlr did not launch on them
     joined: bool = False  # whether a launch waited for a server that another one began
     launcher: str = ""  # the user of the host who launched jlr's server, where that was noted
+    recording: Recording = NOT_RECORDED
 
 
 def read_probe(output: str) -> Findings:
@@ -68,6 +71,7 @@ def read_probe(output: str) -> Findings:
         tuple(path for path in _sockets(records) if not _is_own_socket(path, directory)),
         "joined" in single,
         one_line(single.get("launcher", "").strip()),
+        recorder.read(next((one for one in records if one[0].strip() == "recorder"), [])),
     )
 
 

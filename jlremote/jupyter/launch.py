@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from jlremote.jupyter import configuration, launch_lock
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.scripts import LAUNCH_MARK, SOCKET, session_directory
+from jlremote.output import recorder
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.scripts import conda
 
@@ -106,6 +107,7 @@ def launch(
     folders: Sequence[str] = (),
     join: bool = True,
     user: str = "",
+    record: bool = True,
 ) -> str:
     """Return the script that runs JupyterLab in the session's folder until it ends.
 
@@ -118,7 +120,7 @@ def launch(
     default what the runtime says, or with `on_socket` on a unix socket, where it can. `jupyter` is
     shell text that sets the positional parameters to its command. After `idle_stop` seconds without
     work it ends by itself, 0 for never. If the working folder is no place for notebooks, it opens
-    in the first of `folders` that is one.
+    in the first of `folders` that is one. With `record` what its kernels publish is recorded.
     """
     options = (
         "--no-browser",
@@ -133,10 +135,13 @@ def launch(
             idle_stop,
             socket=f"{SOCKET}{launch_id}" if on_socket else None,
             or_port=not runtime.in_jobs,
+            record=record,
         ).items()
     )
     if idle_stop:
         settings += f'echo {idle_stop} >"$directory/idle-stop" || exit\n'
+    if not record:
+        settings += recorder.OFF
     if user:
         settings += f'echo {shlex.quote(user)} >"$directory/user" || exit\n'
     opening = _IN_FOLDER.replace("FOLDERS", shlex.join(folders)) if folders else ""
@@ -169,7 +174,7 @@ rm -rf "$directory/runtime" "$directory/config"
 mkdir -p "$directory/runtime" "$directory/config" || exit 1
 [ ! -e "$directory/jupyter.log" ] || mv -f "$directory/jupyter.log" "$directory/jupyter.log.1"
 rm -f "$directory"/exit "$directory"/ended "$directory"/idle-stop "$directory"/user \\
-  "$directory"/pid
+  "$directory"/pid "$directory"/recorder
 # On a full disk nothing is launched: without its configuration Jupyter would have no settings.
 CONFIGURE
 echo "$launch" >"$directory/launch" || exit

@@ -7,7 +7,8 @@ log; `launch` names the launch that wrote these files, and `user` the user of th
 it; `idle-stop` has its idle time in seconds;
 `exit` is the exit status once it has ended; `ended` says why, if on purpose: `stopped` by a
 command, or `idle`; `launching-…` is the lock of a launch (see `launch_lock`), `joined-LAUNCH` says
-that a launch waits for a server that another began, and `shared-LAUNCH` that another waits for its.
+that a launch waits for a server that another began, and `shared-LAUNCH` that another waits for its;
+`output/` has what cells printed (see the room `output`).
 
 Reading the runtime files takes a twentieth of the time of `jupyter server list`, which also deletes
 the files of servers whose pid it cannot see.
@@ -28,6 +29,7 @@ from jlremote.host.shell_text import pause, until_hang_up, wait_while
 from jlremote.host.tcp_table import LISTENING
 from jlremote.host.unix_table import LISTENING as LISTENING_SOCKETS
 from jlremote.jupyter import launch_lock
+from jlremote.output import recorder
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.on_node import JOBS, PROBE
 from jlremote.runtimes.scripts import conda, homes
@@ -108,6 +110,17 @@ def probe_here(runtime: Runtime, name: str) -> str:
     return session_directory(runtime, name) + _PROBE.replace("FILES", files)
 
 
+def record(runtime: Runtime, name: str, pid: int, called: str) -> str:
+    """Return the script that records what the kernels of a server publish, until that ends."""
+    files = _runtime_files(_folders(runtime))
+    return session_directory(runtime, name) + recorder.beside(files, pid, called)
+
+
+def look_at_recorder(runtime: Runtime, name: str) -> str:
+    """Return the script that prints the record of `output.recorder`."""
+    return session_directory(runtime, name) + recorder.LOOK
+
+
 _OWN_FOLDER = '"$directory"/runtime'
 FOREIGN_FOLDERS = (
     '"${JUPYTER_RUNTIME_DIR:-/nonexistent}"',
@@ -155,7 +168,7 @@ printf 'exit{FIELD}%s{RECORD}' "$(cat "$directory/exit" 2>/dev/null)"
 printf 'ended{FIELD}%s{RECORD}' "$(cat "$directory/ended" 2>/dev/null)"
 printf 'idle-stop{FIELD}%s{RECORD}' "$(cat "$directory/idle-stop" 2>/dev/null)"
 printf 'launcher{FIELD}%s{RECORD}' "$(cat "$directory/user" 2>/dev/null)"
-for file in FILES; do tell "$file"; done
+{recorder.LOOK}for file in FILES; do tell "$file"; done
 printf 'listening{FIELD}%s{RECORD}' "$({LISTENING})"
 printf 'sockets{FIELD}%s{RECORD}' "$({_SOCKETS})"
 """

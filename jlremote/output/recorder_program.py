@@ -42,6 +42,7 @@ TURN_SECONDS, QUIET_SECONDS = 2, 30  # a look at the server, without and with th
 LONG_SECONDS = 1  # a cell that runs longer is named in `running`
 ASK_SECONDS = 10  # between questions for the notebooks' paths
 LEAVING_SECONDS = 2
+TRIES = 30
 ANY = "0.0.0.0"  # noqa: S104 - it is compared with
 START_SECONDS = 120
 NOTES = 10000  # ids of cells that are kept
@@ -230,7 +231,8 @@ class RecordedServer:
         self.runtime = runtime
         self.start = process_start(pid)
         self.facts: Dict[str, Any] = {}
-        self.age = 0.0  # in seconds
+        self.since = 0.0  # when it wrote its runtime file
+        self.refuses = False  # whether it tells nothing, as with a password
         self.notebooks: Dict[str, str] = {}
         self.kernels: Optional[List[str]] = None  # `None` where it does not tell
         self.asked = 0.0
@@ -249,7 +251,7 @@ class RecordedServer:
             for path in files:
                 with suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
                     self.facts = json.load(file)
-                    self.age = time.time() - os.path.getmtime(path)
+                    self.since = os.path.getmtime(path)
                     return True
             time.sleep(0.1)
         return False
@@ -269,8 +271,10 @@ class RecordedServer:
             paths = {own["kernel"]["id"]: own["path"] for own in sessions if own.get("kernel")}
             self.notebooks.update(paths)
             self.kernels = [own["id"] for own in self.get("api/kernels")]
-        except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException):
-            pass  # it asks for a password, or ends
+        except (ValueError, LookupError, TypeError):
+            self.refuses = True
+        except (OSError, http.client.HTTPException):
+            pass  # it ends
 
     def get(self, path: str) -> Any:
         """Return what the server answers; a question of ours is no use of it."""
@@ -480,7 +484,7 @@ class Recorder:
         self.kernels: Dict[str, RecordedKernel] = {}
         self.told = ""
         self.ended = False
-        self.retry = 0
+        self.tries = 0  # left to learn which kernels are the server's
         self.changes = self.watch(server.runtime)
         self.process = self.watch_process()
 
@@ -508,7 +512,7 @@ class Recorder:
     def run(self) -> None:
         """Record until the server ends."""
         self.missed()
-        self.find()
+        self.find(anew=True)
         while self.server.runs and not self.ended:
             self.poller.poll(self.patience() * 1000)
             self.turn()
@@ -523,18 +527,20 @@ class Recorder:
     def patience(self) -> float:
         """Return for how many seconds there is nothing to do, if nothing comes."""
         own = self.kernels.values()
-        if self.retry or any(kernel.busy or kernel.gone for kernel in own) or self.told:
+        if self.tries:
+            return PAUSE_SECONDS
+        if any(kernel.busy or kernel.gone for kernel in own) or self.told:
             return LONG_SECONDS
         return TURN_SECONDS if None in (self.changes, self.process) else QUIET_SECONDS
 
     def turn(self) -> None:
         """Record what has come, and follow the kernels that begin and end."""
-        changed = self.changes is None or self.retry > 0
+        changed = False
         if self.changes is not None:
             with suppress(BlockingIOError):
-                changed = bool(os.read(self.changes, 1 << 16)) or changed
-        if changed:
-            self.find()
+                changed = bool(os.read(self.changes, 1 << 16))
+        if changed or self.changes is None or self.tries:
+            self.find(anew=changed)
         for kernel in list(self.kernels.values()):
             while kernel.read() == BATCH:
                 self.store.write()
@@ -550,7 +556,7 @@ class Recorder:
         except OSError:  # the session's folder was removed
             self.ended = self.ended or not os.path.isdir(self.store.folder)
 
-    def find(self) -> None:
+    def find(self, anew: bool) -> None:
         """Subscribe to kernels that are new, and leave those that are gone."""
         found = {}
         for name in os.listdir(self.server.runtime) if os.path.isdir(self.server.runtime) else ():
@@ -562,28 +568,32 @@ class Recorder:
         for kernel in self.kernels.values():
             if kernel.id not in found and kernel.gone is None:
                 kernel.gone = time.monotonic() + LEAVING_SECONDS
-        self.retry = max(0, self.retry - 1)
+        strange = False
         for ident, connection in found.items():
             known = self.kernels.get(ident)
             if known is None and self.is_ours(ident):
                 self.kernels[ident] = RecordedKernel(ident, self, connection)
                 self.server.ask(again=True)
-                self.retry = 5
+            elif known is None:
+                strange = True
             elif known is not None and known.connection != connection:  # it has other ports by now
                 known.read()
                 known.close()
                 known.connection, known.gone = connection, None
                 known.open()
 
+        self.tries = (TRIES if anew else max(0, self.tries - 1)) if strange else 0
+        if self.tries:
+            self.server.ask(again=True)
+
     def is_ours(self, ident: str) -> bool:
         """Return whether a connection file is one of the server's: folders may be shared."""
         if self.server.runtime == os.path.join(os.path.dirname(self.state), "runtime"):
             return True
-        if ident in (self.server.kernels or ()):
-            return True
-        self.server.ask(again=True)
-        self.retry = self.retry or 5
-        return False
+        if self.server.refuses:  # then that of another server of the same user may be taken
+            file = os.path.join(self.server.runtime, f"kernel-{ident}.json")
+            return changed_at(file) >= self.server.since
+        return ident in (self.server.kernels or ())
 
     def missed(self) -> None:
         """Say in the records of kernels that run since when this server was not listened to."""
@@ -596,7 +606,7 @@ class Recorder:
             last = None
         own = os.getpid()
         write_whole(self.state, f"{own} {process_start(own)} {self.server.pid}\n")
-        if last is not None or self.server.age > START_SECONDS:
+        if last is not None or now - self.server.since > START_SECONDS:
             why = "recording began" if last is None else "the recorder did not run"
             self.server.learn()
             for ident in self.server.kernels or ():

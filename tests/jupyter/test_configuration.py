@@ -27,7 +27,7 @@ def applied(name: str, hostname: str, *, socket: str | None = None) -> SimpleNam
     """Return what a server gets from the configuration, which runs in this process."""
     server = SimpleNamespace(tornado_settings={})
     settings = SimpleNamespace(ServerApp=server, IdentityProvider=SimpleNamespace())
-    made = files(name, hostname, socket=socket)
+    made = files(name, hostname, socket=socket, record=False)
     try:
         with TemporaryDirectory() as folder:
             file = Path(folder, "jupyter_server_config.py")

@@ -242,6 +242,7 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
     assert {file.name for file in (folder / "config").iterdir()} == {
         "jupyter_server_config.py",
         "jupyter_notebook_config.py",
+        "jlr_recorder.py",
         "jlr_resumption.py",
     }
 

@@ -155,14 +155,17 @@ class Kernel:
     id: str
     socket: WebSocket
 
-    def send(self, code: str) -> str:
-        """Have code run, without waiting, and return the request's id."""
+    def send(self, code: str, cell: str | None = None) -> str:
+        """Have code run, as JupyterLab's cell, without waiting, and return the request's id."""
         content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
-        return self._request("execute_request", content)
+        return self._request("execute_request", content, {} if cell is None else {"cellId": cell})
 
-    def _request(self, kind: str, content: dict[str, Any]) -> str:
+    def _request(
+        self, kind: str, content: dict[str, Any], metadata: dict[str, Any] | None = None
+    ) -> str:
         header = {"msg_id": uuid4().hex, "msg_type": kind, "version": "5.3"}
-        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+        message = {"header": header, "parent_header": {}, "content": content}
+        message["metadata"] = metadata or {}
         self.socket.send(json.dumps(message | {"channel": "shell"}))
         return header["msg_id"]
 

@@ -74,6 +74,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "module": "list",
         "pull-on": "text",
         "idle-stop": "text",
+        "record": "switch",
         "port": "port",
         "browser": "text",
         "editor": "text",

@@ -2,7 +2,8 @@
 
 Read `start_context` first, then `provision` (reuse, start or create a container) with `creation`,
 `host_folders`, `package_install` and `gpu_allocation` (`gpu_wait` is its `--wait`), or
-`image_definition` where no engine runs; then `jupyter_launch`.
+`image_definition` where no engine runs; then `jupyter_launch`, and `recording` of what
+cells print.
 
 Decisions:
 

@@ -25,6 +25,7 @@ from jlremote.runtimes.docker.docker_commands import logs_argv, state_argv
 from jlremote.runtimes.engine.engine_errors import engine_error, tried
 from jlremote.runtimes.scripts import homes, packages, variables, waiting
 from jlremote.text import printable
+from jlremote.workflow.container import recording
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import StartRequest
 
@@ -46,7 +47,8 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
         JlrError: it ended at once, or did not start in time; with the last lines of its log.
     """
     if (server := _running(start, found)) is not None:
-        _explain_running(start, server)
+        _explain_running(start, found, server)
+        recording.ensure(start, found, server)
         return server, False
     on_path = found.findings is None or found.findings.jupyter or _named(start.request)
     if start.runtime.has_containers and not on_path:
@@ -69,7 +71,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
         _explain_folder(start, found, server)
     else:
         start.note(f"Jupyter was just being started in `{start.name}`: waited for that server")
-        _explain_running(start, server)
+        _explain_running(start, found, server)
     return server, ours
 
 
@@ -112,10 +114,13 @@ def _end(start: StartContext, server: Server) -> None:
     start.host.run({step: runtime.inside(name, script) for step, script in steps.items()})
 
 
-def _explain_running(start: StartContext, server: Server) -> None:
+def _explain_running(start: StartContext, found: Survey, server: Server) -> None:
     request, unused = start.request, list[str]()
     if request.idle_stop is not None and request.idle_stop != server.idle_stop:
         unused.append("`--idle-stop`")
+    recorded = found.findings is not None and found.findings.recording.state == "on"
+    if recorded and not request.record:
+        unused.append("`--no-record`")
     for option, named in (("conda-env", request.conda_env), ("python", request.python)):
         if named is not None and not _is_by(server, named):
             unused.append(f"`--{option}`")
@@ -196,6 +201,7 @@ def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = Tr
         folders=folders,
         join=join,
         user=start.user,
+        record=start.request.record,
     )
 
 

@@ -66,6 +66,7 @@ class StartRequest:
     conda_env: str | None = None  # with runtime `none`: a conda environment's name or folder
     # seconds without work after which Jupyter ends by itself, 0 for never; `None` for no wish
     idle_stop: int | None = None
+    record: bool = True  # whether what cells print is recorded on the host
     allow_open: bool = False  # whether a server without token and password may be forwarded
     as_shared: bool = False  # whether another user's session may be joined
     server: int | None = None  # the port there of the Jupyter server to take, where several run

@@ -76,6 +76,7 @@ def _again(record: SessionRecord, runtime: Runtime, found: Survey) -> StartReque
         ports=tuple(port.port for port in record.ports),
         python=None if runtime.has_images else called,
         idle_stop=server.idle_stop or None if server else None,
+        record=found.findings is None or found.findings.recording.state != "off",
         allow_open=record.open_allowed,
         as_shared=record.shared,
     )

@@ -66,6 +66,12 @@ if TYPE_CHECKING:
 )
 @option(
     "Jupyter",
+    "--record/--no-record",
+    default=None,
+    help="Keep what cells print on the host, for `jlr output`. Default: yes.",
+)
+@option(
+    "Jupyter",
     "--allow-unauthenticated",
     "allow_open",
     is_flag=True,

@@ -1,0 +1,106 @@
+"""The recorder as text for `sh` and for Jupyter's configuration, and what its session says of it.
+
+In the session's folder `recorder` has the recorder's pid, the start time of its process and the pid
+of its server, or `off`; it is deleted where recording ends with the server. `output/running` has
+the cells that run.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from jlremote.host.records import PRINT_FIELD as FIELD
+from jlremote.host.records import PRINT_RECORD as RECORD
+
+PROGRAM = (importlib.resources.files(__package__) / "recorder_program.py").read_text("utf-8")
+PROGRAM_FILE = "jlr_recorder.py"
+
+# Runs the recorder again if a signal ended it, as where memory ran out.
+_AGAIN = 'while :; do "$@"; [ "$?" -gt 128 ] || exit; sleep 1; done'
+
+# Part of Jupyter's configuration. Its own process session keeps Ctrl-C from it.
+BEGIN = f"""\
+import os
+import subprocess
+import sys
+try:
+    runtime = os.environ["JUPYTER_RUNTIME_DIR"]
+    session = os.path.dirname(runtime)
+    os.makedirs(session + "/output", 0o700, exist_ok=True)
+    recorder = os.path.join(os.path.dirname(__file__), "{PROGRAM_FILE}")
+    argv = [sys.executable, recorder, str(os.getpid()), runtime, session]
+    with open(session + "/output/log", "w") as log:
+        subprocess.Popen(
+            ["sh", "-c", {_AGAIN!r}, "sh", *argv],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        )
+except (OSError, LookupError):
+    pass
+"""
+OFF = 'echo off >"$directory/recorder"\n'
+
+# Prints the record for `read`; needs `$directory`.
+LOOK = f"""\
+own=; {{ read -r own <"$directory/recorder"; }} 2>/dev/null
+printf 'recorder{FIELD}%s{FIELD}%s{FIELD}%s{FIELD}%s{RECORD}' "$own" \\
+  "$(cat "/proc/${{own%% *}}/stat" 2>/dev/null)" "$(date +%s)" \\
+  "$(cat "$directory/output/running" 2>/dev/null)"
+"""
+
+
+def beside(files: str, pid: int, called: str) -> str:
+    """Return the script that runs the recorder beside a server that runs, until that ends.
+
+    It needs `$directory`. `files` is shell text, the patterns of runtime files among which the
+    server's is, and `called` the interpreter as the server's process names it.
+    """
+    return f"""\
+umask 077
+mkdir -p "$directory/output" || exit
+runtime=
+for file in {files}; do
+  case $file in *-{pid}.json) [ ! -r "$file" ] || runtime=${{file%/*}};; esac
+done
+[ -n "$runtime" ] || exit
+cat >"$directory/output/{PROGRAM_FILE}" <<'END' || exit
+{PROGRAM}END
+for python in {shlex.quote(called or "python3")} "$(readlink /proc/{pid}/exe)" python3; do
+  "$python" -c 'import zmq' && break
+done 2>/dev/null
+exec sh -c '{_AGAIN}' sh "$python" "$directory/output/{PROGRAM_FILE}" {pid} "$runtime" \\
+  "$directory" >"$directory/output/log" 2>&1 </dev/null
+"""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a session's folder says of its recorder."""
+
+    state: str = "none"  # `on`, `off` (asked for), `dead`, or `none`: it was not started
+    # how long cells have been running, in seconds, by the ids of their kernels
+    running: Mapping[str, float] = field(default_factory=dict)
+
+
+NOT_RECORDED = Recording()
+
+
+def read(fields: list[str]) -> Recording:
+    """Read the record that `LOOK` prints."""
+    own, stat, now, running = ("", "", "", "") if len(fields) < 5 else fields[1:5]
+    words = own.split()
+    if words == ["off"]:
+        return Recording("off")
+    if len(words) != 3:
+        return NOT_RECORDED
+    state, *rest = stat.rpartition(")")[2].split() or ("",)
+    alive = state not in ("Z", "X") and rest[18:19] == words[1:2]
+    since: dict[str, float] = {}
+    with suppress(ValueError, LookupError, TypeError, AttributeError):
+        told = json.loads(running or "{}") if alive else {}
+        since = {kernel: float(now) - one["since"] for kernel, one in told.items()}
+    return Recording("on" if alive else "dead", since)

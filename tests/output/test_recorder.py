@@ -1,0 +1,117 @@
+"""The recorder beside a session's server: what cells print is on the host, page or no page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.sessions.parts import Session, started, with_a_server
+
+FOLDER = "/tmp/jlr-0"
+
+
+@pytest.fixture(scope="module")
+def here(engine: Any) -> Iterator[Container]:
+    """A container for all tests of this file; the first one's start launches Jupyter in it."""
+    factory = ContainerFactory(engine, "lab-recorder-")
+    yield factory()
+    factory.remove_all()
+
+
+def records(here: Container) -> list[dict[str, Any]]:
+    """Return all records of a session."""
+    text = here.execute("sh", "-c", f"cat {FOLDER}/{here.name}/output/*.jsonl 2>/dev/null; :")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def text_of(here: Container, request: str) -> str:
+    """Return what a request printed, as it was recorded."""
+    mine = (one for one in records(here) if one["request"] == request)
+    return "".join(one["content"]["text"] for one in mine if one["kind"] == "stream")
+
+
+def has_ended(here: Container, request: str) -> bool:
+    return any(one["request"] == request and one["kind"] == "end" for one in records(here))
+
+
+def recorder(here: Container) -> list[str]:
+    """Return the words of the session's recorder file: its pid, that one's start, the server's."""
+    return here.execute("sh", "-c", f"cat {FOLDER}/{here.name}/recorder 2>/dev/null; :").split()
+
+
+def test_a_cell_is_recorded_with_its_notebook_and_its_id_and_no_page(
+    file_laptop: Laptop, here: Container
+) -> None:
+    session = started(file_laptop, here)
+    with session.notebook("work/analysis.ipynb") as kernel:
+        kernel.await_start()
+        request = kernel.send("for i in range(3000): print(i, flush=True)", cell="cell-7")
+        kernel.socket.close()  # the page is gone
+        wait_until(lambda: has_ended(here, request), "the cell's end in the records")
+    assert text_of(here, request) == "".join(f"{i}\n" for i in range(3000))
+    mine = [one for one in records(here) if one["request"] == request]
+    assert {(one["notebook"], one["cell"]) for one in mine} == {("work/analysis.ipynb", "cell-7")}
+    assert [one["kind"] for one in mine if one["kind"] != "stream"] == ["code", "end"]
+    assert mine[-1]["content"] == {"status": "ok"}
+    modes = here.execute("sh", "-c", f"cd {FOLDER}/{here.name} && stat -c %a . output output/*")
+    assert set(modes.split()) == {"700", "600"}, modes
+
+
+def test_a_dead_recorder_is_noticed_and_started_again(file_laptop: Laptop, here: Container) -> None:
+    session = started(file_laptop, here)
+    wait_until(lambda: len(recorder(here)) == 3, "the recorder")
+    with session.notebook("died.ipynb") as kernel:
+        kernel.await_start()
+        kernel.run("1")
+        pid = recorder(here)[0]
+        # With the shell that would run it again, as if the machine's memory had run out.
+        here.execute("sh", "-c", f"kill -9 $(cut -d ' ' -f 4 /proc/{pid}/stat) {pid}")
+        again = file_laptop.jlr("start", "lab", here.name, "--no-browser")
+        assert f"the recorder of `{here.name}` had ended and was started again" in again.stderr
+        wait_until(lambda: recorder(here)[:1] not in ([], [pid]), "the recorder's next start")
+        request = kernel.send("print('after')")
+        wait_until(lambda: has_ended(here, request), "the cell's end in the records")
+        [lost] = [one for one in records(here) if one["kind"] == "lost"]
+        assert lost["kernel"] == kernel.id
+        assert lost["content"]["why"] == "the recorder did not run"
+        assert lost["content"]["from"] <= lost["content"]["until"] <= lost["time"]
+
+
+def test_a_server_of_somebody_else_is_recorded_from_start_on_and_no_other_kernel(
+    file_laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = with_a_server(container)
+    session = started(file_laptop, here)
+    wait_until(lambda: len(recorder(here)) == 3, "the recorder")
+    with session.notebook("theirs.ipynb") as kernel:
+        kernel.await_start()
+        request = kernel.send("print(6 * 7)")
+        wait_until(lambda: has_ended(here, request), "the cell's end in the records")
+    assert text_of(here, request) == "42\n"
+    assert {one["notebook"] for one in records(here) if one["request"] == request} == {
+        "theirs.ipynb"
+    }
+    quiet = with_a_server(container)
+    started(file_laptop, quiet, "--no-record")
+    assert recorder(quiet) == []
+
+
+def test_without_recording_nothing_is_left(
+    file_laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    session: Session = started(file_laptop, here, "--no-record")
+    with session.notebook("secret.ipynb") as kernel:
+        assert kernel.run("6 * 7") == "42"
+    assert recorder(here) == ["off"]
+    left = here.execute("sh", "-c", f"ls {FOLDER}/{here.name}; cat /proc/[0-9]*/cmdline")
+    assert "output" not in left
+    assert "recorder.py" not in left
+    started(file_laptop, here)  # it stays off until the server ends
+    assert recorder(here) == ["off"]
