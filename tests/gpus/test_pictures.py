@@ -95,11 +95,11 @@ def way(gpu_host: GpuHost) -> Iterator[Line]:
 
 @pytest.fixture
 def terminal(
-    ada: Laptop, gpu_host: GpuHost, way: Line, account: Account, keys: Keys
+    ada: Laptop, gpu_host: GpuHost, way: Line, account: Account, keys: Keys, tmp_path: Path
 ) -> Iterator[Terminal]:
     """A terminal on a laptop that knows the host as `dgx`."""
     ada.add_host("dgx", gpu_host.server, account, key=keys.private, port=way.port)
-    made = Terminal(ada.folder / "tmux")
+    made = Terminal(tmp_path / "tmux")  # at that of the test before, its server may be ending
     prompt = "\\[\\e[1;32m\\]$\\[\\e[0m\\] "
     environment = ada.environment | {"PS1": prompt, "TERM": "xterm-256color"}
     words = [f"{name}={value}" for name, value in environment.items()]
