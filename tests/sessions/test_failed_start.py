@@ -229,10 +229,13 @@ def test_a_jupyter_that_is_just_being_launched_is_ended_by_ctrl_c(
 
 
 def test_an_abandoned_launch_leaves_that_of_another_laptop_alone(
-    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
+    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory, tmp_path: Path
 ) -> None:
     """Both find no server, and the one that begins later has it first."""
-    here = container("lab/slow", options=("--env", "LAB_DELAY=600"))
+    uptime = tmp_path / "uptime"  # by which a launch's age is told
+    uptime.write_text(Path("/proc/uptime").read_text())
+    options = ("--env", "LAB_DELAY=600", "--volume", f"{uptime}:/proc/uptime:ro")
+    here = container("lab/slow", options=options)
     program, launched = "/opt/slow/bin/jupyter-lab", f"/tmp/jlr-0/{here.name}/pid"
     with held(taken := free_port()):
         words = ("start", "lab", here.name, "--port", str(taken), "--no-browser")
@@ -240,6 +243,7 @@ def test_an_abandoned_launch_leaves_that_of_another_laptop_alone(
             look = f"ls {launched}; :"
             wait_until(lambda: here.execute("sh", "-c", look) != "", "the first launch")
             here.execute("sed", "-i", "/sleep/d", program)
+            uptime.write_text(f"{float(uptime.read_text().split()[0]) + 600} 0\n")
             session = started(other_laptop, here)
             born = session.born()
             assert starting.wait(timeout=60) == 7
