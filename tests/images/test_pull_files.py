@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.images.conftest import Layers
 from tests.images.parts import Registry
 from tests.images.test_pull import log_in
 from tests.lab import apptainer
@@ -22,6 +24,7 @@ from tests.lab.programs import wait_until
 
 FLAGS = ("--runtime", "apptainer")
 WORKSPACE = "workspace/images"
+ECHO = ("sh", "-c", "echo ok")
 
 
 @pytest.fixture
@@ -52,9 +55,15 @@ def writers(account: Account) -> list[psutil.Process]:
 
 
 def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
-    laptop: Laptop, registry: Registry, keychain: None, account: Account, files: Path
+    laptop: Laptop,
+    registry: Registry,
+    layers: Layers,
+    keychain: None,
+    account: Account,
+    files: Path,
 ) -> None:
-    image = f"docker://{registry.push('lab/plain', 'me/plain:1')}"
+    layers("me/plain:1", 2_000_000)
+    image = f"docker://{registry.name}/me/plain:1"
     refused = laptop.jlr("pull", "lab", image, *FLAGS, timeout=120)
     assert (refused.status, f"cannot pull `{image}`" in refused.stderr) == (4, True), refused
     assert names(files) == []
@@ -78,10 +87,30 @@ def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
     assert not [path for path in files.iterdir() if path.name.endswith(".part")]
 
 
+# A shell, and as much that nothing compresses as the writing takes a second for.
+SMALL = """\
+FROM lab/plain AS whole
+FROM scratch
+COPY --from=whole /usr/bin/dash /bin/sh
+COPY --from=whole /lib64/ld-linux-x86-64.so.2 /lib64/
+COPY --from=whole /lib/x86_64-linux-gnu/libc.so.6 /lib/x86_64-linux-gnu/
+COPY big /
+"""
+
+
 def test_a_pull_that_is_killed_leaves_no_image_and_the_next_one_makes_it(
-    laptop: Laptop, registry: Registry, keychain: None, account: Account, files: Path
+    laptop: Laptop,
+    registry: Registry,
+    keychain: None,
+    account: Account,
+    files: Path,
+    tmp_path: Path,
+    name: str,
 ) -> None:
-    image = f"docker://{registry.push('lab/plain', f'me/{secrets.token_hex(3)}:1')}"
+    (tmp_path / "big").write_bytes(os.urandom(40_000_000))
+    (tmp_path / "Dockerfile").write_text(SMALL)
+    registry.engine.docker("build", "--quiet", "--tag", name, str(tmp_path))
+    image = f"docker://{registry.push(name, f'me/{secrets.token_hex(3)}:1')}"
     log_in(laptop, registry)
     with laptop.spawn("pull", "lab", image, *FLAGS) as pulling:
         wait_until(lambda: writers(account), "the writing of the file", timeout=60)
@@ -89,7 +118,7 @@ def test_a_pull_that_is_killed_leaves_no_image_and_the_next_one_makes_it(
             writer.kill()  # as a host does that lacks memory
         assert pulling.wait(timeout=60) == 1
     assert names(files) == []
-    again = laptop.jlr("run", "lab", "--image", image, *FLAGS, "--", "echo", "ok", timeout=300)
+    again = laptop.jlr("run", "lab", "--image", image, *FLAGS, "--", *ECHO, timeout=300)
     assert (again.status, again.stdout) == (0, "ok\n"), again
     assert len(names(files)) == 1
 
