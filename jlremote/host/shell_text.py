@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Iterable
 
 TOOK_TOO_LONG = 124  # the exit status of `timeout`
+# Changes to the folder `$1`; `~` is the home, though it was quoted.
+IN_FOLDER = 'case $1 in "~"|"~/"*) cd && cd "./${1#"~"}";; *) cd -- "$1";; esac'
 
 
 def command_line(argv: Iterable[str]) -> str:

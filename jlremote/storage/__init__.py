@@ -2,7 +2,8 @@
 
 Read `paths` first (which folders, and who may enter them), then `records` with `sessions`,
 `port_owners`, `jobs`, `stops` and `mounts`, then the folder `settings`. `secrets` is the keychain;
-`editor_keys` lets ssh clients of this laptop in; `session_names` serves shell completion.
+`editor_keys` lets ssh clients of this laptop in; `session_names` serves shell completion, and
+`ssh_names` that of ssh.
 
 Decisions:
 

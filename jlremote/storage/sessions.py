@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jlremote.errors import NotFound
-from jlremote.storage import paths
+from jlremote.storage import paths, ssh_names
 from jlremote.storage.records import NAMES, Records, hint_of_missing, selected, tcp_port
 from jlremote.storage.settings.options import NO_CONTAINER
 
@@ -131,5 +131,20 @@ def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
 _RECORDS = Records(
     "sessions", SessionRecord, ("host", "name"), local_port=tcp_port, ports=_ports, **NAMES
 )
-save, delete = _RECORDS.save, _RECORDS.delete
 find, unreadable = _RECORDS.find, _RECORDS.unreadable
+
+
+def save(record: SessionRecord) -> None:
+    """Write a record, whole.
+
+    Raises:
+        JlrError: it cannot be written.
+    """
+    _RECORDS.save(record)
+    ssh_names.refresh()
+
+
+def delete(record: SessionRecord) -> None:
+    """Delete a record; one that is gone already is fine."""
+    _RECORDS.delete(record)
+    ssh_names.refresh()

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from jlremote.cli.completion import shells
+from jlremote.questions import NeverAsks
 from jlremote.storage.settings.ssh_hosts import host_names
+from jlremote.workflow.editors import ssh_config as ssh_config_line
 from tests.cli.conftest import Jlr, remember
 from tests.cli.terminal import Terminal
 
@@ -124,10 +126,11 @@ def test_unreadable_state_has_no_candidates(
 START = {
     "bash": ("bash", "--noprofile", "--norc", "-i"),
     "zsh": ("zsh", "-f", "-i"),
-    "fish": ("fish", "--no-config", "-i"),
+    "fish": ("fish", "-i"),
 }
 PREPARE = {
-    "bash": "PS1='ready> '; source {folder}/jlr.bash\n",
+    "bash": "PS1='ready> '; source /usr/share/bash-completion/bash_completion\n"
+    "source {folder}/jlr.bash\n",
     "zsh": "PS1='ready> '; bindkey -e\n"
     "fpath=({folder} $fpath); autoload -U compinit; compinit -D\n",
     "fish": "function fish_prompt; echo 'ready> '; end; source {folder}/jlr.fish\n",
@@ -142,6 +145,9 @@ def shell(
     name = str(request.param)
     if not shutil.which(name):
         pytest.skip(f"no {name} here")
+    # The shells' own completions of ssh follow a loop for ever.
+    ssh_config.write_text(ssh_config.read_text("utf-8").replace("INCLUDE config\n", ""), "utf-8")
+    ssh_config_line.install(NeverAsks(""), lambda _: None, agreed=True)
     remember(("dgx", "cont1"))
     folder = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
@@ -166,6 +172,10 @@ TYPED = {
     "jlr start dgx --runtime=do\t": "jlr start dgx --runtime=docker",
     "jlr stop --con\t": "jlr stop --container",
     "jlr --ssh-config /etc/host.c\t": "jlr --ssh-config /etc/host.conf",
+    "jlr cp con\t": "jlr cp cont1:",
+    "jlr cp /etc/host.c\t": "jlr cp /etc/host.conf",
+    "ssh con\t": "ssh cont1.jlr",
+    "scp -r dgx.\t": "scp -r dgx.jlr",
 }
 
 

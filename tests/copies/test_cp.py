@@ -128,6 +128,28 @@ def test_an_interrupted_copy_goes_on_where_it_ended(
     assert not part.exists()
 
 
+def test_a_shell_completes_paths_there_while_the_link_is_up(
+    owner: Laptop, inside: Container, account: Account
+) -> None:
+    inside.execute("sh", "-c", "mkdir -p '/made/a b' /made/.hidden; touch /made/abc")
+    (account.home / "box").mkdir()
+
+    def complete(typed: str) -> list[str]:
+        line = ("COMP_WORDBREAKS=", f"COMP_LINE=jlr cp {typed}", "_JLR_COMPLETE=bash_complete")
+        return list(filter(None, owner.run("env", *line, "jlr").stdout.splitlines()))
+
+    assert owner.jlr("disconnect", "--all").status == 0
+    assert complete(f"{inside.name}:/ma") == []
+    assert owner.jlr("shell", "lab", "true").status == 0
+    assert complete(f"{inside.name}:/ma") == [f"plain,{inside.name}:/made/"]
+    found = [f"plain,{inside.name}:/made/{name}" for name in ("a\\ b/", "abc")]
+    assert sorted(complete(f"{inside.name}:/made/")) == found
+    assert complete(f"{inside.name}:/made/.h") == [f"plain,{inside.name}:/made/.hidden/"]
+    assert complete("lab:bo") == ["plain,lab:box/"]
+    assert complete("lab:~/bo") == ["plain,lab:~/box/"]
+    assert complete("/etc/host.c") == ["plain,/etc/host.conf"]
+
+
 def test_what_cannot_be_is_told(owner: Laptop, inside: Container, tmp_path: Path) -> None:
     name = inside.name
     for words, status, told in (

@@ -8,7 +8,8 @@ import pytest
 
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.questions import NeverAsks, Question
-from jlremote.storage.sessions import SessionRecord, save
+from jlremote.storage.sessions import SessionRecord, delete, save
+from jlremote.storage.settings.ssh_hosts import host_names
 from jlremote.workflow.editors import ssh_config
 from jlremote.workflow.editors.host_names import name_of, selector_of
 from tests.editors.conftest import Clients
@@ -59,6 +60,36 @@ def test_one_line_comes_and_goes_and_the_rest_stays_byte_for_byte(home: Path) ->
     assert file.read_bytes() == THEIRS
     assert not ssh_config.is_installed()
     assert ssh_config.remove(again, shown.append).line == ""
+
+
+def test_an_older_line_is_replaced(home: Path) -> None:
+    ssh_config.install(Says("yes"), lambda _: None)
+    file = home / ".ssh" / "config"
+    line = file.read_bytes()
+    file.write_bytes(line.strip() + b"  # added by `jlr ssh-config --install`; `x`\n" + THEIRS)
+    assert ssh_config.is_installed()
+    assert ssh_config.install(Says("yes"), lambda _: None).done
+    assert file.read_bytes() == line + THEIRS
+
+
+def test_a_line_for_each_known_session_comes_and_goes_with_it(home: Path) -> None:
+    """Shells complete the names of such lines, and editors list them."""
+    first = SessionRecord("lab", "cont1", "docker", 8888)
+    second = SessionRecord("me@dgx", "cont1", "docker", 8889)
+    save(first)
+    ssh_config.install(Says("yes"), lambda _: None)
+    file = home.parent / "XDG_DATA_HOME" / "jlr" / "ssh_config"
+    block = ssh_config.block()
+    assert file.read_text("utf-8") == f"Host cont1.jlr\nHost lab.jlr\n{block}"
+    save(second)
+    names = ("cont1.dgx.jlr", "cont1.lab.jlr", "dgx.jlr", "lab.jlr")
+    assert file.read_text("utf-8") == "".join(f"Host {name}\n" for name in names) + block
+    delete(first)
+    assert file.read_text("utf-8") == f"Host cont1.jlr\nHost dgx.jlr\n{block}"
+    assert host_names() == []
+    ssh_config.remove(Says("yes"), lambda _: None)
+    delete(second)
+    assert not file.exists()
 
 
 def test_without_a_terminal_the_file_is_left_alone(home: Path) -> None:

@@ -1,7 +1,8 @@
-"""Candidates for completion: hosts, sessions, profiles. None makes a connection."""
+"""Candidates for completion: hosts, sessions, profiles, paths. None makes a connection."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -50,15 +51,39 @@ def places(context: click.Context, parameter: click.Parameter, incomplete: str) 
     return list(dict.fromkeys(found))
 
 
+def copied(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete `cont1:` and a path there, or a path of this machine."""
+    if ":" not in incomplete:
+        there = [f"{place}:" for place in places(context, parameter, incomplete)]
+        return there + _local_paths(incomplete)
+    from jlremote.workflow.copies.completion import remote_paths
+    from jlremote.workflow.copies.names import RemotePath, parsed
+
+    begun = parsed(incomplete)
+    if not isinstance(begun, RemotePath):
+        return _local_paths(incomplete)
+    where, _, path = incomplete.partition(":")
+    invocation = context.find_object(Invocation) or Invocation()
+    found = remote_paths(RemotePath(where, path), invocation.context(silent=True))
+    return [f"{where}:{path}" for path in found]
+
+
+def _local_paths(incomplete: str) -> list[str]:
+    folder, slash, begun = incomplete.rpartition("/")
+    try:
+        with os.scandir(os.path.expanduser(f"{folder}{slash}") or ".") as entries:  # noqa: PTH111 - pathlib costs 5 ms
+            found = sorted(entry.name + "/" * entry.is_dir() for entry in entries)
+    except OSError:
+        return []
+    shown = (name for name in found if begun.startswith(".") or not name.startswith("."))
+    return [f"{folder}{slash}{name}" for name in shown if name.startswith(begun)]
+
+
 def ssh_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a session's name as ssh clients know it, below `.jlr`."""
-    known = session_names()
-    times = Counter(name for _, name in known)
-    names = (
-        f"{name}.jlr" if times[name] == 1 else f"{name}.{host.rpartition('@')[2]}.jlr"
-        for host, name in known
-    )
-    return [name for name in names if name.startswith(incomplete)]
+    from jlremote.storage.ssh_names import ssh_names as known
+
+    return [name for name in known() if name.startswith(incomplete)]
 
 
 def jobs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

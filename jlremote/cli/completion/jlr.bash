@@ -9,7 +9,10 @@ _jlr_completion() {
         case $type in
             dir) compopt -o dirnames 2>/dev/null ;;
             file) compopt -o default 2>/dev/null ;;
-            plain) COMPREPLY+=("$value") ;;
+            plain)
+                COMPREPLY+=("$value")
+                [[ $value == *[:/] ]] && compopt -o nospace 2>/dev/null # more of a path follows
+                ;;
         esac
     done < <(env COMP_LINE="${COMP_LINE:0:COMP_POINT}" COMP_WORDBREAKS="$COMP_WORDBREAKS" \
         _JLR_COMPLETE=bash_complete "$1" 2>/dev/null)

@@ -17,11 +17,12 @@ _WORD = re.compile(r'"([^"]*)"|([^\s"]+)')
 def host_names(file: str | None = None) -> list[str]:
     """Return the names of `Host` lines without wildcards, in the order of the files.
 
-    `file` is ssh's `-F`, `None` the user's own file and the system's.
+    Those below `.jlr` are left out: they lead to this program itself. `file` is ssh's `-F`, `None`
+    the user's own file and the system's.
     """
     files = [file] if file else [os.path.expanduser(_USER), _SYSTEM]  # noqa: PTH111 - pathlib costs 5 ms
     names = [name for path in files for name in _names(path, path == _SYSTEM, 0)]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(name for name in names if not name.endswith(".jlr")))
 
 
 def _names(path: str, system: bool, depth: int) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 Read `names` (what `cont1:path` means), `copy` (the story), `files` (one file, either way), `trees`
 (folders and links), then `sftp_client` with `sftp_answers`. The server is that of ssh clients
-(`runtimes/scripts/sftp`), a process over the link.
+(`runtimes/scripts/sftp`), a process over the link. `completion` is for the shell.
 
 A file is written beside its final name and renamed once it is whole, so a reader never sees a part.
 The name of that part tells the size and time of its source: a copy that was interrupted goes on

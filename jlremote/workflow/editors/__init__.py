@@ -4,6 +4,6 @@ Read `host_names` (what `cont1.jlr` means), `proxy` (`jlr proxy`, which ssh runs
 then `ssh_config` (the block that makes ssh run it) and `code` (an editor on a session's folder).
 The server is in `link/ssh_server`.
 
-Why names below `.jlr`? No public name ends so, and one pattern in `~/.ssh/config` has all of them,
-so a session needs no block of its own and nothing is to be kept up to date.
+Why names below `.jlr`? No public name ends so, and one pattern in `~/.ssh/config` has all of them:
+a name that no file knows works, too. The lines by which shells complete known names are beside it.
 """

@@ -13,11 +13,12 @@ from urllib.parse import quote, urlencode
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.host.contract import run_script
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import IN_FOLDER, command_line
 from jlremote.runtimes.contract import Attachment
 from jlremote.storage import sessions
+from jlremote.storage.ssh_names import SUFFIX
 from jlremote.workflow.editors import ssh_config
-from jlremote.workflow.editors.host_names import SUFFIX, name_of
+from jlremote.workflow.editors.host_names import name_of
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.session.shell import ShellPlace, place_of
 
@@ -109,8 +110,7 @@ def _folder(place: ShellPlace, path: str | None) -> str:
     if path is not None and path.startswith("/"):
         return path
     # Editors want a path without `~`, which the shell there knows.
-    ask = 'case $1 in "~"|"~/"*) cd && cd "./${1#"~"}";; *) cd -- "$1";; esac && pwd'
-    argv = ("sh", "-c", ask, "sh", path or ".")
+    argv = ("sh", "-c", f"{IN_FOLDER} && pwd", "sh", path or ".")
     script = command_line(place.runtime.attached(place.name, argv, Attachment(), {}))
     found = run_script(place.host, script)
     if found.status != 0:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.storage.settings.ssh_hosts import host_names
-
-SUFFIX = ".jlr"
+from jlremote.storage.ssh_names import SUFFIX
 
 
 def selector_of(name: str, ssh_config: str | None) -> str:

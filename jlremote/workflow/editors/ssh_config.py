@@ -1,8 +1,9 @@
 """`jlr ssh-config`: the block that leads ssh to the link's server, and its line in the user's file.
 
-The block is in a file of ours. `~/.ssh/config` gets one `Include` line at its beginning: ssh takes
-the first value that it finds, so no `Host *` of the user comes before it. The rest of the user's
-file stays as it is, byte for byte.
+The block is in a file of ours, behind a `Host` line for each known session (`storage/ssh_names`).
+`~/.ssh/config` gets one `Include` line at its beginning: ssh takes the first value that it finds,
+so no `Host *` of the user comes before it. The rest of the user's file stays as it is, byte for
+byte.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from pathlib import Path
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.host.shell_text import command_line
 from jlremote.questions import Asker, Question
-from jlremote.storage import paths
+from jlremote.storage import paths, ssh_names
 from jlremote.storage.editor_keys import HOST_ALIAS, editor_keys
 from jlremote.text import reason_of
-from jlremote.workflow.editors.host_names import SUFFIX
 
 # ssh takes ChaCha20 first, which costs the link's server twice the processor's time.
 _CIPHERS = "aes128-gcm@openssh.com,chacha20-poly1305@openssh.com"
-_MARK = "# added by `jlr ssh-config --install`; `jlr ssh-config --remove` takes it away"
+# Ends our line as older versions wrote it: zsh and fish find no names through such an `Include`.
+_OLD_MARK = b"# added by `jlr ssh-config --install`"
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def block() -> str:
     ]
     if sys.platform != "win32":
         lines.insert(1, "ProxyUseFdpass yes")
-    return f"Host *{SUFFIX}\n" + "".join(f"    {line}\n" for line in lines)
+    return ssh_names.PATTERN + "".join(f"    {line}\n" for line in lines)
 
 
 def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:
@@ -62,9 +63,8 @@ def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) 
         JlrError: a file cannot be read or written.
         NeedsAuthentication: there is no terminal to ask on.
     """
-    ours, theirs = paths.data_directory() / "ssh_config", _users_file()
-    paths.write_whole(ours, block())
-    line = f"Include {_quoted(ours)}  {_MARK}"
+    theirs, line = _users_file(), _line()
+    paths.write_whole(ssh_names.config_file(), ssh_names.with_names(block()))
     before = _read(theirs)
     if _begins_with(before, line):
         return ConfigChange(theirs, "", done=True)
@@ -84,17 +84,17 @@ def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -
     after = _without(before)
     if after == before:
         return ConfigChange(theirs, "", done=True)
-    line = next(line for line in before.splitlines() if _MARK.encode() in line)
+    line = next(filter(_is_ours, before.splitlines()))
     told = f"- {line.decode('utf-8', 'replace')}"
     change = _changed(theirs, before, after, told, asker, show, agreed=agreed)
     if change.done:
-        (paths.data_directory() / "ssh_config").unlink(missing_ok=True)
+        ssh_names.config_file().unlink(missing_ok=True)
     return change
 
 
 def is_installed() -> bool:
     """Return whether `~/.ssh/config` has our line."""
-    return _MARK.encode() in _read(_users_file())
+    return any(map(_is_ours, _read(_users_file()).splitlines()))
 
 
 def _changed(
@@ -161,7 +161,15 @@ def _begins_with(content: bytes, line: str) -> bool:
 def _without(content: bytes) -> bytes:
     """Return the file without our line."""
     lines = content.splitlines(keepends=True)
-    return b"".join(line for line in lines if _MARK.encode() not in line)
+    return b"".join(line for line in lines if not _is_ours(line))
+
+
+def _line() -> str:
+    return f"Include {_quoted(ssh_names.config_file())}"
+
+
+def _is_ours(line: bytes) -> bool:
+    return line.strip() == _line().encode() or _OLD_MARK in line
 
 
 def _program() -> tuple[str, ...]:

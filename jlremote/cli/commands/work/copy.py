@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from jlremote.cli.command import command
+from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.errors import Usage
 
@@ -18,7 +19,13 @@ from jlremote.errors import Usage
         "jlr cp -r src dgx:~/src               # the host's own files",
     ),
 )
-@click.argument("paths", metavar="SRC... DST", nargs=-1, required=True)
+@click.argument(
+    "paths",
+    metavar="SRC... DST",
+    nargs=-1,
+    required=True,
+    shell_complete=candidates.copied,
+)
 @click.option("-r", "--recursive", is_flag=True, help="Copy folders with all that is in them.")
 @click.pass_obj
 def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool) -> None:
