@@ -1,0 +1,206 @@
+"""What cells print while no page is open and the host is away: every line is in `jlr output`."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.conftest import SSHServerFactory
+from tests.lab.accounts import claimed_account
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.network import Network
+from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys, new_laptop
+from tests.long import LONG
+from tests.outages.parts import Work
+from tests.outages.test_outages import link_of
+from tests.sessions.parts import Session, failed, started
+from tests.sessions.test_page import SECONDS
+
+A_SECOND = 5
+# All that a cell's output can be, in an order that the page has, too.
+CELL = """\
+import sys, time
+from IPython.display import HTML, clear_output, display
+print("cleared")
+clear_output()
+bar = display({{"text/plain": "begun"}}, raw=True, display_id="bar")
+for n in range({count}):
+    print("line", n, flush=True)
+    time.sleep({pause})
+for n in range(5):
+    print(f"\\r{{n}} of 4", end="", file=sys.stderr, flush=True)
+bar.update({{"text/plain": "done"}}, raw=True)
+display(HTML("<b>rich</b>"))
+1 / 0"""
+
+
+def make_notebook(session: Session, path: str, code: str) -> None:
+    """Put a notebook of one cell there."""
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "id": "only",
+        "source": code,
+        "execution_count": None,
+    }
+    cells = [cell | {"metadata": {}, "outputs": []}]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    document = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    session.ask(f"api/contents/{path}", {"type": "notebook", "content": document}, "PUT")
+
+
+def run_notebook(browser: BrowserContext, session: Session, path: str) -> Page:
+    """Open a notebook and run its cell."""
+    opened = session.laptop.jlr("open", "far/" + session.name, path, "--no-browser")
+    assert opened.status == 0, opened
+    page = browser.new_page()
+    page.goto(f"{opened.stdout.strip()}&reset", timeout=SECONDS)
+    expect(page.locator("#jp-main-statusbar")).to_contain_text("Idle", timeout=SECONDS)
+    page.locator(".jp-Notebook .jp-CodeCell .cm-content").first.click()
+    page.keyboard.press("Control+Enter")
+    return page
+
+
+def undisturbed(browser: BrowserContext, session: Session, count: int) -> list[Any]:
+    """Return the outputs that a page saves which stays open."""
+    path = f"{secrets.token_hex(4)}.ipynb"
+    make_notebook(session, path, CELL.format(count=count, pause=0))
+    page = run_notebook(browser, session, path)
+    prompt = page.locator(".jp-Notebook .jp-InputPrompt").first
+    expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=SECONDS)
+
+    found: list[Any] = []
+
+    def saved() -> bool:
+        page.keyboard.press("Control+s")
+        found[:] = session.ask(f"api/contents/{path}")["content"]["cells"][0]["outputs"]
+        return any(each["output_type"] == "error" for each in found)
+
+    wait_until(saved, "the saved outputs")
+    page.close()
+    return found
+
+
+def joined(outputs: list[Any]) -> list[Any]:
+    """Return outputs with lists of lines as text."""
+    for each in outputs:
+        if isinstance(each.get("text"), list):
+            each["text"] = "".join(each["text"])
+        for kind, value in each.get("data", {}).items():
+            each["data"][kind] = "".join(value) if isinstance(value, list) else value
+    return outputs
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seconds", [6, LONG(60)])
+def test_what_a_cell_prints_while_the_lid_is_closed_is_kept(
+    work: Work, network: Network, chromium: BrowserContext, tmp_path: Path, seconds: int
+) -> None:
+    """Page gone, link killed, network down; then read on this laptop, and from another one."""
+    session, count = work.session, seconds * A_SECOND
+    laptop, place = session.laptop, f"far/{session.name}"
+    path = f"models/{secrets.token_hex(4)}.ipynb"
+    session.ask("api/contents/models", {"type": "directory"}, "PUT")
+    make_notebook(session, path, CELL.format(count=count, pause=1 / A_SECOND))
+    page = run_notebook(chromium, session, path)
+    expect(page.locator(".jp-OutputArea").first).to_contain_text("line 3", timeout=SECONDS)
+    page.goto("about:blank")
+    network.take_down()
+    link_of(laptop).kill()
+    time.sleep(seconds / 2)
+    network.bring_up()
+
+    def runs() -> list[Any]:
+        told = laptop.jlr("output", place, path.rpartition("/")[2], "--json")
+        assert told.status == 0, told
+        return list(json.loads(told.stdout))
+
+    wait_until(lambda: runs()[0]["status"] != "running", "the cell's end", timeout=seconds + 30)
+    [run] = runs()
+    assert (run["status"], run["complete"], run["notebook"]) == ("error", True, path)
+    assert run["cell"] == "only"
+    shown = laptop.jlr("output", place, path)
+    assert re.findall(r"^line (\d+)$", shown.stdout, re.MULTILINE) == [str(n) for n in range(count)]
+    lines = shown.stdout.splitlines()
+    assert {"done", "4 of 4", "<IPython.core.display.HTML object>"} <= set(lines), shown
+    assert "cleared" not in lines
+    assert "ZeroDivisionError: division by zero" in lines
+    assert "\x1b" not in shown.stdout
+
+    copy = tmp_path / "copy.ipynb"
+    written = laptop.jlr("output", place, path, "--save", str(copy))
+    assert written.status == 0, written
+    failed(laptop.jlr("output", place, path, "--save", str(copy)), 2, "exists", "--force")
+    again = laptop.jlr("output", place, path, "--save", str(copy), "--force", "--json")
+    assert json.loads(again.stdout)["cells"] == 1, again
+    [cell] = json.loads(copy.read_text("utf-8"))["cells"]
+    assert cell["execution_count"] == 1
+    assert joined(cell["outputs"]) == joined(undisturbed(chromium, session, count))
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("drops", [20, LONG(200)])
+def test_drops_cost_the_one_who_follows_no_line(
+    work: Work, network: Network, laptop: Laptop, drops: int
+) -> None:
+    work.kernel.send(
+        "import os, time\nn = 0\n"
+        "while not os.path.exists('/tmp/enough'):\n"
+        "    print('followed', n, flush=True); n += 1; time.sleep(0.02)\n"
+        "os.unlink('/tmp/enough'); print('followed', n, 'last')"
+    )
+    place = f"far/{work.session.name}"
+    lines: list[str] = []
+    with laptop.spawn("output", place, "-f") as following:
+        output = following.stdout
+        assert output is not None
+        reader = threading.Thread(target=lambda: lines.extend(output))
+        reader.start()
+        for _ in range(drops):
+            enough = len(lines) + 5
+            wait_until(lambda enough=enough: len(lines) > enough, "some lines", timeout=60)  # type: ignore[misc]
+            network.line.cut()
+        work.session.run_in_terminal("touch /tmp/enough")
+        wait_until(lambda: any("last" in line for line in lines), "the last line", timeout=60)
+        following.terminate()
+        reader.join(10)
+    told = [re.fullmatch(r"followed (\d+).*\n", line) for line in lines]
+    numbers = [int(found[1]) for found in told if found]
+    assert numbers == list(range(len(numbers)))
+
+
+def test_two_users_on_two_hosts_have_their_own(
+    work: Work,
+    keys: Keys,
+    another_sshd: SSHServerFactory,
+    container: ContainerFactory,
+) -> None:
+    sshd, marks = another_sshd(), {"mine": secrets.token_hex(8), "theirs": secrets.token_hex(8)}
+    with claimed_account() as other, new_laptop(sshd, other, keys) as laptop:
+        theirs = started(laptop, container())
+        for session, mark in ((work.session, marks["mine"]), (theirs, marks["theirs"])):
+            with session.notebook(f"{secrets.token_hex(4)}.ipynb") as kernel:
+                assert kernel.run(f"print('{mark[::-1]}'[::-1])") == f"{mark}\n"
+
+        def shown(laptop: Laptop, place: str) -> str:
+            def complete() -> bool:
+                return any(m in laptop.jlr("output", place).stdout for m in marks.values())
+
+            wait_until(complete, "what was printed")
+            return laptop.jlr("output", place).stdout
+
+        mine = shown(work.session.laptop, f"far/{work.session.name}")
+        own = shown(laptop, f"lab/{theirs.name}")
+        assert (marks["mine"] in mine, marks["theirs"] in mine) == (True, False)
+        assert (marks["mine"] in own, marks["theirs"] in own) == (False, True)
+        refused = failed(laptop.jlr("output", f"lab/{work.session.name}"), 1, "belongs to")
+        assert marks["mine"] not in refused
