@@ -51,6 +51,9 @@ class Kernel:
     notebook: str  # path of its notebook, or the kernel's name without one
     state: str  # `idle`, `busy`, `starting`, …
     last_activity: str  # ISO 8601, UTC
+    id: str = ""
+    # for how many seconds its cell has been running, `None` for none, or where that is not recorded
+    running: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return vars(self) | {"last_activity": utc(self.last_activity)}
@@ -205,7 +208,8 @@ class JupyterApi:
 
 def _kernel(told: dict[str, Any], paths: dict[str, Any]) -> Kernel:
     notebook = paths.get(told["id"], told["name"])
-    return Kernel(str(notebook), str(told["execution_state"]), str(told["last_activity"]))
+    state, last = str(told["execution_state"]), str(told["last_activity"])
+    return Kernel(str(notebook), state, last, id=str(told["id"]))
 
 
 class _Deadline:

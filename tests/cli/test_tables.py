@@ -27,11 +27,15 @@ def kernel(state: str, **age: float) -> Kernel:
         (None, "?"),
         ((), "none"),
         ((kernel("busy", hours=1), kernel("idle"), kernel("starting")), "2 busy"),
+        (
+            (Kernel("work/a.ipynb", "busy", "", running=725), kernel("busy"), kernel("idle")),
+            "a.ipynb running 12m, 1 more busy",
+        ),
         # Not in minutes: the ages are of the time when the tests were collected.
         ((kernel("idle", hours=5), kernel("idle", hours=2, minutes=30)), "idle 2h"),
     ],
 )
-def test_kernels_are_summarized_in_two_words(
+def test_kernels_are_summarized_in_few_words(
     kernels: tuple[Kernel, ...] | None, words: str
 ) -> None:
     assert reports.kernels_in_short(kernels) == words

@@ -107,8 +107,8 @@ def test_kernels_have_the_paths_of_their_notebooks(jupyter: Answers) -> None:
     jupyter.answers["GET /cont1/api/kernels?no_track_activity=1"] = (200, running)
     jupyter.answers["GET /cont1/api/sessions?no_track_activity=1"] = (200, notebooks)
     assert api(jupyter).kernels() == (
-        Kernel("work/a.ipynb", "busy", "then"),
-        Kernel("julia", "idle", "later"),
+        Kernel("work/a.ipynb", "busy", "then", id="1"),
+        Kernel("julia", "idle", "later", id="2"),
     )
 
 

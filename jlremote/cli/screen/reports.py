@@ -83,15 +83,24 @@ def idle_stop_in_words(seconds: int | None) -> str | None:
 
 
 def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:
-    """Return `2 busy`, `idle 3h`, `none`, or `?` where that is not known."""
+    """Return `a.ipynb running 12m`, `2 busy`, `idle 3h`, `none`, or `?` where that is not known."""
     if kernels is None:
         return "?"
     busy = [kernel for kernel in kernels if kernel.state != "idle"]
+    runs = max(busy, key=lambda kernel: kernel.running or 0, default=None)
+    if runs and runs.running is not None:
+        more = f", {len(busy) - 1} more busy" if len(busy) > 1 else ""
+        return f"{runs.notebook.rpartition('/')[2]} {_running(runs)}{more}"
     if busy:
         return f"{len(busy)} busy"
     if not kernels:
         return "none"
     return f"idle {times.ago(max(kernel.last_activity for kernel in kernels))}"
+
+
+def _running(kernel: Kernel) -> str:
+    """Return for how long a cell has been running."""
+    return f"running {times.age(0, kernel.running)}"
 
 
 def image_in_short(names: Sequence[str], image_id: str, size: int) -> str:
@@ -137,7 +146,7 @@ SESSIONS: Columns[SessionReport] = {
 _JOB: Columns[SessionReport] = {"JOB": lambda report: _job(report) or "-"}
 KERNELS: Columns[Kernel] = {
     "NOTEBOOK": lambda kernel: kernel.notebook,
-    "STATE": lambda kernel: kernel.state,
+    "STATE": lambda kernel: kernel.state if kernel.running is None else _running(kernel),
     "SINCE": lambda kernel: times.ago(kernel.last_activity),
 }
 KERNEL_SPECS: Columns[KernelSpec] = {

@@ -6,14 +6,17 @@ from jlremote.host.contract import Host, run_script
 from jlremote.host.records import records
 from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
-from jlremote.jupyter.survey import Survey
+from jlremote.jupyter.survey import Survey, survey
 from jlremote.output import recorder
 from jlremote.output.recorder import NOT_RECORDED, Recording
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.scripts import waiting
+from jlremote.runtimes.table import runtime_of
+from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.container.start_context import StartContext
+from jlremote.workflow.host.context import Context
 
-ENDED = "its recorder has ended, so what cells print is not kept"
+ENDED = "its recorder has ended, so what cells print is not kept: `jlr start` runs it again"
 
 
 def ensure(start: StartContext, found: Survey, server: Server) -> None:
@@ -21,15 +24,30 @@ def ensure(start: StartContext, found: Survey, server: Server) -> None:
     now = found.findings.recording if found.findings else NOT_RECORDED
     if not start.request.record or now.state in ("on", "off"):
         return
-    run(start.host, start.runtime, start.name, server)
+    _run(start.host, start.runtime, start.name, server)
     if now.state == "dead":
-        start.note(
-            f"the recorder of `{start.name}` had ended and was started again; what cells printed "
-            "meanwhile is not kept"
-        )
+        start.note(_again(start.name))
 
 
-def run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
+def revive(host: Host, record: SessionRecord, context: Context) -> None:
+    """Run the recorder of a session again if it has ended while the server runs, and say so."""
+    runtime = runtime_of(record)
+    if runtime.in_jobs or look(host, record).state != "dead":
+        return
+    server = survey(host, runtime, record.name).server_on(record.server or None)
+    if server is not None:
+        _run(host, runtime, record.name, server)
+        context.progress.note(_again(record.name))
+
+
+def _again(name: str) -> str:
+    return (
+        f"the recorder of `{name}` had ended and was started again; what cells printed meanwhile "
+        "is not kept"
+    )
+
+
+def _run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
     """Start the recorder beside a running server; of two the second one ends at once."""
     script = scripts.record(runtime, name, server.pid, server.called)
     if runtime.has_containers:
@@ -37,8 +55,9 @@ def run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
     run_script(host, f"{runtime.detached(name, script)} >/dev/null")
 
 
-def look(host: Host, runtime: Runtime, name: str) -> Recording:
+def look(host: Host, record: SessionRecord) -> Recording:
     """Ask the host about a session's recorder."""
-    script = runtime.on_machine(name, scripts.look_at_recorder(runtime, name))
-    done = run_script(host, runtime.inside(name, script))
+    runtime = runtime_of(record)
+    script = runtime.on_machine(record.name, scripts.look_at_recorder(runtime, record.name))
+    done = run_script(host, runtime.inside(record.name, script))
     return recorder.read(next(iter(records(done.stdout)), []))

@@ -18,6 +18,7 @@ from jlremote.output.runs import Run, Runs
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import did_you_mean, listed, one_line
+from jlremote.workflow.container import recording
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.selection import session_selection
@@ -44,6 +45,7 @@ def recorded(selector: str | None, notebook: str | None, context: Context) -> Re
     """
     session = session_selection.chosen(selector, context)
     host = link_of(session, context)
+    recording.revive(host, session, context)
     reader = Reader()
     records = [record for record in _printed(host, session, reader) if record is not None]
     runs = Runs()
@@ -71,6 +73,7 @@ def followed(
     """
     session = session_selection.chosen(selector, context)
     host = link_of(session, context)
+    recording.revive(host, session, context)
     reader = Reader()
     records = _again(lambda: _printed(host, session, reader, follow=True), session, context)
     before: list[Record] = []

@@ -26,6 +26,7 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.runtimes.table import runtimes
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.container import recording
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.forwards import bring_back
 from jlremote.workflow.host.context import Context
@@ -119,7 +120,7 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
     if forward.state != State.UP:
         return of_forward(record, forward)
     try:
-        return _asked(record, forward)
+        return _with_cells(link, record, _asked(record, forward))
     except JlrError as silent:
         return _explained(link, record, forward, silent)
 
@@ -135,6 +136,22 @@ def _asked(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
     return replace(of_forward(record, forward, access), kernels=kernels)
 
 
+def _with_cells(link: Link, record: SessionRecord, report: SessionReport) -> SessionReport:
+    """Return a report with how long cells have been running; the host is asked if one does."""
+    kernels = report.kernels or ()
+    if not any(kernel.state == "busy" for kernel in kernels):
+        return report
+    try:
+        now = recording.look(link, record)
+    except JlrError:
+        return report
+    run = {kernel: round(seconds) for kernel, seconds in now.running.items()}
+    timed = tuple(replace(each, running=run.get(each.id)) for each in kernels)
+    lost = recording.ENDED if now.state == "dead" else None
+    detail = "; ".join(filter(None, (lost, report.detail)))
+    return replace(report, kernels=timed, detail=detail or None)
+
+
 def _explained(
     link: Link, record: SessionRecord, forward: ForwardStatus, silent: JlrError
 ) -> SessionReport:
@@ -143,7 +160,9 @@ def _explained(
         now = link.check(record.name)
         if now is None or (now.state == State.UP and now.endpoint == forward.endpoint):
             return _lost(record, silent)
-        return _asked(record, now) if now.state == State.UP else of_forward(record, now)
+        if now.state != State.UP:
+            return of_forward(record, now)
+        return _with_cells(link, record, _asked(record, now))
     except JlrError as gone:
         return _lost(record, gone)
 

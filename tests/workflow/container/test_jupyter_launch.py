@@ -12,6 +12,7 @@ from jlremote.host.contract import Completed
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import Survey
+from jlremote.output.recorder import Recording
 from jlremote.runtimes.apptainer.apptainer import Apptainer
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
@@ -44,16 +45,20 @@ def exited(status: int | str) -> str:
     )
 
 
+RECORDED = Recording("on")
+
+
 def test_a_server_that_runs_is_reused() -> None:
     begun = launching()
-    found = replace(OLD, findings=Findings("/d", "/j", None, (SERVER,)))
+    found = replace(OLD, findings=Findings("/d", "/j", None, (SERVER,), recording=RECORDED))
     assert jupyter_launch.ensure(begun.context, found) == (SERVER, False)
     assert begun.host.scripts == []
 
 
 def test_an_option_for_new_servers_is_noted_where_one_runs() -> None:
     server = replace(SERVER, called="/home/ada/venv/bin/python", python="/usr/bin/python3.11")
-    found = replace(OLD, findings=Findings("/d", "/j", None, (server,)))
+    findings = Findings("/d", "/j", None, (server,), recording=RECORDED)
+    found = replace(OLD, findings=findings)
     request = StartRequest("dgx", "cont1", idle_stop=3600)
     for asked, told in (
         (request, ["`--idle-stop` applies to the next one only"]),
@@ -62,6 +67,7 @@ def test_an_option_for_new_servers_is_noted_where_one_runs() -> None:
         (StartRequest("dgx", "cont1", python="~/venv"), []),
         (StartRequest("dgx", "cont1", python="python3.11"), []),
         (StartRequest("dgx", "cont1", conda_env="base"), []),
+        (StartRequest("dgx", "cont1", record=False), ["`--no-record` applies to the next one"]),
     ):
         begun = launching(request=asked)
         jupyter_launch.ensure(begun.context, found)

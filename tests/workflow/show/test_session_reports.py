@@ -14,8 +14,10 @@ from jlremote.jobs.job import Job
 from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.output.recorder import Recording
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.workflow.container import recording
 from jlremote.workflow.host.links import connected
 from jlremote.workflow.jobs import session_job
 from jlremote.workflow.show import session_reports
@@ -25,7 +27,8 @@ from tests.workflow.parts import context
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901)
 UP = ForwardStatus("cont1", None, 8901, "up", 0.0, None, new_endpoint(), None)
-KERNEL = Kernel("a.ipynb", "busy", "2026-01-01T00:00:00Z")
+KERNEL = Kernel("a.ipynb", "busy", "2026-01-01T00:00:00Z", id="7")
+RUNS = replace(KERNEL, running=65)
 
 
 class FakeLink:
@@ -61,8 +64,13 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
 
 def reported(
-    monkeypatch: pytest.MonkeyPatch, link: FakeLink, record: SessionRecord = RECORD
+    monkeypatch: pytest.MonkeyPatch,
+    link: FakeLink,
+    record: SessionRecord = RECORD,
+    recorder: str = "on",
 ) -> SessionReport:
+    now = Recording(recorder, {"7": 65.4} if recorder == "on" else {})
+    monkeypatch.setattr(recording, "look", lambda *_: now)
     monkeypatch.setattr(session_reports, "link_of", lambda *_: link)
     [report] = session_reports.of([record], context(), connected)
     return report
@@ -73,7 +81,17 @@ def test_a_session_that_is_up_has_its_kernels(
 ) -> None:
     answers.append(KERNEL)
     report = reported(monkeypatch, FakeLink(UP, checked=None))
-    assert (report.state, report.access, report.kernels) == ("up", "token", (KERNEL,))
+    assert (report.state, report.access, report.kernels) == ("up", "token", (RUNS,))
+
+
+def test_a_recorder_that_has_ended_is_told(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(KERNEL)
+    report = reported(monkeypatch, FakeLink(UP, checked=None), recorder="dead")
+    assert report.kernels == (KERNEL,)
+    assert report.detail
+    assert "its recorder has ended" in report.detail
 
 
 def test_a_server_that_wants_a_password_has_unknown_kernels(
@@ -98,7 +116,7 @@ def test_a_server_that_was_started_again_is_asked_again(
     answers += [NoAnswer("no answer"), KERNEL]
     moved = replace(UP, endpoint=new_endpoint(pid=43))
     report = reported(monkeypatch, FakeLink(UP, checked=moved))
-    assert (report.state, report.kernels) == ("up", (KERNEL,))
+    assert (report.state, report.kernels) == ("up", (RUNS,))
 
 
 @pytest.mark.parametrize(
