@@ -1,14 +1,17 @@
 """The forward of a local port: from an accepted connection to its far end. SFTP goes the same way.
 
-Read `forwarder` (the listener), `connection_router` with `waiting_page` (a far end for each
-connection, or the wait for one), `confirmation` (the proof after a connection and before its first
-byte), `socket_bridge` (the bytes). A container's own loopback is reached through `relay`,
-`relay_stream` and `relay_program`, which runs in the container. `place_streams` joins local sockets
-with any address of a place, and listens there. `sftp` serves mounts, and
-`sftp_links` refuses links that lead out of one. The decisions about far ends are in
-`jlremote/ports`.
+Read `forwarder` (the listener), `connection_router` with `browser_requests` and `waiting_page` (a
+far end for each connection, or the wait for one), `confirmation` (the proof after a connection and
+before its first byte), `socket_bridge` (the bytes). A container's own loopback is reached through
+`relay`, `relay_stream` and `relay_program`, which runs in the container. `place_streams` joins
+local sockets with any address of a place, and listens there. `sftp` serves mounts, and `sftp_links`
+refuses links that lead out of one. The decisions about far ends are in `jlremote/ports`.
 
 Why does the listener outlive the connection? A page that is open waits and goes on, and no other
-program takes the port meanwhile. The page's own requests wait as long as it does, and a GET whose
-connection is lost is asked again: JupyterLab shows a dialog for each that fails.
+program takes the port meanwhile. The page's own requests wait as long as it does: JupyterLab shows
+a dialog for each that fails. Where many wait, those fail that it repeats without a word.
+
+What is sent twice, if the connection was lost before the answer? A GET, and a page's PUT, which
+HTTP calls idempotent: a file that was saved is saved again as it was. Not so a part of a large
+file, which Jupyter appends to the parts before, nor any other request.
 """

@@ -16,10 +16,11 @@ from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.contract import Connection, Gateway
+from jlremote.ssh.forward.browser_requests import is_fetch, is_list, is_page_load, is_script
 from jlremote.ssh.forward.confirmation import Confirmation
 from jlremote.ssh.forward.relay import Relay
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.forward.waiting_page import is_page_load, is_script, waiting_page
+from jlremote.ssh.forward.waiting_page import LATER, waiting_page
 from jlremote.ssh.wire_format import STREAMLOCAL, direct_streamlocal, direct_tcpip
 
 _LOG = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class WaitLimits:
     connection: float = 30.0  # until it is closed. Long enough to hide a reconnect
     script: float = 3600.0  # the same for a page's own requests, while the page waits for them
     page_load: float = 4.0  # until a browser that loads a page gets one that says why
+    fetches: int = 3  # of pages that wait so long; then lists fail, for others to get through
 
 
 class ConnectionRouter:
@@ -204,14 +206,20 @@ class ConnectionRouter:
     def _turn_late_away(self, now: float) -> None:
         for bridge in list(self._silent):
             self._turn_away(bridge)
+        fetches, lists = 0, []
         for bridge, arrival in list(self._arrivals.items()):
             if now - arrival < self._limits.page_load:
                 break  # those behind it came later
             request = bridge.question or _request(bridge.socket) or b""
+            fetches += is_fetch(request)
+            lists += [bridge] * is_list(request)
             waits = is_script(request) and _is_open(bridge.socket)
             limit = self._limits.script if waits else self._limits.connection
             if now - arrival >= limit or is_page_load(request):
                 self._turn_away(bridge)
+        for bridge in lists[: max(0, fetches - self._limits.fetches)]:
+            _answer(bridge.socket, LATER)
+            bridge.close()
 
     def _turn_away(self, bridge: SocketBridge) -> None:
         """Close a connection; a browser gets a page first, even if its request is still to come."""

@@ -8,11 +8,12 @@ import threading
 from typing import Protocol
 
 from jlremote.ssh.channels.event_loop import PIECE, READ, WRITE, EventLoop
+from jlremote.ssh.forward.browser_requests import may_be_repeated, most_to_repeat
 from jlremote.ssh.transport.packet_reader import PacketReader
 
 # Bytes read at once from a local socket; more of them are part of an upload.
 _SMALL = 16 * 1024
-_MOST_OF_A_QUESTION = 16 * 1024
+_HEAD = 16 * 1024  # of a question, which tells what it is
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: closing sends a reset
 
 
@@ -58,20 +59,11 @@ class BridgeOwner(Protocol):
         """Handle, once, that the bridge is closed, for whatever reason."""
 
 
-def is_plain_get(said: bytes) -> bool:
-    """Return whether bytes are one whole HTTP request that changes nothing, so it can be repeated.
-
-    A WebSocket is not repeated: the page opens another one by itself.
-    """
-    first, _, rest = said.partition(b"\r\n")
-    whole = first.startswith(b"GET ") and b" HTTP/1." in first and said.find(b"\r\n\r\n") > 0
-    return whole and said.endswith(b"\r\n\r\n") and b"\r\nupgrade:" not in b"\r\n" + rest.lower()
-
-
 class SocketBridge:
     """Moves bytes both ways between a local socket and a far end.
 
-    If the connection is lost while a GET waits for its answer, it is asked again on the next one.
+    If the connection is lost while a GET or a PUT waits for its answer, it is sent again on the
+    next one.
 
     The transport's thread writes data of the far end, straight from the packet; only what the local
     socket does not take at once is kept, and the far end's window limits that. Data for the far end
@@ -89,6 +81,8 @@ class SocketBridge:
         self._lock = threading.Lock()
         self._started = False
         self._question = bytearray()  # what was passed on since the far end's last byte
+        self._most = 0  # bytes that are kept of it
+        self._again = memoryview(b"")  # what is left of it to be sent once more
         self._answered = False
         self._local_ended = False
         self._far_ended = False
@@ -97,8 +91,8 @@ class SocketBridge:
 
     @property
     def question(self) -> bytes:
-        """A request that is to be asked again, and was read already."""
-        return b"" if self._started else bytes(self._question)
+        """The beginning of a request that is to be sent again, and was read already."""
+        return b"" if self._started else bytes(self._question[:_HEAD])
 
     def join(self, far: FarEnd) -> None:
         """Set the far end, before it opens; again when the last one was lost."""
@@ -174,12 +168,8 @@ class SocketBridge:
     def start(self) -> None:
         with self._lock:
             self._started = True
-        if self._question:  # not the first far end
-            assert self._far is not None
-            if self._far.room() < len(self._question):
-                self.abort()
-                return
-            self._far.send(memoryview(self._question))
+        self._again = memoryview(bytes(self._question))  # empty at the first far end
+        self._send_again()
         self._update()
 
     def _be_refused(self, reason: str) -> None:
@@ -199,16 +189,28 @@ class SocketBridge:
         self._owner.failed(self)
 
     def _can_repeat(self) -> bool:
-        """Return whether all that is lost is a request that can be asked again."""
+        """Return whether all that is lost is a request that can be sent again."""
         waits = not (self._answered or self._local_ended)
-        return waits and is_plain_get(bytes(self._question))
+        kept = len(self._question) <= self._most
+        return waits and kept and may_be_repeated(bytes(self._question))
 
     def _note(self, data: memoryview) -> None:
         if self._answered:
             self._answered = False
             self._question.clear()
-        if len(self._question) <= _MOST_OF_A_QUESTION:
-            self._question += data[:_MOST_OF_A_QUESTION]
+        if not self._question:
+            self._most = most_to_repeat(bytes(data[:4]))
+        if len(self._question) <= self._most:
+            self._question += data[: self._most + 1]
+
+    def _send_again(self) -> bool:
+        """Send what was lost as far as there is room; return whether all of it was sent."""
+        assert self._far is not None
+        while self._again and (room := self._far.room()) > 0:
+            piece = self._again[: min(room, PIECE)]
+            self._far.send(piece)
+            self._again = self._again[len(piece) :]
+        return not self._again
 
     def _ready(self, events: int) -> None:
         if self._closed:
@@ -229,6 +231,8 @@ class SocketBridge:
         """Pass on what has arrived; return whether there is room for more."""
         far = self._far
         assert far is not None
+        if self._again and not self._send_again():
+            return False
         room = far.room()
         if room <= 0:
             return False

@@ -251,3 +251,17 @@ def test_a_get_that_was_lost_finds_the_next_connection(desk: Desk) -> None:
     sent = len(desk.transport.sent)
     desk.turn_until(lambda: len(desk.transport.sent) > sent)
     assert not is_closed(client)
+
+
+def test_of_many_requests_that_wait_lists_make_room_for_others(desk: Desk) -> None:
+    """A browser sends six at once, and JupyterLab shows a dialog for the others if they fail."""
+    desk.gateway.error = ConnectionTimedOut("away")
+    names = (b"kernels", b"sessions", b"contents/a.ipynb", b"kernels/1a", b"terminals")
+    clients = {
+        name: desk.connect(FETCH.replace(b"/api", b"/one/api/%s?179" % name)) for name in names
+    }
+    desk.turn_until(lambda: is_closed(clients[b"terminals"]) or len(desk.router._bridges) == 3)
+    for name in (b"kernels", b"sessions"):
+        clients[name].setblocking(True)
+        assert clients[name].recv(1000).startswith(b"HTTP/1.1 504 ")
+    assert not any(is_closed(clients[name]) for name in names[2:])

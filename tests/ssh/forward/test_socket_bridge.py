@@ -246,6 +246,31 @@ def test_a_get_without_an_answer_is_asked_again_on_the_next_connection(
     assert desk.local.recv(100) == b"answer"
 
 
+def test_a_save_without_an_answer_is_sent_again_as_far_as_there_is_room(desk: Desk) -> None:
+    body = b"x" * 300_000
+    head = f"PUT /a HTTP/1.1\r\nSec-Fetch-Mode: cors\r\nContent-Length: {len(body)}\r\n\r\n"
+    save = head.encode() + body
+    desk.open()
+    desk.local.sendall(save[:200_000])
+    desk.turn(20)
+    for room, said in ((50_000, 0), (100_000, 200_000), (1 << 20, 0)):
+        desk.bridge.lost()
+        desk.turn()
+        assert desk.owner.events[-1] == "failed"
+        desk.far = FarEnd()
+        desk.far.space = room
+        desk.bridge.join(desk.far)
+        desk.open()
+        desk.local.sendall(save[200_000 : 200_000 + said])
+        assert desk.far.sent == save[: len(desk.far.sent)]
+        desk.far.space = room + 50_000
+        desk.bridge.writable()
+        desk.turn(20)
+        assert len(desk.far.sent) == min(room + 50_000, len(save))
+    desk.bridge.received(memoryview(b"answer"))
+    assert desk.local.recv(100) == b"answer"
+
+
 UPGRADE = GET.replace(b"Host", b"Upgrade: websocket\r\nHost")
 
 
