@@ -29,6 +29,7 @@ An error that is defined in another package is drawn with that package's name. :
     ├── NoShell                            the login shell on the host runs no scripts
     ├── OutputTooLong            host      a script printed more than its limit
     ├── OddAnswer                host      a program there answered in no form that it has
+    ├── NoDesktop                desktop   no notice can be shown on this machine
     ├── NoLink                   link      no link runs for the host
     ├── LinkStuck                link      the host's link does not answer
     ├── OtherVersion             link      … it is of a version that is not understood

@@ -16,7 +16,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
-LEAVES = {"times", "errors", "questions", "text", "root"}
+LEAVES = {"desktop", "times", "errors", "questions", "text", "root"}
 MIDDLE = {
     *("doctor", "gpus", "images", "jobs", "jupyter", "mounts", "ports", "runtimes", "schedulers"),
     *("kernels", "output", "storage"),
@@ -57,6 +57,7 @@ OWNERS = {
     "asyncssh": {"demo", "link"},
     "platformdirs": {"storage"},
     "keyring": {"storage", "ssh"},
+    "jeepney": {"desktop"},
     "websocket": {"jupyter"},
     "zmq": {"kernels", "output"},
 }

@@ -64,6 +64,10 @@ COMMANDS = {
     },
     "This machine": {
         "config": ("machine:config", "Show the settings and the source of each."),
+        "notify": (
+            "machine:notify",
+            "Show a notice on the desktop of this machine, to try `--notify`.",
+        ),
         "demo": ("machine:demo", "Try jlr on this machine, without a server."),
         "completion": ("machine:completion", "Print the completion script for your shell."),
     },

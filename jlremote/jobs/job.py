@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from jlremote.errors import Usage
 from jlremote.host.shell_text import command_line, until_hang_up
-from jlremote.times import utc
+from jlremote.times import in_words, utc
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,15 @@ class Job:
     def key(self) -> str:
         """What its backend is told: the id, as another container may get the name meanwhile."""
         return self.id or self.name
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        how = "" if self.exit_code is None else f" with exit code {self.exit_code}"
+        if self.ended and self.since:
+            how += f" after {in_words(max(0, int(self.ended - self.since)))}"
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"the job has ended{how}{detail}: {self.command}"
 
     def to_json(self) -> dict[str, Any]:
         moments = {"since": self.since, "ended": self.ended, "until": self.until}

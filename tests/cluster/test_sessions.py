@@ -21,6 +21,7 @@ from tests.cluster.conftest import known_to
 from tests.cluster.parts import busy, until
 from tests.cluster.test_run import detached, job, running
 from tests.lab.cluster import LOGINS, USERS, Cluster
+from tests.lab.desktop import Desktop, desktop
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
@@ -196,21 +197,22 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
 def test_a_time_limit_is_told_on_the_desktop_in_time_and_named_after(
     cluster: Cluster, zih: Laptop
 ) -> None:
-    shown = zih.folder / "shown"
-    program = zih.folder / "home/bin/notify-send"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >>{shown}\n")
-    program.chmod(0o755)
-    zih.environment["PATH"] = f"{program.parent}:{zih.environment['PATH']}"
+    with desktop() as shown:
+        zih.shut_down()  # its link has no desktop
+        zih.environment["DBUS_SESSION_BUS_ADDRESS"] = shown.address
+        check_warning(cluster, zih, shown)
+    del zih.environment["DBUS_SESSION_BUS_ADDRESS"]
+
+
+def check_warning(cluster: Cluster, zih: Laptop, desk: Desktop) -> None:
     session = started(zih, name(), *JUPYTER, "--time", "20", host="zih")
     assert "time limit" not in zih.jlr("url", session.name).stderr
-    assert not shown.exists()
+    assert not desk.shown
     # An administrator takes some of it, which the next question to Slurm tells.
     cluster.slurm("scontrol", "update", f"jobid={session.report['job']}", "timelimit=15")
     assert "its time limit ends it in 14m" in listed(zih, session.name)["detail"]
     assert started(zih, session.name, host="zih").url == session.url
-    wait_until(shown.exists, "the notice")
-    title, text = shown.read_text().splitlines()[-2:]
+    ((title, text),) = desk.wait()
     assert title == f"zih/{session.name}"
     assert text.startswith("its time limit ends it in 14m")
     assert text.endswith(f"; `jlr renew zih/{session.name}` queues a successor")

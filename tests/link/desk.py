@@ -40,6 +40,9 @@ class Silent:
     def note(self, text: str) -> None:
         pass
 
+    def announce(self, title: str, text: str) -> None:
+        pass
+
     def detail(self, text: str) -> None:
         pass
 

@@ -43,6 +43,7 @@ class Notes:
     steps: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
+    announced: list[tuple[str, str]] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
 
     @contextmanager
@@ -55,6 +56,9 @@ class Notes:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def announce(self, title: str, text: str) -> None:
+        self.announced.append((title, text))
 
     def detail(self, text: str) -> None:
         self.details.append(text)

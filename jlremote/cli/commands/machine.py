@@ -1,4 +1,4 @@
-"""`jlr config`, `jlr demo` and `jlr completion`."""
+"""`jlr config`, `jlr notify`, `jlr demo` and `jlr completion`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer, answer_either, answer_json, shown
+from jlremote.cli.screen.terminal import announce, answer, answer_either, answer_json, shown
 from jlremote.errors import JlrError, Usage
 from jlremote.text import reason_of
 
@@ -165,6 +165,29 @@ def _edit(file: Path) -> None:
             f"the editor `{editor}` exited with {status}",
             hint="set VISUAL or EDITOR to an editor",
         )
+
+
+@command("notify", examples=("jlr notify test", "jlr config set notify true"))
+@click.argument("action", metavar="test", type=click.Choice(["test"]))
+@shared.json_option("Print an object: `shown` is `desktop` or `terminal`.")
+def notify(action: str, as_json: bool) -> None:
+    """Show a notice on the desktop of this machine, to try `--notify`.
+
+    Where there is no desktop, the terminal's bell rings and its title tells. With --notify, or
+    `jlr config set notify true`, it is told when a job of `jlr run` has ended, when GPUs have
+    become free for --wait, and fifteen minutes before a time limit.
+    """
+    way = announce("jlr", f"this is a {action} of notices")
+    if way is None:
+        raise JlrError(
+            "there is neither a desktop nor a terminal to tell",
+            hint="run it in a terminal of your desktop",
+        )
+    words = {
+        "desktop": "a notice is on the desktop",
+        "terminal": "this desktop shows no notices; the terminal's bell and title tell",
+    }
+    answer_either(words[way], {"shown": way}, as_json=as_json)
 
 
 @command("demo", examples=("jlr demo", "jlr demo --runtime none --no-browser"))

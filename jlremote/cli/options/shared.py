@@ -120,6 +120,12 @@ python_options = options(
         help="Conda environment with Jupyter, where the session runs.",
     ),
 )
+notify_option = option(
+    "This machine",
+    "--notify/--no-notify",
+    default=None,
+    help="Tell on this desktop what happens: an end, a beginning, a time limit.",
+)
 wait_option = option(
     "GPUs",
     "--wait",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.screen.terminal import takes, tell, watched
+from jlremote.cli.screen.terminal import announce, takes, tell, watched
 from jlremote.text import one_line, printable
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ class Steps:
         if not self._silent:
             with self.paused():
                 tell(printable(text))
+
+    def announce(self, title: str, text: str) -> None:
+        announce(title, text)
 
     def detail(self, text: str) -> None:
         self._tell_more(f"# {one_line(text)}")

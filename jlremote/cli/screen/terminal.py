@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from jlremote.errors import JlrError
-from jlremote.text import reason_of, styled
+from jlremote.text import one_line, reason_of, styled
 
 if TYPE_CHECKING:
     from jlremote.workflow.forward.address import Address
     from jlremote.workflow.host.context import Context
 
+_TITLE_LENGTH = 120
 # A word of a message, with what is in backticks as one.
 _WORD = re.compile(r"(?:[^\s`]|`[^`]*`)+")
 
@@ -114,6 +115,26 @@ def tell(text: str, *, as_it_is: bool = False) -> None:
     except OSError as failure:
         if failure.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
+
+
+def announce(title: str, text: str) -> str | None:
+    """Tell of something on the desktop, else by the terminal's bell and title.
+
+    Return which, `desktop` or `terminal`, and `None` where neither was possible.
+    """
+    from jlremote import desktop
+
+    try:
+        desktop.show(title, text)
+    except desktop.NoDesktop:
+        if not watched(sys.stderr):
+            return None
+        # OSC 2 (xterm's control sequences); what is in it has no control characters.
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"\x1b]2;{one_line(f'{title}: {text}')[:_TITLE_LENGTH]}\x07\x07")
+            sys.stderr.flush()
+        return "terminal"
+    return "desktop"
 
 
 def broken(text: str, width: int) -> str:

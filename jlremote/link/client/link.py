@@ -190,6 +190,14 @@ class Link:
                 pass
             return call.take_over()
 
+    def watch_job(self, name: str, key: str, kind: str) -> None:
+        """Have the person told on the desktop when a job begins or ends (see `WatchedJob`)."""
+        self._caller.ask("watch_job", name=name, key=key, kind=kind)
+
+    def unwatch_job(self, name: str) -> bool:
+        """Watch a job no longer; return whether its end had not been told. Starts no link."""
+        return self._ask_if_running("unwatch_job", name=name)
+
     def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
         """Return the link's state; `connect` starts the link and brings its connection up first.
 

@@ -14,6 +14,7 @@ from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.notices.job_notices import JobNotices, WatchedJob
 from jlremote.link.service import surroundings
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.script_run import run
@@ -33,13 +34,14 @@ PROOF_SECONDS = 10.0
 class Operations:
     """The operations that commands can request, `by_name`; each returns the result.
 
-    `released` is called when a forward or mount has been removed.
+    `released` is called when a forward, mount or watched job has been removed.
     """
 
     supervisor: Supervisor
     forwards: Forwards
     mounts: Mounts
     clients: SshClients
+    jobs: JobNotices
     dialer: Dialer
     released: Callable[[], None]
 
@@ -56,6 +58,8 @@ class Operations:
             "mount": self._mount,
             "unmount": self._unmount,
             "serve_ssh": self._serve_ssh,
+            "watch_job": self._watch_job,
+            "unwatch_job": self._unwatch_job,
             "status": self._status,
             "forget": lambda _: self.dialer.forget(),
         }
@@ -124,6 +128,16 @@ class Operations:
         if engine is not None:
             self.dialer.elevate(connection, command_line(engine()), conversation)
         self.clients.serve(conversation.hand_over(), place)
+
+    def _watch_job(self, conversation: Conversation) -> bool:
+        request = conversation.request
+        self.jobs.add(WatchedJob(request["name"], request["key"], request["kind"]))
+        return True
+
+    def _unwatch_job(self, conversation: Conversation) -> bool:
+        removed = self.jobs.remove(conversation.request["name"])
+        self.released()
+        return removed
 
     def _status(self, conversation: Conversation) -> Message:
         if conversation.request.get("connect"):

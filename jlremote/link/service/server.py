@@ -21,7 +21,8 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.container_events import ContainerEvents
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
-from jlremote.link.service import desktop
+from jlremote.link.notices import shown
+from jlremote.link.notices.job_notices import JobNotices
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.operations import Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
@@ -52,6 +53,7 @@ class LinkServer:
         forwards: Forwards,
         mounts: Mounts,
         clients: SshClients,
+        jobs: JobNotices,
         dialer: Dialer,
         *,
         idle_seconds: float,
@@ -60,7 +62,8 @@ class LinkServer:
         self._forwards = forwards
         self._mounts = mounts
         self._clients = clients
-        clients.gone = self._notify
+        self._jobs = jobs
+        clients.gone = jobs.gone = self._notify
         self._dialer = dialer
         self._idle_seconds = idle_seconds
         self._changed = threading.Condition()
@@ -70,7 +73,7 @@ class LinkServer:
         self._ended = False
         self._deaf = threading.Event()
         self._operations: dict[str, Callable[[Conversation], Any]] = {
-            **Operations(supervisor, forwards, mounts, clients, dialer, self._notify).by_name,
+            **Operations(supervisor, forwards, mounts, clients, jobs, dialer, self._notify).by_name,
             "watch": self._watch,
             "shutdown": self._shutdown,
         }
@@ -100,7 +103,7 @@ class LinkServer:
 
     def _patience(self) -> float | None:
         """Return the seconds after which the link ends, `None` while it is needed."""
-        held = (self._forwards, self._mounts, self._clients)
+        held = (self._forwards, self._mounts, self._clients, self._jobs)
         if self._conversations or any(len(each) for each in held):
             return None
         if self._served and self._supervisor.condition.state is not State.UP:
@@ -267,7 +270,7 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
 
     supervisor = Supervisor(
         dialer.dial,
-        wanted=lambda: len(forwards) + len(mounts) + len(clients) > 0,
+        wanted=lambda: len(forwards) + len(mounts) + len(clients) + len(jobs) > 0,
         on_up=came_up,
         liveness=Liveness(lambda: dialer.probing, laptop_changes.changed),
         backoff=Backoff(laptop_changes.changed),
@@ -281,17 +284,24 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
 
     def ending(session: str, until: float) -> None:
         if text := warning(files.host, session, until):
-            desktop.show(f"{files.host}/{session}", text)
+            shown.show(f"{files.host}/{session}", text)
+
+    def connected(timeout: float) -> ConnectionHost:
+        return ConnectionHost(files.host, supervisor.wait(timeout))
 
     events = ContainerEvents(changed)
     forwards = Forwards(supervisor, find, TunnelForward, events.observe, ending)
     mounts = Mounts(supervisor, SftpStreams(), files.mount_socket)
     clients = SshClients(supervisor)
+    jobs = JobNotices(connected, shown.show)
     supervisor.start()
     try:
-        yield LinkServer(supervisor, forwards, mounts, clients, dialer, idle_seconds=idle_seconds)
+        yield LinkServer(
+            supervisor, forwards, mounts, clients, jobs, dialer, idle_seconds=idle_seconds
+        )
     finally:
         supervisor.end()  # first: closing the connection ends threads that write to it
         forwards.stop()
         mounts.stop()
         clients.stop()
+        jobs.stop()

@@ -27,7 +27,7 @@ from typing import Any
 from jlremote.errors import JlrError
 
 Message = dict[str, Any]
-PROTOCOL = 7
+PROTOCOL = 8
 MESSAGE_BYTES = 16 << 20
 
 

@@ -75,6 +75,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "pull-on": "text",
         "idle-stop": "text",
         "record": "switch",
+        "notify": "switch",
         "port": "port",
         "browser": "text",
         "editor": "text",

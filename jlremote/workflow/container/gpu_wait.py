@@ -47,14 +47,24 @@ def in_turn(start: StartContext, count: int, take: Callable[[str | None], T]) ->
                         start.note(f"number {place} in the queue: {one_line(last.message)}")
                     told = place
                     try:
-                        return take(ticket.word)
+                        taken = take(ticket.word)
                     except Busy as busy:
                         last = busy
                         start.context.progress.advance(f"number {place}; {one_line(busy.message)}")
+                    else:
+                        _tell(start, count)
+                        return taken
                 time.sleep(PAUSE_SECONDS)
     finally:
         _leave(start, ticket)
     raise Busy(f"no GPUs after {in_words(int(limit))}: {last.message}", hint=last.hint)
+
+
+def _tell(start: StartContext, count: int) -> None:
+    """Tell the person, who may have gone for a walk, that the wait is over."""
+    if start.request.notify:
+        text = f"{how_many(count)} became free: `{start.name}` begins"
+        start.context.progress.announce(start.request.host, text)
 
 
 def _enter(start: StartContext, count: int) -> QueueTicket:

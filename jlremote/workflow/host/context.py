@@ -27,6 +27,9 @@ class Progress(Protocol):
     def note(self, text: str) -> None:
         """Report a fact that is not a step."""
 
+    def announce(self, title: str, text: str) -> None:
+        """Tell of something on the desktop, else by the terminal's bell and title."""
+
     def detail(self, text: str) -> None:
         """Report a detail (shown with `-v`)."""
 

@@ -114,6 +114,9 @@ class _WithoutSteps:
     def note(self, text: str) -> None:
         self.inner.note(text)
 
+    def announce(self, title: str, text: str) -> None:
+        self.inner.announce(title, text)
+
     def detail(self, text: str) -> None:
         self.inner.detail(text)
 

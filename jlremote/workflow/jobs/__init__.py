@@ -2,8 +2,8 @@
 
 Read `run` (the story of a new job), then `container`, `process` and `scheduled` (its three kinds)
 with `queue`, `follow` (to its end), `stdin` and `terminal` (for a job that has one), and `jobs`
-(find, list, stop and delete). `session_job` is a session as a job of a cluster. Their scripts are
-in `jlremote/jobs`.
+(find, list, stop and delete). `notices` has the link tell of a job's end. `session_job` is a
+session as a job of a cluster. Their scripts are in `jlremote/jobs`.
 
 Decisions:
 

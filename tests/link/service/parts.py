@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from jlremote.errors import JlrError
+from jlremote.host.contract import Host
 from jlremote.link.client.link import Link
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.notices.job_notices import JobNotices
 from jlremote.link.service.server import LinkServer
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.files import LinkFiles, link_files
@@ -128,6 +130,7 @@ class Parts:
             self.forwards,
             cast(Mounts, self.mounts),
             SshClients(supervisor),
+            JobNotices(lambda _: cast(Host, None), lambda *_: True),
             cast(Dialer, self.dialer),
             idle_seconds=60.0,
         )

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 )
 @creation.creation_options
 @shared.wait_option
+@shared.notify_option
 @shared.runtime_options
 @shared.python_options
 @cluster.cluster_options

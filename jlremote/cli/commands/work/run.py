@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 @detach_keys_option
 @creation.creation_options
 @shared.wait_option
+@shared.notify_option
 @shared.runtime_options
 @cluster.cluster_options
 @cluster.launcher_options
@@ -112,6 +113,7 @@ def run(
     if as_json and not options["detach"]:
         raise Usage("`--json` needs `--detach`", hint="`jlr runs --json` lists the jobs")
     watched = _interaction(options)
+    from jlremote.workflow.jobs import notices
     from jlremote.workflow.jobs import run as workflow
 
     context = invocation.context(silent=as_json)
@@ -126,6 +128,9 @@ def run(
             answer(estimate(host, how, context))
             return 0
         found = workflow.run(request, context)
+    if request.wanted.notify:
+        for each in found:
+            notices.watch(each, context)
     if request.detach:
         told = [document(each.host.name, each.job) for each in found]
         names = "\n".join(each.job.name for each in found)
@@ -138,6 +143,8 @@ def run(
         cancels = options["cancel_on_interrupt"]
         gives, keys = request.interactive, request.detach_keys
         codes.append(show_to_its_end(each, context, keys, cancels=cancels, gives=gives))
+        if request.wanted.notify:
+            notices.tell_end(each, codes[-1], context)
     return max(codes)
 
 

@@ -1,0 +1,111 @@
+"""Notices on the desktop of this machine."""
+
+from __future__ import annotations
+
+import html
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from jlremote.errors import JlrError
+from jlremote.text import one_line
+
+_SECONDS = 10
+_MOST_TITLE, _MOST_TEXT = 100, 400
+_SERVICE, _PATH = "org.freedesktop.Notifications", "/org/freedesktop/Notifications"
+_APPLE_SCRIPT = """\
+on run argv
+display notification (item 2 of argv) with title (item 1 of argv)
+end run"""
+
+
+class NoDesktop(JlrError):
+    """No notice can be shown on a desktop of this machine."""
+
+
+def show(title: str, text: str) -> None:
+    """Show a notice, which on Linux stays until it is dismissed.
+
+    Both may have text of the host: without control characters, on one line and cut they are shown
+    as they are.
+
+    Raises:
+        NoDesktop: there is no desktop, or it shows no notices.
+    """
+    title, text = _cut(title, _MOST_TITLE), _cut(text, _MOST_TEXT)
+    if sys.platform == "linux":
+        _by_dbus((title, text))
+    elif sys.platform == "darwin":
+        _by_program(("osascript", "-e", _APPLE_SCRIPT, title, text))
+    else:
+        check()
+
+
+def check() -> None:
+    """Check that notices can be shown.
+
+    Raises:
+        NoDesktop: there is no desktop, or it shows no notices.
+    """
+    if sys.platform == "linux":
+        _by_dbus(None)
+    elif sys.platform != "darwin":
+        raise NoDesktop(f"jlr shows no notices on the desktop of `{sys.platform}`")
+
+
+def _cut(text: str, most: int) -> str:
+    text = one_line(text)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _by_dbus(notice: tuple[str, str] | None) -> None:
+    """Find the service of https://specifications.freedesktop.org/notification-spec; show a notice.
+
+    With `None` none is shown.
+    """
+    import jeepney
+    from jeepney.io.blocking import open_dbus_connection
+    from jeepney.wrappers import DBusErrorResponse, unwrap_msg
+
+    service = jeepney.DBusAddress(_PATH, bus_name=_SERVICE, interface=_SERVICE)
+
+    def ask(method: str, signature: str | None = None, body: tuple[object, ...] = ()) -> object:
+        request = jeepney.new_method_call(service, method, signature, body)
+        return unwrap_msg(bus.send_and_get_reply(request, timeout=_SECONDS))[0]
+
+    try:
+        with open_dbus_connection(_session_bus()) as bus:
+            able = ask("GetCapabilities")
+            if notice is not None:
+                title, text = notice
+                if isinstance(able, list) and "body-markup" in able:
+                    text = html.escape(text, quote=False)
+                urgency = {"urgency": ("y", 2)}  # critical: it stays
+                ask("Notify", "susssasa{sv}i", ("jlr", 0, "", title, text, [], urgency, -1))
+    except DBusErrorResponse as refused:
+        raise NoDesktop(f"the desktop shows no notices: {one_line(refused.name)}") from refused
+    except (OSError, ValueError, RuntimeError, jeepney.AuthenticationError) as failure:
+        why = one_line(str(failure)) or type(failure).__name__
+        raise NoDesktop(f"there is no desktop session to show notices: {why}") from failure
+
+
+def _session_bus() -> str:
+    """Return the address of the person's own bus, which a login by ssh has no variable of."""
+    if address := os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
+        return address
+    if sys.platform != "win32" and Path(socket := f"/run/user/{os.getuid()}/bus").is_socket():
+        return f"unix:path={socket}"
+    raise NoDesktop("there is no desktop session to show notices")
+
+
+def _by_program(argv: tuple[str, ...]) -> None:
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as failure:
+        raise NoDesktop(f"`{argv[0]}` cannot run: {failure}") from failure
+    if done.returncode != 0:
+        said = one_line(done.stderr.decode(errors="replace"))
+        raise NoDesktop(f"`{argv[0]}` failed: {said}")
