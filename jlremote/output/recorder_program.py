@@ -43,6 +43,7 @@ LONG_SECONDS = 1  # a cell that runs longer is named in `running`
 ASK_SECONDS = 10  # between questions for the notebooks' paths
 LEAVING_SECONDS = 2
 TRIES = 30
+UNNAMED, NAME_SECONDS = 3, 2
 ANY = "0.0.0.0"  # noqa: S104 - it is compared with
 START_SECONDS = 120
 NOTES = 10000  # ids of cells that are kept
@@ -322,6 +323,7 @@ class RecordedKernel:
         self.recorder = recorder
         self.connection = connection
         self.begun = False  # whether a process of this kernel was seen to start
+        self.unnamed = 0  # executions without a notebook, as those of a console
         self.ending = ""
         self.gone: Optional[float] = None  # when its connection file was deleted
         self.alive = True
@@ -405,7 +407,7 @@ class RecordedKernel:
             self.ending = "restarting" if content.get("restart") else "ended"
         elif kind == "execute_input":
             self.seen[request or ""] = "ok"
-            self.recorder.server.ask()
+            self.name()
             self.add("code", content, request)
         else:
             if kind == "error":
@@ -413,6 +415,15 @@ class RecordedKernel:
             elif asked == "execute_request":
                 self.seen.setdefault(request or "", "ok")
             self.add(kind, content, request)
+
+    def name(self) -> None:
+        """Learn the notebook's path; wait for the first one, which the server has soon."""
+        server = self.recorder.server
+        unknown = self.id not in server.notebooks and self.unnamed < UNNAMED
+        server.ask(again=unknown)
+        if unknown and server.asking:
+            self.unnamed += 1
+            server.asking.join(NAME_SECONDS)
 
     def status(self, state: str, request: Optional[str], asked: Optional[str]) -> None:
         """Record the beginning of a process, and the end of an execution."""

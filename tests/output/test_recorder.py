@@ -63,7 +63,27 @@ def test_a_cell_is_recorded_with_its_notebook_and_its_id_and_no_page(
     assert set(modes.split()) == {"700", "600"}, modes
 
 
-def test_a_dead_recorder_is_noticed_and_started_again(file_laptop: Laptop, here: Container) -> None:
+def test_a_list_says_which_notebook_runs_and_for_how_long(
+    file_laptop: Laptop, here: Container
+) -> None:
+    session = started(file_laptop, here)
+    with session.notebook("work/long.ipynb") as kernel:
+        kernel.await_start()
+        kernel.send("import time; time.sleep(60)")
+
+        def running() -> list[int | None]:
+            [report] = json.loads(file_laptop.jlr("list", "--json").stdout)
+            return [k["running"] for k in report["kernels"] if k["notebook"] == "work/long.ipynb"]
+
+        wait_until(lambda: any(running()), "the list's telling what runs")
+        assert 1 <= (running()[0] or 0) < 60
+        assert "long.ipynb running " in file_laptop.jlr("list").stdout
+
+
+@pytest.mark.parametrize("command", ["start --no-browser lab", "output"])
+def test_a_dead_recorder_is_noticed_and_started_again(
+    file_laptop: Laptop, here: Container, command: str
+) -> None:
     session = started(file_laptop, here)
     wait_until(lambda: len(recorder(here)) == 3, "the recorder")
     with session.notebook("died.ipynb") as kernel:
@@ -72,13 +92,15 @@ def test_a_dead_recorder_is_noticed_and_started_again(file_laptop: Laptop, here:
         pid = recorder(here)[0]
         # With the shell that would run it again, as if the machine's memory had run out.
         here.execute("sh", "-c", f"kill -9 $(cut -d ' ' -f 4 /proc/{pid}/stat) {pid}")
-        again = file_laptop.jlr("start", "lab", here.name, "--no-browser")
+        assert "its recorder has ended" in file_laptop.jlr("status", here.name).stdout
+        again = file_laptop.jlr(*command.split(), here.name)
         assert f"the recorder of `{here.name}` had ended and was started again" in again.stderr
         wait_until(lambda: recorder(here)[:1] not in ([], [pid]), "the recorder's next start")
         request = kernel.send("print('after')")
         wait_until(lambda: has_ended(here, request), "the cell's end in the records")
-        [lost] = [one for one in records(here) if one["kind"] == "lost"]
-        assert lost["kernel"] == kernel.id
+        [lost] = [
+            one for one in records(here) if (one["kind"], one["kernel"]) == ("lost", kernel.id)
+        ]
         assert lost["content"]["why"] == "the recorder did not run"
         assert lost["content"]["from"] <= lost["content"]["until"] <= lost["time"]
 

@@ -142,7 +142,9 @@ def report(selector: str | None, context: Context) -> SessionReport:
     if not record.forwarded:
         return with_mounts([of_record(record, "stopped")], context)[0]
     [found] = with_mounts(session_reports.of([record], context, connected), context)
-    lost = fault(link_of(record, context), record) if found.state == State.UP else None
+    link = link_of(record, context)
+    found = session_reports.with_cells(link, record, found, idle=True)
+    lost = fault(link, record) if found.state == State.UP else None
     if lost is None:
         return found
     also = (f"but {lost.why}; {lost.mend}", found.detail)

@@ -120,7 +120,7 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
     if forward.state != State.UP:
         return of_forward(record, forward)
     try:
-        return _with_cells(link, record, _asked(record, forward))
+        return with_cells(link, record, _asked(record, forward))
     except JlrError as silent:
         return _explained(link, record, forward, silent)
 
@@ -136,10 +136,15 @@ def _asked(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
     return replace(of_forward(record, forward, access), kernels=kernels)
 
 
-def _with_cells(link: Link, record: SessionRecord, report: SessionReport) -> SessionReport:
-    """Return a report with how long cells have been running; the host is asked if one does."""
+def with_cells(
+    link: Link, record: SessionRecord, report: SessionReport, *, idle: bool = False
+) -> SessionReport:
+    """Return a report with how long cells have been running, and a recorder that has ended.
+
+    The host is asked if a kernel is busy, with `idle` if all are idle.
+    """
     kernels = report.kernels or ()
-    if not any(kernel.state == "busy" for kernel in kernels):
+    if not kernels or any(kernel.state == "busy" for kernel in kernels) == idle:
         return report
     try:
         now = recording.look(link, record)
@@ -162,7 +167,7 @@ def _explained(
             return _lost(record, silent)
         if now.state != State.UP:
             return of_forward(record, now)
-        return _with_cells(link, record, _asked(record, now))
+        return with_cells(link, record, _asked(record, now))
     except JlrError as gone:
         return _lost(record, gone)
 
