@@ -10,7 +10,8 @@ together; `view` shows a run as text, with `screen`, the terminal that streams a
 
 The files are in `output/` of the session's folder (0700; see `jupyter.scripts`), `KERNEL.jsonl` for
 each kernel. Older pieces of it are `KERNEL.1.jsonl`, `KERNEL.2.jsonl`, … with the lowest number the
-oldest, and `KERNEL.jsonl` the latest. Each line is an object:
+oldest, and `KERNEL.jsonl` the latest; `root` names the folder that the server shows. Each line is
+an object:
 
     time      when it came, in seconds since the epoch, by the host's clock
     kernel    the kernel's id

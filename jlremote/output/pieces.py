@@ -7,6 +7,7 @@ lines count as read: after a loss of the connection the next script goes on behi
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -66,6 +67,14 @@ cd "$directory/{FOLDER}" 2>/dev/null || exit {MISSING}
 for file in *.jsonl; do
   head -n 200 "$file"; tail -n 20 "$file"
 done 2>/dev/null | cut -c -4000 | grep -o '"notebook":"[^"]*"' | sort -u
+"""
+
+
+def notebook(path: str) -> str:
+    """Return the script that prints when a notebook was saved last, and then its file."""
+    return f"""\
+root=$(cat "$directory/{FOLDER}/root") || exit {MISSING}
+cd "$root" && date -r {shlex.quote(path)} +%s && cat {shlex.quote(path)}
 """
 
 

@@ -686,6 +686,8 @@ def main(arguments: List[str]) -> int:
         os.mkdir(folder)
     if not alone(folder, pid):
         return 0
+    root = server.facts.get("root_dir") or server.facts.get("notebook_dir") or ""
+    write_whole(os.path.join(folder, "root"), root)
     recorder = Recorder(server, session, most)
 
     def end(*_: Any) -> None:

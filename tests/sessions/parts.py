@@ -119,6 +119,18 @@ class Session:
         """Return when the server that answers was started: another time is another server."""
         return str(self.ask("api/status")["started"])
 
+    def write_notebook(self, path: str, *code: str) -> None:
+        """Put a notebook there with a cell for each code; their ids are `c0` and so on."""
+        facts: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": []}
+        cells = [
+            {"cell_type": "code", "id": f"c{number}", "source": source} | facts
+            for number, source in enumerate(code)
+        ]
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        document = {"cells": cells, "nbformat": 4, "nbformat_minor": 5}
+        content = document | {"metadata": {"kernelspec": kernel}}
+        self.ask(f"api/contents/{path}", {"type": "notebook", "content": content}, "PUT")
+
     def run_in_terminal(self, line: str) -> None:
         """Open a terminal, as JupyterLab does, and type a line there."""
         name = self.ask("api/terminals", {})["name"]

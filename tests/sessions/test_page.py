@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
@@ -113,11 +112,7 @@ def test_an_existing_notebook_runs_to_its_end(session: Session, chromium: Browse
         "losses[-1]",
         "round(sum(losses), 2)",
     )
-    facts: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": []}
-    cells = [{"cell_type": "code", "id": f"c{i}", "source": c} | facts for i, c in enumerate(code)]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    document = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
-    session.ask("api/contents/models/old.ipynb", {"type": "notebook", "content": document}, "PUT")
+    session.write_notebook("models/old.ipynb", *code)
     opened = session.laptop.jlr("open", session.name, "models/old.ipynb", "--no-browser")
     assert opened.status == 0, opened
     page = chromium.new_page()

@@ -14,6 +14,7 @@ from jlremote.runtimes.contract import SESSION_LABEL
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
 from tests.sessions.parts import Session, failed, started
@@ -87,8 +88,19 @@ def test_every_command_takes_a_session_of_another_laptop(
     assert other_laptop.jlr("unmount", str(folder)).status == 0
     log = other_laptop.jlr("logs", where, "--tail", "1000")
     assert urlsplit(session.url).path in log.stdout, log
+    session.write_notebook("told.ipynb", "print('tol' + 'd')")
+    with session.notebook("told.ipynb") as kernel:
+        kernel.await_start()
+        assert kernel.run("print('tol' + 'd')") == "told\n"
+    wait_until(lambda: "after" in other_laptop.jlr("output", where).stdout, "the run's end")
     local = other_laptop.jlr("forward", where, "8888")
     assert local.stdout.startswith("http://127.0.0.1:"), local
+    assert other_laptop.jlr("stop", where).status == 0
+    home = other_laptop.folder / "home"
+    saved = other_laptop.jlr("output", where, "told.ipynb", "--save", str(home))
+    assert f"`{home / 'told.ipynb'}` is `told.ipynb`" in saved.stdout, saved
+    [cell] = json.loads((home / "told.ipynb").read_text("utf-8"))["cells"]
+    assert (cell["id"], cell["outputs"][0]["text"]) == ("c0", ["told\n"])
     assert other_laptop.jlr("stop", where, "--remove", "--yes").status == 0
     assert container.remove_all() == []
     told = listed(laptop)[name]

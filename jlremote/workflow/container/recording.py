@@ -13,15 +13,24 @@ from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.scripts import waiting
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
+from jlremote.times import in_words
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.context import Context
 
 ENDED = "its recorder has ended, so what cells print is not kept: `jlr start` runs it again"
 
+# A cell that has run for so long may have printed while no page was open.
+LONG_SECONDS = 60
+
 
 def ensure(start: StartContext, found: Survey, server: Server) -> None:
     """Record a running server unless that was refused; say so if the last recorder has ended."""
     now = found.findings.recording if found.findings else NOT_RECORDED
+    if (longest := max(now.running.values(), default=0)) >= LONG_SECONDS:
+        start.note(
+            f"a cell has been running for {in_words(round(longest) // 60 * 60)}; "
+            f"`jlr output {start.host.name}/{start.name}` shows what it printed"
+        )
     if not start.request.record or now.state in ("on", "off"):
         return
     _run(start.host, start.runtime, start.name, server)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.jupyter.survey import survey
-from jlremote.output import notebook
+from jlremote.jupyter.scripts import session_directory
+from jlremote.output import notebook, pieces
 from jlremote.output.runs import Run
 from jlremote.runtimes.table import runtime_of
 from jlremote.text import one_line, reason_of
@@ -87,16 +86,11 @@ def _filled(recorded: Recorded, name: str, runs: list[Run], context: Context) ->
 
 def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
     """Return when the notebook was saved last, and its file; `None` if it cannot be read."""
-    host, session = recorded.host, recorded.session
-    runtime = runtime_of(session)
-    server = survey(host, runtime, session.name).server
-    if server is None:
-        return None
-    path = shlex.quote(posixpath.join(server.root_directory, name))
-    script = runtime.on_machine(session.name, f"date -r {path} +%s && cat {path}")
-    done = host.run(
-        {"read": runtime.inside(session.name, script)}, timeout=READ_SECONDS, limit=MOST_BYTES
-    )["read"]
+    session, runtime = recorded.session, runtime_of(recorded.session)
+    directory = session_directory(runtime, session.name)
+    script = runtime.on_machine(session.name, f"{directory}{pieces.notebook(name)}")
+    inside = {"read": runtime.inside(session.name, script)}
+    done = recorded.host.run(inside, timeout=READ_SECONDS, limit=MOST_BYTES)["read"]
     moment, _, text = done.stdout.partition("\n")
     return (
         (float(moment), text.encode("utf-8", "surrogateescape"))

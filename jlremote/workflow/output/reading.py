@@ -143,7 +143,7 @@ def _check(status: int | None, session: SessionRecord, said: bytes) -> None:
     if status == pieces.OFF:
         raise NotFound(
             f"nothing of `{place}` is recorded: it was started with `--no-record`",
-            hint=f"`jlr restart {place} --record` records its cells from then on",
+            hint=f"`jlr stop {place}`, then `jlr start {session.host} {session.name} --record`",
         )
     if status:
         why = one_line(said.decode(errors="replace")) or f"exit status {status}"

@@ -1,0 +1,138 @@
+"""What `jlr output` passes on and prints: text, JSON, and lines that are being written."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jlremote.output.records import Record
+from jlremote.output.runs import runs_of
+from jlremote.workflow.output.copy import Saved
+from tests.cli.conftest import Jlr, Workflows
+from tests.cli.terminal import Terminal
+from tests.output.parts import code, end, record, stream
+
+FAILED = record(
+    "error",
+    {"ename": "E", "evalue": "e", "traceback": ["\x1b[38;5;9mE\x1b[0m: e\x1b]0;title\x07"]},
+)
+RECORDS = (code("for x in data:\n  fit(x)", 7), stream("\r 10%\r 99%\n"), FAILED, end(time=62.0))
+
+
+def found(*records: Record) -> Any:
+    runs = runs_of(records)
+    return SimpleNamespace(runs=runs.all(), lost=runs.lost)
+
+
+def test_each_run_has_a_heading_its_output_and_how_it_ended(jlr: Jlr, workflows: Workflows) -> None:
+    gone = record("lost", {"from": None, "until": 3.0, "why": "bound"}, request="", time=70.0)
+    workflows.will("output.reading.recorded", found(*RECORDS, gone))
+    outcome = jlr("output", "cont1", "a.ipynb")
+    heading, *lines = outcome.stdout.splitlines()
+    assert heading.startswith("a.ipynb [7], 1970-01-01 ")
+    assert heading.endswith(", for x in data:")
+    assert lines[:3] == [" 99%", "E: e", "[7] ok after 1m1s; output is missing"]
+    assert lines[3].startswith("output is missing from ? to 1970-01-01 ")
+    assert workflows.arguments("output.reading.recorded")[:2] == ("cont1", "a.ipynb")
+
+
+def test_one_argument_is_a_notebook_if_it_is_called_so(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("output.reading.recorded", found())
+    assert "no cell has run" in jlr("output", "work/a.ipynb").stderr
+    assert workflows.arguments("output.reading.recorded")[:2] == (None, "work/a.ipynb")
+
+
+def test_json_is_an_object_for_each_run(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.will("output.reading.recorded", found(*RECORDS))
+    [told] = json.loads(jlr("output", "--json").stdout)
+    assert told["outputs"][0] == {"output_type": "stream", "name": "stdout", "text": " 99%\n"}
+    del told["outputs"]
+    assert told == {
+        "notebook": "a.ipynb",
+        "cell": "c1",
+        "kernel": "k",
+        "code": "for x in data:\n  fit(x)",
+        "execution_count": 7,
+        "started": "1970-01-01T00:00:01Z",
+        "ended": "1970-01-01T00:01:02Z",
+        "status": "ok",
+        "complete": True,
+    }
+
+
+def test_followed_runs_are_a_line_each_once_they_have_ended(jlr: Jlr, workflows: Workflows) -> None:
+    second = (code("2", 8, request="r2"), stream("x", request="r2"), end(request="r2"))
+    workflows.will("output.reading.followed", iter([*RECORDS, None, *second, code("3")]))
+    lines = jlr("output", "-f", "--json").stdout.splitlines()
+    assert [json.loads(line)["execution_count"] for line in lines] == [7, 8]
+
+
+def test_a_pipe_gets_whole_lines_only(jlr: Jlr, workflows: Workflows) -> None:
+    more = (stream("\r 20%"), None, stream("\r 30%"), stream("\rdone\nnext"))
+    workflows.will("output.reading.followed", iter([code("1"), *more]))
+    assert jlr("output", "-f").stdout.splitlines()[1:] == ["done"]
+
+
+def test_a_copy_is_told_with_what_is_in_it(jlr: Jlr, workflows: Workflows, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.ipynb"
+    workflows.will("output.reading.recorded", found(*RECORDS))
+    workflows.will("output.copy.save", Saved(copy, "work/a.ipynb", 2, 3))
+    outcome = jlr("output", "--save", str(copy))
+    assert outcome.stdout == f"`{copy}` is `work/a.ipynb` with the outputs of 2 cells\n"
+    assert "3 further runs" in outcome.stderr
+    told = json.loads(jlr("output", "--save", str(copy), "--json").stdout)
+    assert told == {"file": str(copy), "notebook": "work/a.ipynb", "cells": 2, "homeless": 3}
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("--save", "x.ipynb", "-f"), "cannot be combined"),
+        (("--force",), "`--force` is for `--save`"),
+        (("--save", "missing/x.ipynb"), "there is no folder `missing`"),
+        (("--save", "here.ipynb"), "`here.ipynb` exists"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_the_host_is_asked(
+    argv: tuple[str, ...], words: str, jlr: Jlr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("here.ipynb").touch()
+    outcome = jlr("output", *argv)
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert words in outcome.stderr
+
+
+WATCHED = """
+from jlremote.cli.screen.cell_output import CellOutput
+from jlremote.output.live import Live
+from tests.output.parts import code, end, record, stream
+
+live, screen = Live(), CellOutput()
+screen.show(live.begin([code("1")]))
+done = "\\r\\x1b[Kdone \\x1b[31m!\\x1b[0m\\x1b]0;title\\x07\\n"
+for text in ("\\r 10%", "\\r" + 200 * "#", done, "."):
+    each = stream(text)
+    screen.show(live.take(each), live.current)
+screen.show(live.take(end()))
+print("over")
+"""
+
+
+def test_a_terminal_has_the_line_that_is_written_drawn_over() -> None:
+    environment = os.environ | {"TERM": "xterm-256color"}
+    environment.pop("NO_COLOR", None)
+    terminal = Terminal((sys.executable, "-c", WATCHED), environment=environment)
+    terminal.wait_for("over")
+    assert terminal.process.wait(10) == 0
+    drawn = terminal.screen.partition("\r\n")[2]
+    assert drawn == (
+        f" 10%\r\x1b[K{'#' * 79}\r\x1b[Kdone \x1b[31m!\x1b[0m\r\n.\r\x1b[K.\r\n"
+        "\x1b[2m[1] ok after 0s\x1b[0m\r\nover\r\n"
+    )
