@@ -17,7 +17,7 @@ from typing import Any
 from jlremote.errors import Bug, JlrError, from_json
 from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import LinkFiles, write_destination
-from jlremote.link.wire.protocol import READY, Message, receive
+from jlremote.link.wire.protocol import READY, Message, is_there, receive
 
 Socket = sockets.Connection
 
@@ -78,7 +78,7 @@ def next_message(
         LinkStuck: the link does not answer; its process may be suspended.
         OSError, EOFError, ValueError: see `receive`.
     """
-    while not socket.poll(SILENCE_SECONDS):
+    while not is_there(socket, SILENCE_SECONDS):
         with suppress(NoLink):  # it is ending, and its last message may be under way
             dial(files).close()
         on_silence()

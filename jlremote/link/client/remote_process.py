@@ -69,7 +69,8 @@ class RemoteProcess:
                 if data:
                     yield message["stream"], data
             elif "taken" in message:
-                self._on_ready()
+                for _ in range(message["taken"]):
+                    self._on_ready()
             elif "result" in message:
                 self._check_begun()
                 self.status = message["result"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,6 +14,9 @@ from jlremote.errors import JlrError, LinkLost
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.wire.protocol import DATA, Message, bytes_of
 from jlremote.ssh.contract import Connection, Stream
+
+# Bytes of stdin that are sent at once.
+_AT_ONCE = 256 << 10
 
 
 class CommandTerminal:
@@ -33,7 +36,7 @@ class CommandTerminal:
 
 
 class CommandStdin:
-    """Pieces of stdin from a command, which sends a further one when one was taken.
+    """Pieces of stdin from a command, which sends as many more when some were taken.
 
     So at most `PIECES` wait here, however fast the command and however slow the host is. `wake`
     wakes the thread that runs the script.
@@ -41,7 +44,7 @@ class CommandStdin:
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._pieces: deque[bytes] = deque()
         self.wake: Callable[[], None] = lambda: None
 
     def arrived(self, message: Message) -> None:
@@ -52,7 +55,7 @@ class CommandStdin:
         """
         if "given" not in message or not isinstance(message.get(DATA), bytes):
             raise ValueError(f"not a piece of stdin: {message.keys()}")
-        self._pieces.put(message[DATA])
+        self._pieces.append(message[DATA])
         self.wake()
 
     def on_ready(self, wake: Callable[[], None]) -> None:
@@ -60,15 +63,17 @@ class CommandStdin:
         self.wake = wake
 
     def take(self) -> bytes | None:
-        """Return the next piece, and let the command send another."""
-        try:
-            piece = self._pieces.get_nowait()
-        except queue.Empty:
+        """Return the pieces that have come, and let the command send as many."""
+        pieces, size = list[bytes](), 0
+        while size < _AT_ONCE and self._pieces and (self._pieces[0] or not pieces):
+            pieces.append(self._pieces.popleft())
+            size += len(pieces[-1]) or _AT_ONCE  # an empty piece is the end, and goes by itself
+        if not pieces:
             return None
-        if piece:
+        if pieces[-1]:
             with contextlib.suppress(OSError):  # a command that is gone ends the script elsewhere
-                self._conversation.say({"taken": True})
-        return piece
+                self._conversation.say({"taken": len(pieces)})
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def run(conversation: Conversation, connection: Connection) -> int:

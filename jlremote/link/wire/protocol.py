@@ -1,6 +1,6 @@
 """The messages between a command and the link: JSON, never pickles.
 
-A message that carries bytes ends with a line feed, which JSON alone never does; they come next.
+A line feed, which JSON alone never has, ends the text of a message that carries bytes.
 One connection is one conversation. The command sends one request; the link answers with any
 number of messages and closes. The messages, told apart by their only or first key::
 
@@ -11,7 +11,7 @@ number of messages and closes. The messages, told apart by their only or first k
     ← {"connected": true}        a script begins; no more questions
     ← {"stream": "stdout" | "stderr"}, and the bytes
     → {"given": true}, and the bytes: a piece of a script's stdin, empty at its end
-    ← {"taken": true}            a further piece may come; `PIECES` may be under way
+    ← {"taken": COUNT}           as many further pieces may come; `PIECES` may be under way
     → {"size": [COLUMNS, ROWS]}  the new size of the script's terminal
     → {"end": true}              end the script; the command waits for the result or error
     → {"hang_up": true}          as if the command had gone, but it still reads the answer
@@ -21,6 +21,10 @@ number of messages and closes. The messages, told apart by their only or first k
 from __future__ import annotations
 
 import json
+import os
+import select
+import struct
+import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -57,12 +61,11 @@ def send(connection: Connection[Any, Any], message: Message) -> None:
         OSError: the other side is gone.
     """
     data = message.get(DATA)
-    if isinstance(data, bytes):
-        head = {key: value for key, value in message.items() if key != DATA}
-        connection.send_bytes(json.dumps(head).encode("ascii") + b"\n")
-        connection.send_bytes(data)
-    else:
-        connection.send_bytes(json.dumps(message).encode("ascii"))
+    if not isinstance(data, bytes):
+        _write(connection, json.dumps(message).encode("ascii"))
+        return
+    head = {key: value for key, value in message.items() if key != DATA}
+    _write(connection, json.dumps(head).encode("ascii") + b"\n", data)
 
 
 def receive(connection: Connection[Any, Any]) -> Message:
@@ -73,13 +76,64 @@ def receive(connection: Connection[Any, Any]) -> Message:
         OSError: the other side is gone, or sent more than a message may hold.
         ValueError: what came is not a message.
     """
-    head = connection.recv_bytes(MESSAGE_BYTES)
-    message = json.loads(head)
+    frame = _read(connection)
+    end = frame.find(b"\n")
+    message = json.loads(frame if end < 0 else frame[:end])
     if not isinstance(message, dict):
         raise ValueError("a message is a JSON object")
-    if head.endswith(b"\n"):
-        message[DATA] = connection.recv_bytes(MESSAGE_BYTES)
+    if end >= 0:
+        with memoryview(frame) as view:
+            message[DATA] = bytes(view[end + 1 :])
     return message
+
+
+def is_there(connection: Connection[Any, Any], seconds: float) -> bool:
+    """Wait until a message, or the end, has come; return whether it has within `seconds`."""
+    if sys.platform == "win32":
+        return connection.poll(seconds)
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+# The frames of `multiprocessing.connection`, which makes several system calls and copies of each,
+# and a selector for each wait.
+_SIZE = struct.Struct("!i")
+
+
+def _write(connection: Connection[Any, Any], *parts: bytes) -> None:
+    if sys.platform == "win32":
+        connection.send_bytes(b"".join(parts))
+        return
+    rest = [memoryview(part) for part in (_SIZE.pack(sum(map(len, parts))), *parts)]
+    while rest:
+        written = os.writev(connection.fileno(), rest)
+        while rest and written >= len(rest[0]):
+            written -= len(rest.pop(0))
+        if rest:
+            rest[0] = rest[0][written:]
+
+
+def _read(connection: Connection[Any, Any]) -> bytes | bytearray:
+    if sys.platform == "win32":
+        return connection.recv_bytes(MESSAGE_BYTES)
+    (size,) = _SIZE.unpack(_exactly(connection, _SIZE.size))
+    if not 0 <= size <= MESSAGE_BYTES:
+        raise OSError(f"a message of {size} bytes")
+    return _exactly(connection, size)
+
+
+def _exactly(connection: Connection[Any, Any], size: int) -> bytearray:
+    if sys.platform == "win32":
+        raise NotImplementedError
+    data = bytearray(size)
+    rest = memoryview(data)
+    while rest:
+        count = os.readv(connection.fileno(), [rest])
+        if not count:
+            raise EOFError
+        rest = rest[count:]
+    return data
 
 
 def text_of(data: bytes) -> str:

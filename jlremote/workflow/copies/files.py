@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from jlremote.errors import JlrError
-from jlremote.workflow.copies.sftp_answers import RemoteFacts, attributes, text
+from jlremote.workflow.copies.sftp_answers import RemoteFacts, attributes
 from jlremote.workflow.copies.sftp_client import (
     CREATE,
     READ,
@@ -26,8 +26,8 @@ from jlremote.workflow.copies.sftp_client import (
 )
 
 # OpenSSH's server takes packets of 256 KiB, heads included.
-PIECE = 128 << 10
-_UNDER_WAY = 64  # pieces
+PIECE = 255 << 10
+_UNDER_WAY = 32  # pieces
 # A smaller file begins anew rather than to ask how much of it is there.
 _RESUMED = 1 << 20
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -43,7 +43,7 @@ def part_name(name: str, size: int, modified: int) -> str:
 
 def send(client: SftpClient, local: Path, remote: str, moved: Moved) -> None:
     """Copy a file of this machine to a path there."""
-    with local.open("rb") as source:
+    with local.open("rb", buffering=0) as source:
         facts = os.fstat(source.fileno())
         folder, name = posixpath.split(remote)
         part = posixpath.join(folder, part_name(name, facts.st_size, facts.st_mtime_ns))
@@ -55,7 +55,8 @@ def send(client: SftpClient, local: Path, remote: str, moved: Moved) -> None:
         moved(at)
         under_way: deque[Future[Answer]] = deque()
         while data := source.read(PIECE):
-            under_way.append(client.ask(6, handle, struct.pack(">Q", at), text(data)))
+            where = struct.pack(">QI", at, len(data))
+            under_way.append(client.ask(6, handle, where, data))
             at += len(data)
             moved(len(data))
             if len(under_way) >= _UNDER_WAY:
@@ -96,17 +97,17 @@ def fetch(client: SftpClient, remote: str, facts: RemoteFacts, local: Path, move
 def _fetch_rest(
     client: SftpClient,
     handle: bytes,
-    write: Callable[[bytes], int],
+    write: Callable[[bytes | memoryview], int],
     at: int,
     size: int,
     moved: Moved,
 ) -> None:
-    """Read in order, several pieces under way; a short one is asked for once more."""
+    """Read in order, several pieces under way; the rest of a short one is asked for."""
     under_way: deque[tuple[int, int, Future[Answer]]] = deque()
-    asked = at
+    asked, piece = at, PIECE
     while asked < size or under_way:
         while asked < size and len(under_way) < _UNDER_WAY:
-            count = min(PIECE, size - asked)
+            count = min(piece, size - asked)
             under_way.append((asked, count, _asked(client, handle, asked, count)))
             asked += count
         begin, count, answer = under_way.popleft()
@@ -118,6 +119,7 @@ def _fetch_rest(
             moved(len(data))
             begin, count = begin + len(data), count - len(data)
             if count:
+                piece = min(piece, len(data))  # all that this server reads at once
                 answer = _asked(client, handle, begin, count)
 
 

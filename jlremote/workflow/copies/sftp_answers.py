@@ -49,14 +49,17 @@ class Fields:
     Raises `JlrError` where it ends too early.
     """
 
-    def __init__(self, body: bytes) -> None:
-        self._body = memoryview(body)
+    def __init__(self, body: memoryview) -> None:
+        self._body = body
 
     def number(self, size: int = 4) -> int:
         return int.from_bytes(self._take(size), "big")
 
     def text(self) -> bytes:
-        return bytes(self._take(self.number()))
+        return bytes(self.data())
+
+    def data(self) -> memoryview:
+        return self._take(self.number())
 
     def facts(self) -> RemoteFacts:
         flags = self.number()

@@ -30,7 +30,9 @@ READ, WRITE, CREATE, TRUNCATE = 0x01, 0x02, 0x08, 0x10
 _MOST_ANSWER = 1 << 20
 _COMPLAINT = 500
 
-Answer = tuple[int, bytes]
+_HEAD = 5  # the size and the kind
+
+Answer = tuple[int, memoryview]
 
 
 class SftpClient:
@@ -64,14 +66,15 @@ class SftpClient:
     def ask(self, kind: int, *fields: bytes) -> Future[Answer]:
         """Send a request."""
         answer: Future[Answer] = Future()
-        body = b"".join(fields)
+        size = 5 + sum(map(len, fields))
         with self._sending:
             with self._lock:
                 if self._over is not None:
                     raise self._over
                 self._last += 1
                 self._waiting[self._last] = answer
-            self._process.give(struct.pack(">IBI", 5 + len(body), kind, self._last) + body)
+            head = struct.pack(">IBI", size, kind, self._last)
+            self._process.give(b"".join((head, *fields)))
         return answer
 
     def facts(self, path: str, *, follow: bool = True) -> RemoteFacts | None:
@@ -161,25 +164,32 @@ class SftpClient:
         self._process.leave()
 
     def _take_packets(self) -> None:
-        kept = bytearray()
+        kept: list[bytes] = []
+        there = wanted = 0
         for stream, data in self._process:
             if stream == "stderr":
                 self._complaint = (self._complaint + data)[-_COMPLAINT:]
                 continue
-            kept += data
-            done_to = 0
-            while len(kept) - done_to >= 4:
-                size = int.from_bytes(kept[done_to : done_to + 4], "big")
-                if not 0 < size <= _MOST_ANSWER:
-                    raise JlrError("the program there is not an SFTP server")
-                end = done_to + 4 + size
-                if len(kept) < end:
-                    break
-                self._settle(kept[done_to + 4], bytes(kept[done_to + 5 : end]))
-                done_to = end
-            del kept[:done_to]
+            kept.append(data)
+            there += len(data)
+            if there >= max(wanted, _HEAD):  # else joining would copy it again and again
+                rest, wanted = self._settle_whole(b"".join(kept))
+                kept, there = [rest], len(rest)
 
-    def _settle(self, kind: int, body: bytes) -> None:
+    def _settle_whole(self, data: bytes) -> tuple[bytes, int]:
+        """Settle the whole packets; return the rest, and how many bytes its packet has."""
+        at, end, view = 0, len(data), memoryview(data)
+        while end - at >= _HEAD:
+            size = int.from_bytes(data[at : at + 4], "big")
+            if not 0 < size <= _MOST_ANSWER:
+                raise JlrError("the program there is not an SFTP server")
+            if end - at < 4 + size:
+                return data[at:], 4 + size
+            self._settle(data[at + 4], view[at + 5 : at + 4 + size])
+            at += 4 + size
+        return data[at:], 0
+
+    def _settle(self, kind: int, body: memoryview) -> None:
         if not self._greeting.done():
             self._greeting.set_result((kind, body))
             return
@@ -189,7 +199,7 @@ class SftpClient:
             answer.set_result((kind, body[4:]))
 
 
-def taken(answer: Future[Answer], kind: int) -> bytes:
+def taken(answer: Future[Answer], kind: int) -> memoryview:
     """Return the body of an answer that must be of a kind.
 
     Raises:
@@ -213,13 +223,13 @@ def done(answer: Future[Answer]) -> None:
 
 def handle_of(answer: Future[Answer]) -> bytes:
     """Return the handle of an answer as a field."""
-    return taken(answer, HANDLE)
+    return bytes(taken(answer, HANDLE))
 
 
-def data_of(answer: Future[Answer]) -> bytes:
+def data_of(answer: Future[Answer]) -> bytes | memoryview:
     """Return the bytes of an answer to a read, none at the file's end."""
     try:
-        return Fields(taken(answer, DATA)).text()
+        return Fields(taken(answer, DATA)).data()
     except SftpRefused as refused:
         if refused.code == EOF:
             return b""

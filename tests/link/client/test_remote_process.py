@@ -69,7 +69,7 @@ def test_stdin_waits_until_the_script_reads_it() -> None:
         assert all(remote.give(b"more") for _ in range(PIECES - 1))
         waiting.append(Call(lambda: remote.give(b"too many")))
         assert waiting[1].running
-        yield {"taken": True}
+        yield {"taken": 1}
         assert waiting[1].result()
         yield {"result": 0}
 
@@ -116,7 +116,7 @@ def test_text_comes_whole_however_its_bytes_are_cut(text: str, cuts: list[int]) 
 
 def test_the_pieces_of_stdin_follow_one_another_and_end_with_an_empty_one() -> None:
     said: list[Message] = []
-    taken: Message = {"taken": True}
+    taken: Message = {"taken": 1}
     messages: list[Message] = [BEGIN, taken, printed(b"text"), taken, taken, {"result": 0}]
     output = RemoteOutput(iter(messages), MARKER, [b"one", b"two"], said.append)
     assert list(output) == ["text"]
