@@ -104,11 +104,6 @@ def running(factory: ContainerFactory) -> dict[Age, Container]:
     return {age: factory("lab/ages", *age.command(), options=age.options) for age in wanted}
 
 
-def answers(here: Container) -> bool:
-    """Return whether a container's own server says that it listens."""
-    return "is running at" in here.engine.try_docker("logs", here.name).stderr
-
-
 def page_of(url: str) -> str:
     """Return the page that a URL leads to, having seen that it is one of Jupyter's."""
     with urlopen(url.strip(), timeout=30) as answer:
@@ -178,7 +173,7 @@ def test_a_server_started_by_hand_is_found_and_left_running(
     laptop: Laptop, running: dict[Age, Container], age: Age
 ) -> None:
     here = running[age]
-    wait_until(lambda: answers(here), "the start of the container's own server", timeout=90)
+    here.await_output("is running at")
     session = started(laptop, here)
     assert session.base.endswith("/theirs/")
     assert page_of(session.url) == age.found
@@ -193,7 +188,7 @@ def test_a_server_that_is_open_to_all_is_forwarded_only_when_that_is_allowed(
 ) -> None:
     age = AGES[name]
     here = factory("lab/ages", *age.command(f"--{age.family}.token="), options=age.options)
-    wait_until(lambda: answers(here), "the start of the container's own server", timeout=90)
+    here.await_output("is running at")
     words = ("open to all on `lab`", "neither token nor password", "--allow-unauthenticated")
     failed(start(laptop, "lab", here.name), 1, *words)
     assert here.name not in laptop.jlr("list", "--json").stdout
@@ -211,7 +206,7 @@ def test_an_old_server_with_a_password_asks_for_it_in_the_browser(
     age = AGES["JupyterLab 2"]
     password = ("--NotebookApp.password=sha1:c0ffee:0123456789abcdef", "--NotebookApp.token=")
     here = factory("lab/ages", *age.command(*password), options=age.options)
-    wait_until(lambda: answers(here), "the start of the container's own server", timeout=90)
+    here.await_output("is running at")
     session = started(laptop, here)
     assert session.report["access"] == "password"
     assert page_of(session.url) == "login"

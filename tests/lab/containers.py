@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import dataclass
 
 from tests.lab.engine import Engine
+from tests.lab.place import LabError
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,25 @@ class Container:
     def execute(self, *argv: str, timeout: float = 60) -> str:
         """Run a program in the container and return its stdout."""
         return self.engine.docker("exec", self.name, *argv, timeout=timeout)
+
+    def await_output(self, text: str, timeout: float = 90) -> None:
+        """Wait until its own process has written `text`; one reader costs less than many looks.
+
+        Raises:
+            LabError: it ended without, or did not in time.
+        """
+        docker = ("timeout", f"{timeout:.0f}", "docker", "-H", self.engine.url)
+        with subprocess.Popen(
+            (*docker, "logs", "--follow", self.name),
+            errors="replace",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as reader:
+            assert reader.stdout is not None
+            found = any(text in line for line in reader.stdout)
+            reader.terminate()
+        if not found:
+            raise LabError(f"`{self.name}` did not write `{text}`")
 
     def inspect(self, template: str) -> str:
         """Return what `docker inspect --format` makes of the container."""

@@ -61,11 +61,7 @@ def failed(result: Result, status: int, *words: str) -> str:
 def with_a_server(container: ContainerFactory, *options: str) -> Container:
     """Return a container whose own process is a Jupyter server that answers."""
     here = container("lab/jupyter", *SERVER, *options)
-    wait_until(
-        lambda: "is running at" in here.engine.try_docker("logs", here.name).stderr,
-        "the start of the container's own server",
-        timeout=90,
-    )
+    here.await_output("is running at")
     return here
 
 

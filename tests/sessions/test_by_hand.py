@@ -19,6 +19,17 @@ from tests.sessions.parts import SERVER, Session, failed, started
 
 IPV6 = ("--sysctl", "net.ipv6.conf.all.disable_ipv6=0")
 PASSWORD = "from jupyter_server.auth import passwd; print(passwd('secret'))"
+# Wait until a server answers.
+ANSWERS = """
+import sys, time, urllib.request
+while True:
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/theirs/api")
+    except OSError:
+        time.sleep(0.05)
+    else:
+        break
+"""
 END = r"""
 for file in ~/.local/share/jupyter/runtime/jpserver-*.json; do
   pid=${file##*-}; kill -9 ${pid%.json}
@@ -29,9 +40,7 @@ def run_by_hand(here: Container, port: int, *options: str) -> None:
     """Start a server in a container, as a person does in a shell there, and wait until it is up."""
     server = (*SERVER, f"--port={port}", *options)
     here.engine.docker("exec", "--detach", here.name, *server)
-    answers = f"import urllib.request as u; u.urlopen('http://127.0.0.1:{port}/theirs/api')"
-    asked = ("exec", here.name, "python3", "-c", answers)
-    wait_until(lambda: here.engine.try_docker(*asked).status == 0, "its start", timeout=90)
+    here.execute("python3", "-c", ANSWERS, str(port), timeout=90)
 
 
 def end_by_hand(here: Container) -> None:
@@ -103,10 +112,7 @@ def test_a_server_on_its_containers_loopback_is_used_as_it_is(
     laptop: Laptop, container: ContainerFactory, options: tuple[str, ...], ip: str
 ) -> None:
     here = container("lab/jupyter", *SERVER, f"--ip={ip}", options=options)
-    ready = ("logs", here.name)
-    wait_until(
-        lambda: "is running at" in here.engine.try_docker(*ready).stderr, "its start", timeout=90
-    )
+    here.await_output("is running at")
     session = started(laptop, here)
     assert session.base.endswith("/theirs/")
     with session.notebook("here.ipynb") as kernel:

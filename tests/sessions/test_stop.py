@@ -135,11 +135,7 @@ def test_a_container_that_removes_itself_meanwhile_counts_as_stopped(
     here = container("lab/jupyter", *SERVER, options=("--rm",))
     # So that the removal takes longer than we do.
     here.execute("sh", "-c", "mkdir /many; cd /many; seq 40000 | xargs touch")
-    wait_until(
-        lambda: "is running at" in here.engine.try_docker("logs", here.name).stderr,
-        "the start of the container's own server",
-        timeout=90,
-    )
+    here.await_output("is running at")
     started(laptop, here)
     stopped = laptop.jlr("stop", how, "--force", "--yes")
     assert stopped.status == 0, stopped
