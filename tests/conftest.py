@@ -9,11 +9,12 @@ import socket
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from hypothesis import HealthCheck, settings
 from playwright.sync_api import BrowserContext
+from xdist.scheduler import LoadFileScheduling
 
 from tests.lab import browser, images
 from tests.lab.accounts import Account, claimed_account
@@ -41,6 +42,23 @@ settings.load_profile("jlr")
 LAB_FIXTURES = {"account", "chromium", "engine", "forward_sshd", "keychain"}
 # Only these markers may skip a test where CI=true says that every part is there.
 OPTIONAL = ("long", "hardware")
+
+# A lab of one of these folders costs more than its files gain from several workers.
+ONE_LAB = ("tests/cluster",)
+
+
+class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]
+    """Keep a file with one worker, and all files of a folder that shares a dear lab."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        folder = file.rpartition("/")[0]
+        return folder if folder in ONE_LAB else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderScheduling | None:
+    """Take the place of `--dist loadfile`."""
+    return FolderScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
