@@ -131,11 +131,29 @@ def name(engine: Engine, container: ContainerFactory) -> Iterator[str]:
     factory.remove_all()
 
 
+@pytest.fixture
+def image(engine: Engine) -> Iterator[str]:
+    """An image; in a picture one that sees the GPU, as by NVIDIA's toolkit."""
+    if not WANTED:
+        yield "lab/jupyter"
+        return
+    sees = "RUN printf '#!/bin/sh\\necho GPU 0: NVIDIA H200\\n' >/usr/bin/nvidia-smi"
+    recipe = f"FROM lab/jupyter\n{sees} && chmod +x /usr/bin/nvidia-smi\n"
+    engine.docker("build", "--tag", "lab/pytorch", "-", stdin=recipe)
+    yield "lab/pytorch"
+    engine.try_docker("rmi", "lab/pytorch")
+
+
 @pytest.mark.usefixtures("trainings")
 def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
-    terminal: Terminal, ada: Laptop, gpu_host: GpuHost, way: Line, name: str
+    terminal: Terminal,
+    ada: Laptop,
+    gpu_host: GpuHost,
+    way: Line,
+    name: str,
+    image: str,
 ) -> None:
-    terminal.run(f"jlr start dgx {name} --image lab/jupyter --gpus auto")
+    terminal.run(f"jlr start dgx {name} --image {image} --gpus auto")
     assert "/lab?token=" in terminal.screen()
     terminal.take_picture("start")
 
