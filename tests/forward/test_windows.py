@@ -48,6 +48,7 @@ class Wire:
         self.actions: deque[Callable[[], None]] = deque()
         self.later: deque[Callable[[], None]] = deque()
         self.talked_at = -math.inf
+        self.turn_end = None
 
     def call(self, action: Callable[[], None]) -> None:
         self.actions.append(action)
@@ -58,7 +59,7 @@ class Wire:
     def is_active(self) -> bool:
         return True
 
-    def send_data(self, _number: int, _data: memoryview) -> bool:
+    def send_data(self, _number: int, _data: memoryview, _later: object) -> bool:
         return True
 
     def send_payloads(self, payloads: Sequence[tuple[bytes, ...]]) -> bool:

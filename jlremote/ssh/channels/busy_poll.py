@@ -5,7 +5,8 @@ is warm: with a near host that is half of what a small message takes. So while s
 and fro without a pause, the forward's thread stays awake. It polls the SSH connection as well,
 which the transport's thread lends it: two threads that stay awake would wait for each other's
 interpreter. On a line where an answer takes longer than `_QUICK`, and in every pause, all of them
-sleep. Mounts do without: sshfs never pauses, and would pay with the cores that answer it.
+sleep; so they do while many connections talk at once. Mounts do without: sshfs never pauses, and
+would pay with the cores that answer it.
 """
 
 from __future__ import annotations
@@ -59,6 +60,12 @@ class BusyPoll:
             return False
         _let_others_run()  # the answer may come from a process that waits for this very core
         return True
+
+    def crowded(self) -> None:
+        """Sleep for a while: the more messages come meanwhile, the more go in one call."""
+        if self._reader is not None:
+            self.end()
+        self._quick = -_SETBACK
 
     def end(self) -> None:
         reader, view, self._reader, self._view = self._reader, self._view, None, None

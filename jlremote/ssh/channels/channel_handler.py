@@ -7,7 +7,12 @@ from typing import Protocol
 
 
 class ChannelLoop(Protocol):
-    """The thread that a channel sends from: an `EventLoop`, or the thread of one script."""
+    """The thread that a channel sends from: an `EventLoop`, or the thread of one script.
+
+    Small messages may wait for the actions of `turn_end`, which the thread runs soon.
+    """
+
+    turn_end: list[Callable[[], None]] | None
 
     def call(self, action: Callable[[], None]) -> None:
         """Run `action` in that thread soon; from any thread, never blocks."""

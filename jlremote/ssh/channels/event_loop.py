@@ -27,6 +27,8 @@ WRITE = selectors.EVENT_WRITE
 # Bytes that one connection may move before the others have their turn; also the most that is read
 # from a local socket at once. Larger pieces are no faster, and delay others' small messages.
 PIECE = 256 * 1024
+# Sockets that are ready at once, as with many conversations.
+_MANY = 4
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +39,7 @@ class EventLoop:
     Attributes:
         piece: a buffer of `PIECE` bytes that every handler may use while it runs.
         busy_poll: decides whether the loop stays awake for an answer.
+        turn_end: runs when the handlers of all ready sockets have; `None` where there is but one.
     """
 
     def __init__(self) -> None:
@@ -51,6 +54,7 @@ class EventLoop:
         self._signalled = False
         self._stopping = False
         self._thread: int | None = None
+        self.turn_end: list[Action] | None = None
         self.piece = memoryview(bytearray(PIECE))
         self.busy_poll = BusyPoll(self.watch, self.call)
         self._selector.register(self._woken, READ, self._wake)
@@ -115,8 +119,18 @@ class EventLoop:
         return max(0, self._timers[0][0] - time.monotonic())
 
     def _turn(self) -> None:
-        for key, events in self._selector.select(self._timeout()):
-            key.data(events)
+        ready = self._selector.select(self._timeout())
+        turn_end: list[Action] | None = [] if len(ready) > 1 else None
+        self.turn_end = turn_end
+        if len(ready) > _MANY:
+            self.busy_poll.crowded()
+        try:
+            for key, events in ready:
+                key.data(events)
+        finally:
+            self.turn_end = None
+            for action in turn_end or ():
+                action()
         while self._timers and self._timers[0][0] <= time.monotonic():
             heapq.heappop(self._timers)[2]()
         while self._actions:

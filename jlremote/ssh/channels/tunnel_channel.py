@@ -96,7 +96,7 @@ class TunnelChannel:
             self._send(*(self._packed(data[start : start + self._packet]) for start in starts))
             return
         try:
-            if self._transport.packetizer.send_data(self._peer, data):
+            if self._transport.packetizer.send_data(self._peer, data, self._loop.turn_end):
                 return
         except EOFError:
             return  # as in `_send`

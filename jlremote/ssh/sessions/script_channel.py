@@ -33,6 +33,7 @@ class ScriptChannel(TunnelChannel):
     """
 
     may_be_polled = False
+    turn_end: list[Callable[[], None]] | None = None
 
     def __init__(self, transport: Any) -> None:
         super().__init__(transport, self, self)

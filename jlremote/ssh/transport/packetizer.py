@@ -26,6 +26,11 @@ from jlremote.ssh.transport.packet_reader import PacketReader
 _MOST_PIECES = 512
 _CAN_GATHER = hasattr(socket.socket, "sendmsg")  # not on Windows
 _ALL = 0xFFFFFFFF
+# A larger message is written at once, with what is held.
+_MOST_HELD = 4 << 10
+
+# Actions that its owner runs soon, in the same thread.
+Later = list[Callable[[], None]]
 
 
 class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no types
@@ -50,6 +55,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         self._uncounted_out = 0  # packets of these keys before numbers began anew
         self._compress: Callable[[bytes], bytes] | None = None
         self._sending = threading.Lock()
+        self._held: list[bytes] = []  # sealed, and to be written before all that follows
         self._exchanging = True
         self._exchange_asked = False
 
@@ -149,11 +155,12 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
             self._send(payloads)
             return True
 
-    def send_data(self, number: int, data: bytes | memoryview) -> bool:
+    def send_data(self, number: int, data: bytes | memoryview, later: Later | None = None) -> bool:
         """Send a packet of data to the peer's channel `number`, as `send_payloads` would.
 
         Small messages take this path: each call of a function would cost them a microsecond or two,
-        since no cache is warm after a wait.
+        since no cache is warm after a wait. With `later` they are written with others of the time,
+        when its actions run.
         """
         size = len(data)
         padding = PADDINGS[(DATA_HEAD + size) % BLOCK]
@@ -164,8 +171,16 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
                 plain = b"".join((head, data, padding))
                 length = LENGTH.pack(len(plain))
                 sealed = keys.encrypt(keys.nonce(len(plain)), plain, length)
+                if later is not None and size <= _MOST_HELD:
+                    if not self._held:
+                        later.append(self._write_held)
+                    self._held += (length, sealed)
+                    return True
                 try:
-                    self._socket.sendall(length + sealed)
+                    if self._held:
+                        self._write([length, sealed])
+                    else:
+                        self._socket.sendall(length + sealed)
                 except OSError as error:
                     raise EOFError("the connection broke") from error
                 return True
@@ -192,7 +207,15 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         length = LENGTH.pack(len(plain))
         return length, keys.encrypt(keys.nonce(len(plain)), plain, length)
 
+    def _write_held(self) -> None:
+        # A connection that breaks now is found by the reading thread.
+        with self._sending, contextlib.suppress(OSError):
+            self._write([])
+
     def _write(self, pieces: list[bytes]) -> None:
+        """Write pieces behind what was held; hold `_sending`."""
+        if self._held:
+            self._held, pieces = [], self._held + pieces
         while pieces:
             some, pieces = pieces[:_MOST_PIECES], pieces[_MOST_PIECES:]
             sent = self._socket.sendmsg(some) if _CAN_GATHER else 0

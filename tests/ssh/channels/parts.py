@@ -56,6 +56,7 @@ class Transport:
         self._channels = ChannelMap()
         self.channels_seen: dict[int, bool] = {}
         self.actions: deque[Callable[[], None]] = deque()
+        self.turn_end = None
 
     def is_active(self) -> bool:
         return self.active
@@ -63,7 +64,7 @@ class Transport:
     def close(self) -> None:
         self.active = False
 
-    def send_data(self, number: int, data: memoryview) -> bool:
+    def send_data(self, number: int, data: memoryview, _later: object) -> bool:
         return self.send_payloads([(b"DATA", number.to_bytes(4, "big"), bytes(data))])
 
     def send_payloads(self, payloads: Sequence[tuple[bytes, ...]]) -> bool:

@@ -76,6 +76,27 @@ def test_a_socket_is_watched_for_what_was_asked_last(loop: EventLoop) -> None:
     assert seen == [WRITE, READ]
 
 
+def test_what_is_left_to_a_turns_end_runs_after_all_ready_sockets(loop: EventLoop) -> None:
+    pairs = [socket.socketpair() for _ in range(3)]
+    done: list[str] = []
+
+    def handle(_events: int) -> None:
+        done.append("read")
+        assert loop.turn_end is not None
+        loop.turn_end.append(lambda: done.append("end"))
+        if len(done) == len(pairs):
+            loop.stop()
+
+    for ours, theirs in pairs:
+        theirs.send(b"x")
+        loop.watch(ours, 0, READ, handle)
+    loop.run()
+    assert done == ["read"] * 3 + ["end"] * 3
+    for pair in pairs:
+        for sock in pair:
+            sock.close()
+
+
 def test_an_error_of_one_handler_does_not_end_the_loop(
     loop: EventLoop, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import paramiko
@@ -86,6 +86,32 @@ def test_several_payloads_are_written_at_once_and_in_order(
     sender.send_message(paramiko.Message(bytes((90,))))
     assert reader.read_message()[0] == 90
     assert taken == bodies
+
+
+def test_small_messages_of_one_time_are_written_together_and_before_what_follows(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    taken: list[bytes] = []
+    reader.reader.sinks[1] = lambda data: taken.append(bytes(data))
+    later: list[Callable[[], None]] = []
+    for data in (b"one", b"two"):
+        assert sender.send_data(1, data, later)
+    assert len(later) == 1
+    reader.reader.socket.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        reader.reader.socket.recv(1)
+    reader.reader.socket.setblocking(True)
+    large = bytes(20_000)
+    assert sender.send_data(1, large, later)
+    assert sender.send_data(1, b"three", later)
+    assert sender.send_data(1, b"four")
+    assert sender.send_data(1, b"five", later)
+    for action in later:
+        action()
+    sender.send_message(paramiko.Message(bytes((90,))))
+    assert reader.read_message()[0] == 90
+    assert taken == [b"one", b"two", large, b"three", b"four", b"five"]
 
 
 def test_nothing_of_a_channel_is_sent_during_a_key_exchange(
