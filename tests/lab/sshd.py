@@ -20,7 +20,8 @@ SSHD = "/usr/sbin/sshd"
 
 def make_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:
     """Make a key pair without a comment and return the private one's path."""
-    run("ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-C", "", "-f", str(path))
+    bits = ("-b", "2048") if kind == "rsa" else ()  # more take seconds to find
+    run("ssh-keygen", "-q", "-t", kind, *bits, "-N", passphrase, "-C", "", "-f", str(path))
     return path
 
 

@@ -42,7 +42,7 @@ def test_stopping_the_connections_sshd(work: Work, sshd: SSHServer) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seconds", [5, 20, LONG(60), LONG(300)])
+@pytest.mark.parametrize("seconds", [LONG(5), 20, LONG(60), LONG(300)])
 def test_a_link_of_the_network_that_is_down(work: Work, network: Network, seconds: float) -> None:
     network.take_down()
     time.sleep(seconds)
@@ -72,7 +72,7 @@ def test_a_restart_of_sshd(work: Work, sshd: SSHServer) -> None:
     work.comes_back(BACK)
 
 
-@pytest.mark.parametrize("seconds", [1, 10])
+@pytest.mark.parametrize("seconds", [LONG(1), 10])
 def test_a_link_that_was_stopped_and_wakes(work: Work, laptop: Laptop, seconds: float) -> None:
     link = link_of(laptop)
     link.suspend()

@@ -259,8 +259,12 @@ def test_disconnect_all_ends_links_without_a_session_and_those_after_a_stuck_one
     wait_until(lambda: laptop.processes() == [], "the end of both links")
 
 
-# Its own process needs more memory than it has, once it is told to.
-GREEDY = "until [ -e /go ]; do sleep 0.1; done; exec python3 -c 'bytearray(10**9)'"
+# Its own process needs more memory than it has, once it is told to; after that it ends at once, so
+# that the pauses between the engine's restarts soon become long.
+GREEDY = """\
+until [ -e /go ]; do sleep 0.1; done
+[ ! -e /gone ] || exit 1
+: >/gone; exec python3 -c 'bytearray(10**9)'"""
 
 
 def test_why_a_container_does_not_run_is_told_on_the_page_too(
