@@ -27,8 +27,8 @@ class Completed:
     @property
     def complaint(self) -> str:
         """The last line of stderr (else of stdout), safe to show to a person."""
-        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
-        return printable(lines[-1].strip()) if lines else f"exit status {self.status}"
+        said = printable(self.stderr).strip() or printable(self.stdout).strip()
+        return said.splitlines()[-1].strip() if said else f"exit status {self.status}"
 
 
 class Host(Protocol):

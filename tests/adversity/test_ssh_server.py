@@ -184,6 +184,20 @@ def test_a_session_that_is_granted_too_late_is_given_back() -> None:
         assert not client.open_channel("session", timeout=SECONDS).closed
 
 
+def test_a_channel_that_the_server_closes_at_once_was_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    with connected() as (client, server):
+        send, known = client._send_user_message, client._channels
+
+        def send_and_wait(message: Any) -> None:
+            monkeypatch.undo()
+            send(message)
+            server.accept(SECONDS).close()
+            wait_until(lambda: not known.values(), "the end", timeout=SECONDS)
+
+        monkeypatch.setattr(client, "_send_user_message", send_and_wait)
+        assert client.open_channel("session", timeout=SECONDS).closed
+
+
 def test_new_keys_for_another_kind_of_cipher_are_used_by_both_sides() -> None:
     with connected() as (client, server):
         assert client.agreed_on_strict_kex

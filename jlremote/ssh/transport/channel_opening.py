@@ -35,7 +35,7 @@ def open_channel(transport: Any, kind: str, details: bytes, seconds: float) -> A
         is_unanswered = transport.channel_events.pop(channel.chanid, None) is not None
     if is_unanswered and transport.active:
         raise paramiko.SSHException("the server did not answer in time")
-    if is_unanswered or transport._channels.get(channel.chanid) is not channel:
+    if not channel.active:  # one that the server closed at once was granted, too
         raise transport.get_exception() or paramiko.SSHException("the connection is gone")
     return channel
 

@@ -23,7 +23,7 @@ from jlremote.runtimes.contract import Attachment, Container, ContainerSpec, Run
 from jlremote.runtimes.engine.engine import Argv
 from jlremote.runtimes.engine.engine_errors import EngineMissing
 from jlremote.runtimes.scripts import packages
-from jlremote.text import one_line
+from jlremote.text import one_line, printable
 from jlremote.workflow.container import package_install
 from jlremote.workflow.container.host_folders import WORKSPACE, found_on_host, with_workspace
 from jlremote.workflow.container.start_context import StartContext
@@ -32,6 +32,8 @@ from jlremote.workflow.images import image_files
 _TAKEN = 75  # sysexits.h: EX_TEMPFAIL
 _MISSING = 127  # as a shell says it
 _TRY_SECONDS = 600.0  # an image that has to be unpacked first takes minutes
+# The program says `FATAL:   …`, and the part of it that makes the container `ERROR  : …`.
+_FATAL = re.compile(r"^(?:FATAL|ERROR) *: *(.+)", re.MULTILINE)
 _UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: (?:'\w' in )?(-\S+)")
 # Shell text for a job's own folder, which is `$directory` there.
 _JOB = "jlr_job_folder"
@@ -225,8 +227,8 @@ def _try_later_image(start: StartContext, image: str) -> None:
 
 def _refused(program: str, image: str, done: Completed) -> JlrError:
     """Return the error of an image or option that the program refuses, in its own words."""
-    fatal = [line for line in done.stderr.splitlines() if line.startswith("FATAL:")]
-    said = one_line((fatal or [done.complaint])[-1].removeprefix("FATAL:").strip())
+    fatal = _FATAL.findall(printable(done.stderr))
+    said = one_line((fatal or [done.complaint])[-1])
     if done.status == _MISSING and not fatal:
         return EngineMissing(f"cannot run `{program}` on the host: {said}")
     if unknown := _UNKNOWN.search(done.stderr):

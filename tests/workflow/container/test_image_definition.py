@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jlremote.host.contract import Completed
 from jlremote.schedulers.contract import Resources
 from jlremote.workflow.container import image_definition
 from jlremote.workflow.host.requests import Scheduled
@@ -54,3 +55,16 @@ def test_a_missing_image_is_pulled_with_the_key_which_is_deleted(
         assert ("`jlr login zih " in done.stderr) == failed
         assert (done.returncode, done.stdout) == ((status, "") if failed else (0, "entered\n"))
         assert not (tmp_path / ".key").exists()
+
+
+@pytest.mark.parametrize(
+    ("stderr", "said"),
+    [
+        ("WARNING: x\n\x1b[91mERROR  : Requesting a set\n\x1b[0m", "Requesting a set"),
+        ("FATAL:   cannot open\nINFO:    Cleaning up\n", "cannot open"),
+        ("no such thing\n\x1b[0m", "no such thing"),
+    ],
+)
+def test_an_image_is_refused_in_the_programs_own_words(stderr: str, said: str) -> None:
+    error = image_definition._refused("apptainer", "box", Completed(1, "", stderr))
+    assert str(error) == f"cannot use the image `box`: {said}"
