@@ -55,8 +55,8 @@ rm -f "$directory/exit" "$directory/ending" "$directory/accounted"
 printf '%s %s\\n' "$(date +%s)" "$(uname -n)" >"$directory/began"
 if [ -e "$directory/.variables" ]; then
   . "$directory/.variables"
-  rm -f "$directory/.variables"
 fi
+ONCE
 work() {
 exec >"$directory/stdout" 2>"$directory/stderr" </dev/null
 """
@@ -71,10 +71,20 @@ else
   (work)
 fi
 status=$?
+OVER
 printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
 mv -f "$directory/.exit" "$directory/exit"
 exit "$status"
 """
+_REMOVE = 'rm -f "$directory/.variables"\n'
+# A job that is put back into the queue has not ended, and needs its variables again.
+_MESSAGES = 'messages=$(wc -l <"$directory/log")\n'
+_PUT_BACK = f"""\
+if tail -n "+$((messages + 1))" "$directory/log" | PUT_BACK; then
+  rm -f "$directory/began" "$directory/probe" "$directory/until"
+  exit "$status"
+fi
+{_REMOVE}"""
 _OVER = """\
 over() { [ -e "$directory/exit" ] || [ -e "$directory/ending" ] || [ ! -d "$directory" ]; }
 begun() { [ -e "$directory/began" ] || over; }
@@ -186,7 +196,11 @@ class ScheduledJobs:
             for file, text in private.items()
             if text
         )
-        run = f"{_replacing(plan)}{_BEGIN}{_before(plan)}{self._command(plan)}{_END}"
+        once, over = _REMOVE, ""
+        if self.scheduler.requeues(plan.resources):
+            once, over = _MESSAGES, _PUT_BACK.replace("PUT_BACK", self.scheduler.put_back())
+        begin, ending = _BEGIN.replace("ONCE\n", once), _END.replace("OVER\n", over)
+        run = f"{_replacing(plan)}{begin}{_before(plan)}{self._command(plan)}{ending}"
         end, log = f"end-{plan.mark}", f'"$base{"-" + INDEX if plan.indices else ""}/log"'
         send = self.scheduler.submit(plan.full_name, log, plan.resources)
         begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"

@@ -156,6 +156,15 @@ class Scheduler(Protocol):
             SchedulerSilent: it did not answer.
         """
 
+    def requeues(self, resources: Resources) -> bool:
+        """Return whether the job may be put back into the queue, to begin anew later."""
+
+    def put_back(self) -> str:
+        """Return shell text that reads the scheduler's messages of a job that ends.
+
+        It succeeds if the job is put back, or may be.
+        """
+
     def drained(self) -> str:
         """Return shell text that reads what `queue` printed, and prints which nodes are drained.
 

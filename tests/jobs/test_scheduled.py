@@ -129,6 +129,31 @@ def test_a_submission_that_was_cut_off_is_found_by_its_mark_or_given_up(cluster:
     assert cluster.submissions == 1
 
 
+def test_a_job_that_is_put_back_waits_and_has_its_variables_again(cluster: Cluster) -> None:
+    folder = cluster.folder / ".local/state/jlr/scheduled/t"
+    says = "slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT 2026-11-22T23:08:56"
+    text = f"""echo "$WORD" >>{cluster.folder}/runs
+case $(wc -l <{cluster.folder}/runs) in
+1) echo '{says} DUE TO JOB REQUEUE ***' >>{folder}/log; exit 143;;
+esac"""
+    wanted = replace(
+        plan("sh", "-c", text, variables="export WORD=xyzzy\n"),
+        resources=Resources(arguments=("--requeue",)),
+    )
+    row = "12\x1ft.jlrabc\x1fPENDING\x1fBeginTime\x1f5\x1f6\x1f"
+    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    cluster.run(JOBS.submit(wanted))
+    (folder / "log").touch()
+    cluster.run_job(12)
+    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+    assert (job.state, job.reason) == ("waiting", "its start time has not come")
+    assert cluster.run_job(12).returncode == 0, "its log may still have the old message"
+    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+    assert (job.state, job.exit_code, job.detail) == ("ended", 0, None)
+    assert (cluster.folder / "runs").read_text() == "xyzzy\n" * 2
+    assert not list(cluster.folder.rglob(".variables"))
+
+
 def test_of_two_jobs_of_one_submission_only_one_runs(cluster: Cluster) -> None:
     cluster.run(JOBS.submit(plan("sh", "-c", f"echo >>{cluster.folder}/runs")))
     for number in (12, 13):

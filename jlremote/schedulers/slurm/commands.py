@@ -163,6 +163,13 @@ class Slurm:
     def read_queue(self, printed: str) -> Mapping[str, QueuedJob]:
         return queue.read_queue(printed)
 
+    def requeues(self, resources: Resources) -> bool:
+        return "--requeue" in resources.arguments
+
+    def put_back(self) -> str:
+        """Look for slurmstepd's words; sites cancel preempted jobs, or requeue them."""
+        return "grep -qE 'CANCELLED AT [^ ]+ DUE TO (JOB REQUEUE|PREEMPTION)'"
+
     def drained(self) -> str:
         """Ask `sinfo` about the nodes of the jobs that `squeue` listed."""
         argv = ("sinfo", "--noheader", "--Node", "--states=drain", "--format=%N %E")

@@ -32,7 +32,7 @@ _IN_LOG = (
     (re.compile(r"CANCELLED AT \S+ DUE TO TIME LIMIT"), "TIMEOUT"),
     (re.compile(r"CANCELLED AT \S+ DUE TO PREEMPTION"), "PREEMPTED"),
     (re.compile(r"CANCELLED AT \S+ DUE TO NODE FAILURE"), "NODE_FAIL"),
-    (re.compile(r"CANCELLED AT \S+"), "CANCELLED"),
+    (re.compile(r"CANCELLED AT \S+ (?!DUE TO JOB REQUEUE)"), "CANCELLED"),
 )
 _OUT_OF_MEMORY_SIGNAL = 125  # Slurm's own number: the job's exit code is told as `0:125`
 _OURS = ("COMPLETED", "FAILED", "")  # the job's own exit code says more

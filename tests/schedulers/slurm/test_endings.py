@@ -14,6 +14,10 @@ def test_an_end_of_its_own_needs_no_words(state: str) -> None:
     assert ending(state, "") is None
 
 
+def test_a_job_that_was_requeued_before_has_an_end_of_its_own() -> None:
+    assert ending("COMPLETED", f"{AT} DUE TO JOB REQUEUE ***") is None
+
+
 @pytest.mark.parametrize(
     ("state", "words"),
     [
