@@ -50,6 +50,7 @@ An error that is defined in another package is drawn with that package's name. :
     ├── JupyterStopped           jupyter   … it was stopped
     ├── IdleStopped              jupyter   … it ended after its idle time
     ├── JobWaits                 jupyter   the session's job waits in a scheduler's queue
+    ├── JobStarts                jupyter   … it runs, and Jupyter does not listen yet
     ├── JobEnded                 jupyter   … it has ended, or there is none
     ├── AccessRefused            jupyter   Jupyter wants a password
     ├── OpenToAll                workflow  Jupyter asks for neither token nor password

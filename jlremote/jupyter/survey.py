@@ -51,6 +51,10 @@ class JobWaits(JlrError):
     """The session's job waits in a scheduler's queue."""
 
 
+class JobStarts(JlrError):
+    """The session's job runs, and Jupyter does not listen in it yet."""
+
+
 class JobEnded(JlrError):
     """The session's job has ended, or there is none."""
 
@@ -198,6 +202,11 @@ def gone(container: Container, findings: Findings | None, which: str = "") -> Jl
     `findings` is `None` if jlr did not launch the server; `which` are words that describe it.
     """
     name = container.name
+    if container.starts:
+        return JobStarts(
+            f"Jupyter is starting in the job {container.job} of `{name}`",
+            hint=f"`jlr start HOST {name}` waits for it",
+        )
     again = f"`jlr start HOST {name}` starts it again"
     if findings and findings.ended == "idle":
         why = f"Jupyter in `{name}` has ended after its idle time"

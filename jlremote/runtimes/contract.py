@@ -50,6 +50,7 @@ class Container:
     job: str | None = None  # that job's id
     node: str = ""  # that job's node, once it runs
     waits: bool = False  # whether that job waits in the queue
+    starts: bool = False  # whether that job runs, and its server does not listen yet
     until: float | None = None  # when its time limit ends it, in seconds since the epoch
     volumes: tuple[Volume, ...] = ()
     options: ContainerOptions = NO_OPTIONS  # at its creation

@@ -36,7 +36,7 @@ LAST_WORDS = "; its last words: "
 STOPPED = "it was stopped with `jlr stop`"
 
 _FACTS = ("mark", "id", "began", "exit", "ending", "until")
-_TAILS = ("log", "last", "ended")
+_TAILS = ("log", "last", "ended", "listens")
 _LOG_BYTES = 2000
 _SHOWN = 300  # letters of its log's last lines
 _DESCRIBE = f"""\
@@ -54,6 +54,7 @@ tail -c {_LOG_BYTES} "$job/log" 2>/dev/null | {TAKE_OUT}; printf '{PRINT_FIELD}'
 tail -qn 1 "$server/jupyter.log" "$job/stderr" 2>/dev/null | {TAKE_OUT}
 printf '{PRINT_FIELD}'
 cat "$server/ended" 2>/dev/null; printf '{PRINT_FIELD}'
+[ ! -e "$job/{PROBE}" ] || printf yes; printf '{PRINT_FIELD}'
 cat "$server/container.json" 2>/dev/null || :
 """
 # `$1` names a session; finds the job and node where the other arguments are to run.
@@ -139,6 +140,7 @@ class OnNode(HostProcesses):
             job=one_line(facts["id"].strip()) or None,
             node=began.rpartition(" ")[2],
             waits=not began and not over,
+            starts=bool(began) and not over and not facts["listens"],
             until=float(until) if until.isdecimal() else None,
         )
 

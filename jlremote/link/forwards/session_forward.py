@@ -18,6 +18,7 @@ from jlremote.jupyter.survey import (
     ContainerStopped,
     IdleStopped,
     JobEnded,
+    JobStarts,
     JobWaits,
     JupyterDead,
     JupyterStopped,
@@ -43,7 +44,7 @@ PASSING = (State.DOWN, State.CLOSED, State.TAKEN, State.PAUSED, State.RESTARTING
 # States that a person may end, by starting the server by hand.
 ENDED = (
     *(State.JUPYTER_DEAD, State.STOPPED, State.IDLE_STOPPED),
-    *(State.QUEUED, State.JOB_ENDED),
+    *(State.QUEUED, State.STARTING, State.JOB_ENDED),
 )
 # States in which nothing is left that would close a connection.
 CUT = (
@@ -60,6 +61,7 @@ VERDICTS: dict[type[JlrError], State] = {
     JupyterStopped: State.STOPPED,
     IdleStopped: State.IDLE_STOPPED,
     JobWaits: State.QUEUED,
+    JobStarts: State.STARTING,
     JobEnded: State.JOB_ENDED,
     NothingListens: State.CLOSED,
     PortTaken: State.TAKEN,

@@ -29,6 +29,7 @@ class State(StrEnum):
     IDLE_STOPPED = "idle-stopped"
     # of a session that is a job of a scheduler
     QUEUED = "queued"
+    STARTING = "starting"
     JOB_ENDED = "job-ended"
     # of a session that only its host knows
     RUNNING = "running"

@@ -35,8 +35,8 @@ class SessionReport:
     runtime: str  # an engine (`docker`), or `none`
     # `up`, `reconnecting`, `needs-auth`, `down`, `jupyter-dead`, `container-gone`,
     # `container-stopped`, `paused`, `restarting`, `restarted`, `stopped`,
-    # `idle-stopped`, on a cluster `queued` and `job-ended`; `running` for one that is not
-    # forwarded here; …
+    # `idle-stopped`, on a cluster `queued`, `starting` and `job-ended`; `running` for one
+    # that is not forwarded here; …
     state: str
     # its address for programs, on 127.0.0.1, with the token where one is known
     url: str | None = None
@@ -138,7 +138,8 @@ def with_job(report: SessionReport, job: Job | None) -> SessionReport:
     if job.state == "waiting" and report.state not in (State.UP, State.STOPPED):
         report = replace(report, state=str(State.QUEUED))  # again, where it was requeued
     if report.state == State.QUEUED:
-        return replace(report, detail=f"job {job.job} waits: {job.reason or job.detail or '?'}")
+        why = job.reason or job.detail
+        return replace(report, detail=f"job {job.job} waits: {why}") if why else report
     if job.over and report.state != State.STOPPED:
         ended = report.detail
         if report.state != State.JOB_ENDED and job.detail:

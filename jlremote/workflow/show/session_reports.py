@@ -17,6 +17,7 @@ from jlremote.jupyter.survey import (
     ContainerStopped,
     IdleStopped,
     JobEnded,
+    JobStarts,
     JobWaits,
     JupyterDead,
     JupyterStopped,
@@ -184,6 +185,7 @@ def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
         JupyterStopped: State.STOPPED,
         IdleStopped: State.IDLE_STOPPED,
         JobWaits: State.QUEUED,
+        JobStarts: State.STARTING,
         JobEnded: State.JOB_ENDED,
     }
     return of_record(record, states.get(type(error), State.DOWN), None, error.message)
