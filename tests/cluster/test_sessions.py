@@ -7,7 +7,9 @@ import json
 import re
 import secrets
 import signal
-from contextlib import closing
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
@@ -55,6 +57,30 @@ def listed(laptop: Laptop, called: str, *host: str) -> dict[str, Any]:
         if each["name"] == called
     )
     return found
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as entered:
+        yield entered
+
+
+@contextmanager
+def watch(laptop: Laptop, called: str) -> Iterator[subprocess.Popen[str]]:
+    """Run `jlr status --watch --json` for the time of a `with` block."""
+    with laptop.spawn("status", called, "--watch", "--json") as watching:
+        try:
+            yield watching
+        finally:
+            watching.send_signal(signal.SIGINT)
+    assert watching.returncode == 0
+
+
+def watched(watching: subprocess.Popen[str], state: str, reason: str | None = None) -> Any:
+    """Return the next report of `jlr status --watch --json` with a state and a reason."""
+    assert watching.stdout
+    told = (json.loads(line) for line in watching.stdout)
+    return next(each for each in told if (each["state"], each["reason"]) == (state, reason))
 
 
 def jobs(cluster: Cluster, called: str) -> list[str]:
@@ -137,14 +163,16 @@ def test_a_kernel_answers_in_an_image_and_its_definition_is_used_again(
 
 
 def test_a_session_waits_in_the_queue_and_another_laptop_joins_it(
-    cluster: Cluster, zih: Laptop, other: Laptop
+    cluster: Cluster, zih: Laptop, other: Laptop, stack: ExitStack
 ) -> None:
+    """And it waits again when it is requeued, which is allowed here; `status --watch` sees it."""
     called = name()
     folder = f"/home/alice/.local/state/jlr/slurm/jobs/{called}"
     cut_off = f"mkdir -p {folder}; cd {folder}; touch command mark; touch -d 2020-01-01 mark"
     cluster.run("login", "sh", "-c", cut_off, user="alice")
     start = ("start", "zih", *JUPYTER, "--no-browser")
-    with busy(cluster), zih.spawn(*start, called, "--port", str(free_port())) as waiting:
+    first = (called, "--sbatch-arg=--requeue", "--port", str(free_port()))
+    with busy(cluster), zih.spawn(*start, *first) as waiting:
         assert waiting.stdout
         lines = iter(waiting.stdout.readline, "")
         told = until(lines, "waits:")
@@ -164,11 +192,23 @@ def test_a_session_waits_in_the_queue_and_another_laptop_joins_it(
             cancelled.send_signal(signal.SIGINT)
             assert "cancelled the job" in "".join(lines)
         assert jobs(cluster, another) == ["CANCELLED"]
+        watching = stack.enter_context(watch(zih, called))
+        watched(watching, "queued", listed(zih, called)["reason"])
     cluster.run("login", "rm", f"{folder}/id")  # as if its submission had been cut off
     joined = started(other, called, *JUPYTER, host="zih")
     assert jobs(cluster, called) == ["RUNNING"]
     wait_until(lambda: listed(zih, called)["state"] == "up", "the session on the first laptop")
-    assert Session(zih, listed(zih, called)).born() == joined.born()
+    born = joined.born()
+    assert Session(zih, listed(zih, called)).born() == born
+    up = watched(watching, "up")
+    assert (up["node"][:4], up["url"]) == ("node", listed(zih, called)["url"])
+    cluster.slurm("scontrol", "requeue", up["job"])
+    watched(watching, "queued", "its start time has not come")
+    cluster.slurm("scontrol", "update", f"jobid={up['job']}", "starttime=now")
+    anew = watched(watching, "up")
+    assert (anew["job"], anew["local_port"]) == (up["job"], up["local_port"])
+    assert Session(zih, anew).token != Session(zih, up).token
+    assert Session(zih, anew).born() != born
     assert other.jlr("stop", called).status == 0
     assert listed(zih, called)["state"] == "stopped"
 

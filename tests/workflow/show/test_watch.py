@@ -46,7 +46,7 @@ def seen(link: FakeLink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> wat
     monkeypatch.setattr(watch._Seen, "_ask_kernels", lambda *_: None)
     sessions.save(RECORD)
     first = replace(of_forward(RECORD, UP, "token"), kernels=KERNELS)
-    return watch._Seen(cast(Link, link), RECORD, first)
+    return watch._Seen(cast(Link, link), RECORD, first, lambda: first)
 
 
 def test_a_session_that_is_up_keeps_what_the_first_look_has_found(seen: watch._Seen) -> None:
@@ -103,3 +103,31 @@ def test_kernels_are_asked_for_in_the_background(
     seen.now()
     seen.now()
     assert asked == [(UP,)]
+
+
+def test_a_clusters_job_is_asked_for_while_it_waits_and_when_it_begins(
+    link: FakeLink, seen: watch._Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment, asked = 0.0, 0
+    up = replace(of_forward(RECORD, UP, "token"), job="7", node="node1", time_left=100)
+    waits = replace(up, state="queued", url=None, node=None, time_left=None)
+
+    def ask() -> Any:
+        nonlocal asked
+        asked += 1
+        return up if begun else waits
+
+    monkeypatch.setattr("time.monotonic", lambda: moment)
+    begun, link.told = False, LinkStatus("up", 0.0, None, (), ())
+    seen = watch._Seen(cast(Link, link), RECORD, waits, ask)
+    while moment < 600:
+        assert seen.now() == waits
+        moment += 1
+    # after 2, 6, 14, 30 and 62 s, and then once a minute
+    assert asked == 5 + (599 - 62) // 60
+    begun, link.told = True, LinkStatus("up", 0.0, None, (UP,), ())
+    shown = seen.now()
+    assert (shown.state, shown.job, shown.node, shown.time_left) == ("up", "7", "node1", 100)
+    before, moment = asked, moment + 30
+    assert seen.now().time_left == 70
+    assert asked == before

@@ -134,12 +134,16 @@ def _watch(session: str | None, context: Context, *, as_json: bool) -> None:
         return
     last = None
     for report in changing:
-        if report.to_json() != last and as_json:
-            answer_json(report.to_json(), indent=None)
-        elif report.to_json() != last:
+        facts = report.to_json()
+        # That time goes on is no change.
+        if (now := facts | {"time_left": None}) == last:
+            continue
+        last = now
+        if as_json:
+            answer_json(facts, indent=None)
+        else:
             _show(report)
             answer("")
-        last = report.to_json()
 
 
 def _show(report: SessionReport) -> None:
