@@ -57,6 +57,7 @@ def test_a_kernel_answers_through_the_tunnel_with_the_images_packages(session: S
         assert "No module named" in said
         assert kernel.run("open('/data/answer').read()") == r"'42\n'"
         assert kernel.run("__import__('os').environ['SECRET']") == repr(SECRET)
+    assert "a.ipynb [1], " in session.output_with(repr(SECRET))
 
 
 def test_its_tmp_is_its_own_and_a_shell_sees_the_same(

@@ -179,15 +179,8 @@ def test_two_users_on_two_hosts_have_their_own(
             with session.notebook(f"{secrets.token_hex(4)}.ipynb") as kernel:
                 assert kernel.run(f"print('{mark[::-1]}'[::-1])") == f"{mark}\n"
 
-        def shown(laptop: Laptop, place: str) -> str:
-            def complete() -> bool:
-                return any(m in laptop.jlr("output", place).stdout for m in marks.values())
-
-            wait_until(complete, "what was printed")
-            return laptop.jlr("output", place).stdout
-
-        mine = shown(work.session.laptop, f"far/{work.session.name}")
-        own = shown(laptop, f"lab/{theirs.name}")
+        mine = work.session.output_with(marks["mine"])
+        own = theirs.output_with(marks["theirs"])
         assert (marks["mine"] in mine, marks["theirs"] in mine) == (True, False)
         assert (marks["mine"] in own, marks["theirs"] in own) == (False, True)
         refused = failed(laptop.jlr("output", f"lab/{work.session.name}"), 1, "belongs to")

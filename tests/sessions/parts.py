@@ -127,6 +127,18 @@ class Session:
         content = document | {"metadata": {"kernelspec": kernel}}
         self.ask(f"api/contents/{path}", {"type": "notebook", "content": content}, "PUT")
 
+    def output_with(self, words: str) -> str:
+        """Return what `jlr output` shows, once it has these words."""
+        place = f"{self.report['host']}/{self.name}"
+        shown: list[str] = []
+
+        def complete() -> bool:
+            shown[:] = [self.laptop.jlr("output", place).stdout]
+            return words in shown[0]
+
+        wait_until(complete, f"`{words}` in the recorded output", timeout=60)
+        return shown[0]
+
     def run_in_terminal(self, line: str) -> None:
         """Open a terminal, as JupyterLab does, and type a line there."""
         name = self.ask("api/terminals", {})["name"]

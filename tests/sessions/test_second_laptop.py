@@ -93,6 +93,8 @@ def test_every_command_takes_a_session_of_another_laptop(
         kernel.await_start()
         assert kernel.run("print('tol' + 'd')") == "told\n"
     wait_until(lambda: "after" in other_laptop.jlr("output", where).stdout, "the run's end")
+    typed = ("_JLR_COMPLETE=bash_complete", f"COMP_LINE=jlr output {where} to")
+    assert "told.ipynb" in other_laptop.run("env", *typed, "jlr").stdout
     local = other_laptop.jlr("forward", where, "8888")
     assert local.stdout.startswith("http://127.0.0.1:"), local
     assert other_laptop.jlr("stop", where).status == 0
