@@ -22,7 +22,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import SYSTEM_PATH, wait_until
 from tests.lab.remote_host import Keys
-from tests.link.desk import Desk
+from tests.link.desk import Desk, is_link
 from tests.long import LONG
 from tests.outages.parts import within
 from tests.ports.parts import PORT, only, serve_inside, word_at
@@ -205,6 +205,26 @@ def test_a_container_that_is_just_being_created_is_removed_by_ctrl_c(
         wait_until(mark.exists, "the container's creation")
         starting.send_signal(signal.SIGINT)
         assert starting.wait(timeout=60) == 130
+    wait_until(lambda: "create" not in words_of(account), "the end of what went on there")
+    assert container.remove_all() == []
+
+
+def test_a_container_that_a_lost_connection_is_just_creating_is_removed(
+    laptop: Laptop,
+    container: ContainerFactory,
+    slow_engine: SlowEngine,
+    account: Account,
+) -> None:
+    """Its script goes on until it has been created."""
+    late = '[ "$1" != create ] || { : >"$mark"; sleep 3; }; exec "$docker" "$@"'
+    mark = slow_engine(late)
+    words = ("--image", "lab/jupyter", "--runtime", "docker")
+    with laptop.spawn("start", "slow", container.name(), *words) as starting:
+        wait_until(mark.exists, "the container's creation")
+        for link in filter(is_link, laptop.processes()):
+            link.kill()
+        starting.send_signal(signal.SIGINT)
+        assert starting.wait(timeout=60) != 0
     wait_until(lambda: "create" not in words_of(account), "the end of what went on there")
     assert container.remove_all() == []
 

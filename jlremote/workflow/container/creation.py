@@ -33,6 +33,7 @@ _TIMEOUT_SECONDS = 60.0 + waiting.ENTRYPOINT_SECONDS
 _NOT_CREATED, _NOT_STARTED, _ENDED = 125, 126, 117
 _KILLED = 128  # sh: and the signal's number
 _LAST_LINES = 1
+_LOST_SECONDS = 10.0  # of the wait for a creation whose connection is lost
 
 
 def prepare(start: StartContext) -> StartContext:
@@ -199,7 +200,10 @@ def remove_marked(start: StartContext, mark: str) -> None:
     shared = start.runtime.inside(
         start.name, scripts.is_shared(start.runtime, start.name, start.launch_id)
     )
+    # The script of a lost connection goes on; the brackets keep `grep` from finding itself.
+    creating = f"grep -qs '[{mark[0]}]{mark[1:]}' /proc/[0-9]*/cmdline"
     script = (
+        f"{wait_while(creating, _LOST_SECONDS)}"
         f'ids=$({command_line(find)}) || exit 1; [ -n "$ids" ] || exit 0\n'
         f"! {shared} >/dev/null 2>&1 || exit 1\n{command_line(remove)} $ids"
     )
