@@ -57,7 +57,8 @@ PIECE = re.compile(r"(.+?)(?:\.(\d+))?\.jsonl")
 # inotify(7): IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE
 CHANGES = 0x8 | 0x80 | 0x200
 
-Connection = Tuple[str, str]  # the address of a kernel's iopub, and the key of its messages
+# The address of a kernel's iopub, the key of its messages, and its CurveZMQ keys, if it has some.
+Connection = Tuple[str, ...]
 
 
 def process_start(pid: int) -> str:
@@ -68,6 +69,20 @@ def process_start(pid: int) -> str:
     except (OSError, ValueError):
         return ""
     return "" if fields[0] in "ZX" else fields[19]
+
+
+def parted(lines: List[bytes], size: int) -> List[bytes]:
+    """Return lines joined to parts of at most a size, or of one line that is longer."""
+    parts: List[bytes] = []
+    part: List[bytes] = []
+    length = 0
+    for line in lines:
+        if part and length + len(line) > size:
+            parts.append(b"".join(part))
+            part, length = [], 0
+        part.append(line)
+        length += len(line)
+    return [*parts, b"".join(part)]
 
 
 def changed_at(path: str) -> float:
@@ -127,17 +142,20 @@ class Store:
         """Write what was added."""
         waiting, self.waiting = self.waiting, {}
         for kernel, lines in waiting.items():
-            try:
-                self.append(kernel, b"".join(lines))
-            except OSError as failure:
-                self.failing.setdefault(kernel, time.time())
-                print("cannot write records:", failure, file=sys.stderr, flush=True)
-                continue
-            if kernel in self.failing:
-                self.lose(
-                    kernel, self.failing.pop(kernel), time.time(), "they could not be written"
-                )
-        while sum(self.sizes.values()) > self.most and self.drop_oldest():
+            for data in parted(lines, self.most // PIECES):
+                try:
+                    self.append(kernel, data)
+                except OSError as failure:
+                    self.failing.setdefault(kernel, time.time())
+                    print("cannot write records:", failure, file=sys.stderr, flush=True)
+                    break
+                while sum(self.sizes.values()) > self.most and self.drop_oldest():
+                    pass
+            else:
+                if kernel in self.failing:
+                    why = "they could not be written"
+                    self.lose(kernel, self.failing.pop(kernel), time.time(), why)
+        if self.waiting:  # what was lost
             self.write()
 
     def append(self, kernel: str, data: bytes) -> None:
@@ -183,9 +201,9 @@ def ends(path: str) -> Dict[str, Any]:
     try:
         with open(path, "rb") as file:
             first = json.loads(file.readline().decode("utf-8"))
-            first["last"] = os.path.getmtime(path)
             if first["kind"] == "lost":
                 first["time"] = first["content"]["from"]
+            first["last"] = max(first["time"], os.path.getmtime(path))  # whose clock is coarse
             return dict(first)
     except (OSError, ValueError, KeyError, TypeError):
         return {}
@@ -337,13 +355,16 @@ class RecordedKernel:
         """Subscribe to all that the kernel publishes."""
         import zmq
 
-        address, key = self.connection
+        address, key, public, secret = self.connection
         self.mac = hmac.new(key.encode(), digestmod=hashlib.sha256) if key else None
         self.socket: Any = self.recorder.context.socket(zmq.SUB)
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.RCVHWM, WAITING)
         self.socket.setsockopt(zmq.RECONNECT_IVL, 50)
         self.socket.setsockopt(zmq.SUBSCRIBE, b"")
+        if public:
+            self.socket.curve_publickey = self.socket.curve_serverkey = public.encode()
+            self.socket.curve_secretkey = secret.encode()
         self.monitor: Any = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self.socket.connect(address)
         for each in (self.socket, self.monitor):
@@ -646,7 +667,8 @@ def read_connection(path: str) -> Optional[Connection]:
             facts = json.load(file)
         between = "-" if facts["transport"] == "ipc" else ":"
         ip, port = facts["ip"], facts["iopub_port"]
-        return f"{facts['transport']}://{ip}{between}{port}", str(facts["key"])
+        keys = (str(facts.get(name) or "") for name in ("curve_publickey", "curve_secretkey"))
+        return (f"{facts['transport']}://{ip}{between}{port}", str(facts["key"]), *keys)
     except (OSError, ValueError, LookupError, TypeError):
         return None
 

@@ -1,0 +1,133 @@
+"""The recorder's program beside a real kernel, with a process that stands for the server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+from jlremote.output import recorder_program
+from tests.lab.programs import wait_until
+
+MOST = 400_000
+KERNEL = "7f0c"
+
+
+class Recorded:
+    """A session's folder with a server's runtime folder, and what is recorded there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.server = subprocess.Popen(["sleep", "300"])
+        self.runtime = folder / "runtime"
+        self.runtime.mkdir()
+        facts = {"port": 9, "base_url": "/", "token": ""}  # nothing listens there
+        file = self.runtime / f"jpserver-{self.server.pid}.json"
+        file.write_text(json.dumps(facts))
+
+    @contextmanager
+    def recorder(self, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+        program = (sys.executable, recorder_program.__file__, str(self.server.pid))
+        with subprocess.Popen((*program, str(self.runtime), str(self.folder), *more)) as running:
+            try:
+                wait_until((self.folder / "recorder").exists, "the recorder's start")
+                yield running
+            finally:
+                running.kill()
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        pieces = sorted(
+            self.folder.glob("output/*.jsonl"),
+            key=lambda path: int((path.suffixes[:-1] or [".999999"])[0][1:]),
+        )
+        try:  # while the recorder writes, and deletes the oldest
+            whole = [path.read_text().rpartition("\n")[0] for path in pieces]
+        except FileNotFoundError:
+            return self.records
+        return [json.loads(line) for text in whole for line in text.splitlines()]
+
+    def kinds(self, request: str) -> list[str]:
+        return [one["kind"] for one in self.records if one["request"] == request]
+
+    def states(self) -> list[str]:
+        return [one["content"]["state"] for one in self.records if one["kind"] == "kernel"]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Iterator[Recorded]:
+    made = Recorded(tmp_path)
+    yield made
+    made.server.kill()
+    made.server.wait()
+
+
+@contextmanager
+def kernel(recorded: Recorded) -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
+    """Run a real kernel whose connection file is the server's."""
+    manager = KernelManager(connection_file=str(recorded.runtime / f"kernel-{KERNEL}.json"))
+    manager.start_kernel(stderr=subprocess.DEVNULL)
+    client = manager.blocking_client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=60)
+        yield manager, client
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_the_oldest_records_go_first_and_that_is_recorded(recorded: Recorded) -> None:
+    with recorded.recorder(str(MOST)), kernel(recorded) as (_, client):
+        text = "x" * 100
+        code = f"for i in range(20000): print(i, '{text}', flush=i % 100 == 0)"
+        request = client.execute(code)
+        wait_until(lambda: "end" in recorded.kinds(request), "the cell's end", timeout=120)
+        sizes = [path.stat().st_size for path in recorded.folder.glob("output/*.jsonl")]
+        assert MOST / 2 < sum(sizes) <= MOST
+        lost = [one["content"] for one in recorded.records if one["kind"] == "lost"]
+        assert lost
+        assert all(one["from"] <= one["until"] for one in lost)
+        assert all("were recorded" in one["why"] for one in lost)
+        mine = [one for one in recorded.records if one["request"] == request]
+        texts = [one["content"]["text"] for one in mine if one["kind"] == "stream"]
+        kept = [int(line.split()[0]) for line in "".join(texts).splitlines()]
+        assert kept == list(range(kept[0], 20000))  # without a hole, and up to the end
+
+
+def test_a_kernel_that_restarts_or_dies_is_recorded_and_the_recorder_ends_with_the_server(
+    recorded: Recorded,
+) -> None:
+    with recorded.recorder() as running, kernel(recorded) as (manager, client):
+        wait_until(lambda: recorded.states() == ["started"], "the record of the start")
+        failing = client.execute("1 / 0")
+        wait_until(lambda: "end" in recorded.kinds(failing), "the cell's end")
+        assert recorded.kinds(failing) == ["code", "error", "end"]
+        assert recorded.records[-1]["content"] == {"status": "error"}
+        manager.restart_kernel()
+        wait_until(lambda: recorded.states()[-1] == "restarted", "the record of the restart")
+        client.wait_for_ready(timeout=60)
+        client.execute("import time; time.sleep(60)")
+        runs = recorded.folder / "output/running"
+        wait_until(lambda: runs.exists() and KERNEL in runs.read_text(), "the note of what runs")
+        manager.shutdown_kernel(now=True)
+        wait_until(lambda: recorded.states()[-1] == "died", "the record of the death")
+        recorded.server.kill()
+        recorded.server.wait()
+        assert running.wait(20) == 0
+    assert [path.name for path in recorded.folder.glob("output/*")] == [f"{KERNEL}.jsonl"]
+    assert not (recorded.folder / "recorder").exists()
+
+
+def test_a_server_has_one_recorder(recorded: Recorded) -> None:
+    with recorded.recorder() as first, recorded.recorder() as second:
+        assert second.wait(20) == 0
+        assert first.poll() is None
