@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,8 @@ class Copy:
 
     content: Content
     filled: int  # cells with the outputs of a run
-    homeless: int  # runs whose cell is gone
+    homeless: int = 0  # runs whose cell is gone
+    incomplete: int = 0  # cells with a run of which some output was not recorded
 
 
 def read(text: bytes, name: str) -> Content:
@@ -67,9 +68,12 @@ def filled(content: Content, runs: Sequence[Run], saved_at: float = math.inf) ->
             homeless += 1
     new = {id(cells[at]): _run_cell(cells[at], run, saved_at) for at, run in last.items()}
     changed = [new.get(id(cell), cell) for cell in content["cells"]]
-    changed += of_runs(unsaved, content).content["cells"]
+    added = of_runs(unsaved, content)
     return Copy(
-        {**content, "cells": changed}, len(changed) - len(content["cells"]) + len(last), homeless
+        {**content, "cells": changed + added.content["cells"]},
+        len(last) + added.filled,
+        homeless,
+        _incomplete(last.values()) + added.incomplete,
     )
 
 
@@ -85,7 +89,11 @@ def of_runs(runs: Sequence[Run], like: Content = _EMPTY) -> Copy:
         if like.get("nbformat_minor", 0) in range(5, 100):
             cell["id"] = run.cell or f"run-{run.count}-{round(run.started)}"
         cells.append(_with_outputs(cell, run))
-    return Copy({**like, "cells": cells}, len(cells), 0)
+    return Copy({**like, "cells": cells}, len(cells), incomplete=_incomplete(last.values()))
+
+
+def _incomplete(runs: Iterable[Run]) -> int:
+    return sum(not run.complete for run in runs)
 
 
 def _run_cell(cell: Cell, run: Run, saved_at: float) -> Cell:

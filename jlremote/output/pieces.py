@@ -72,9 +72,10 @@ done 2>/dev/null | cut -c -4000 | grep -o '"notebook":"[^"]*"' | sort -u
 
 def notebook(path: str) -> str:
     """Return the script that prints when a notebook was saved last, and then its file."""
+    file = shlex.quote(f"./{path}")
     return f"""\
 root=$(cat "$directory/{FOLDER}/root") || exit {MISSING}
-cd "$root" && date -r {shlex.quote(path)} +%s && cat {shlex.quote(path)}
+cd "$root" && date -r {file} +%s && cat {file}
 """
 
 

@@ -82,12 +82,19 @@ def test_a_pipe_gets_whole_lines_only(jlr: Jlr, workflows: Workflows) -> None:
 def test_a_copy_is_told_with_what_is_in_it(jlr: Jlr, workflows: Workflows, tmp_path: Path) -> None:
     copy = tmp_path / "copy.ipynb"
     workflows.will("output.reading.recorded", found(*RECORDS))
-    workflows.will("output.copy.save", Saved(copy, "work/a.ipynb", 2, 3))
+    workflows.will("output.copy.save", Saved(copy, "work/a.ipynb", 2, 3, 1))
     outcome = jlr("output", "--save", str(copy))
     assert outcome.stdout == f"`{copy}` is `work/a.ipynb` with the outputs of 2 cells\n"
+    assert "some output of 1 of them was not recorded" in outcome.stderr
     assert "3 further runs" in outcome.stderr
     told = json.loads(jlr("output", "--save", str(copy), "--json").stdout)
-    assert told == {"file": str(copy), "notebook": "work/a.ipynb", "cells": 2, "homeless": 3}
+    assert told == {
+        "file": str(copy),
+        "notebook": "work/a.ipynb",
+        "cells": 2,
+        "homeless": 3,
+        "incomplete": 1,
+    }
 
 
 @pytest.mark.parametrize(

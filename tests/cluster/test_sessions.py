@@ -110,6 +110,7 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
     with session.notebook("a.ipynb") as kernel:
         assert kernel.run("6 * 7") == "42"
         assert kernel.run("__import__('socket').gethostname()") == "'node1'"
+        assert "a.ipynb [1], " in session.output_with("'node1'")
         said = "sorted(k for k in __import__('os').environ if k.startswith('SLURM_'))"
         kept = "['SLURM_CONF', 'SLURM_GPUS_ON_NODE', 'SLURM_JOB_GPUS', 'SLURM_JOB_ID']"
         assert kernel.run(said) == kept

@@ -125,3 +125,10 @@ def test_what_was_run_after_the_last_save_brings_its_code() -> None:
     assert outputs(copy) == ["2", "3"]
     assert copy.content["cells"][2]["id"] == "c9"
     assert (copy.filled, copy.homeless) == (2, 1)
+
+
+def test_cells_with_missing_output_are_counted() -> None:
+    content = book(cell("a", "c1"), cell("b", "c2"))
+    lost = record("lost", {"from": 1.0, "until": 1.5, "why": "bound"}, request="")
+    told = runs_of([*ran("a", "1", 1, "c1"), *ran("b", "2", 2, "c2"), lost]).all()
+    assert notebook.filled(content, told).incomplete == 1

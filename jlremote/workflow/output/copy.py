@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import posixpath
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +28,7 @@ class Saved:
     notebook: str  # its path below the server's root
     cells: int  # those that got the outputs of a run
     homeless: int  # runs whose cell is not in the notebook any more
+    incomplete: int  # cells some of whose output was not recorded
 
     def to_json(self) -> dict[str, object]:
         return vars(self) | {"file": str(self.file)}
@@ -65,12 +65,12 @@ def save(recorded: Recorded, copy: Path, context: Context, *, force: bool) -> Sa
         context.progress.note(f"copying `{one_line(name)}`, which ran last")
     runs = [run for run in recorded.runs if run.notebook == name]
     if copy.is_dir():
-        copy = copy / posixpath.basename(name)
+        copy = copy / one_line(Path(name).name)
     check_destination(copy, force=force)
     with context.progress.step(f"Copy {one_line(name)}"):
         made = _filled(recorded, name, runs, context)
         _write(copy, notebook.text(made.content))
-    return Saved(copy, name, made.filled, made.homeless)
+    return Saved(copy, name, made.filled, made.homeless, made.incomplete)
 
 
 def _filled(recorded: Recorded, name: str, runs: list[Run], context: Context) -> notebook.Copy:

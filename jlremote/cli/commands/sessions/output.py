@@ -123,6 +123,10 @@ def _save(
     cells = "1 cell" if saved.cells == 1 else f"{saved.cells} cells"
     told = f"`{saved.file}` is `{one_line(saved.notebook)}` with the outputs of {cells}"
     answer_either(told, saved.to_json(), as_json=as_json)
+    if saved.incomplete:
+        context.progress.note(
+            f"some output of {saved.incomplete} of them was not recorded; `jlr output` says why"
+        )
     if saved.homeless:
         context.progress.note(
             f"{saved.homeless} further runs are of cells that it has not any more; "
