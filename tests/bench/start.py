@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import itertools
+import secrets
 import statistics
 import subprocess
 import sys
@@ -43,17 +44,24 @@ class Contest:
 class Bench:
     """The lab, and one container with a running Jupyter in it."""
 
-    def __init__(self, engine: Engine, laptop: Laptop, containers: ContainerFactory) -> None:
+    def __init__(
+        self, engine: Engine, laptop: Laptop, containers: ContainerFactory, image: str
+    ) -> None:
         self.laptop = laptop
         self._engine = engine
         self._containers = containers
         self._names = itertools.count()
-        self._warm = containers(IMAGE)
+        self._warm = containers(image)
         self._jlr("start", "lab", self._warm.name, "--no-browser")
 
     @property
-    def session(self) -> str:
+    def container(self) -> Container:
         """The container with the running Jupyter."""
+        return self._warm
+
+    @property
+    def session(self) -> str:
+        """Its name."""
         return self._warm.name
 
     def contests(self) -> tuple[Contest, ...]:
@@ -167,7 +175,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 @contextmanager
-def bench() -> Iterator[Bench]:
+def bench(image: str = IMAGE) -> Iterator[Bench]:
     with (
         running_engine() as engine,
         claimed_account() as account,
@@ -175,10 +183,10 @@ def bench() -> Iterator[Bench]:
         running_sshd(engine, keys) as server,
         new_laptop(server, account, keys) as laptop,
     ):
-        images.ensure(engine, print)
-        containers = ContainerFactory(engine, "bench-")
+        images.ensure(engine, print, (*images.NAMES[:2], image))
+        containers = ContainerFactory(engine, f"bench-{secrets.token_hex(3)}-")
         try:
-            yield Bench(engine, laptop, containers)
+            yield Bench(engine, laptop, containers, image)
         finally:
             containers.remove_all()
 

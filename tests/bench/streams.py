@@ -23,8 +23,11 @@ from tests.bench.start import Bench, Contest, bench
 
 ROUNDS = 3
 MEGABYTES = 50
+LARGE = 300  # of a build's context
+LIVE = 200  # of a job's output
+TREE = 100  # of what rsync copies
 JOB = "bench-job"
-IMAGE = "lab/jupyter"
+IMAGE = "lab/ssh"  # it has rsync
 TARGET = 0.9
 PATIENCE = 300.0
 
@@ -48,6 +51,52 @@ class Streams:
         self._seconds((*self._by_hand, "sh", "-c", f"'{self._make} >/tmp/noise'"))
         words = ("jlr", "run", "lab", "--image", IMAGE, "--name", JOB, "--", "sh", "-c", self._make)
         self._seconds(words)
+
+    def _folder(self, name: str, megabytes: int) -> Path:
+        """Make a folder with a file of noise."""
+        folder = self._noise.with_name(f"{self._noise.name}-{name}")
+        folder.mkdir()
+        with (folder / "noise").open("wb") as file:
+            for _ in range(megabytes):
+                file.write(os.urandom(1 << 20))
+        return folder
+
+    def large(self) -> Iterator[Contest]:
+        """Give those that take long, each with its own amount of bytes."""
+        context = self._folder("context", LARGE)
+        (context / "Dockerfile").write_text("FROM lab/plain\n", encoding="utf-8")
+        pack, build = f"tar -C {context} -c .", "DOCKER_BUILDKIT=0 docker build -q -"
+        yield Contest(
+            f"a build's context of {LARGE} MB, to `tar | ssh docker build -`",
+            partial(self._seconds, ("jlr", "build", "lab", str(context), "-t", "bench/ours")),
+            partial(self._seconds, ("sh", "-c", f"{pack} | {' '.join(self._ssh)} {build}")),
+            TARGET,
+        )
+        print_noise = ("head", "-c", str(LIVE << 20), "/dev/urandom")
+        run = (*self._ssh, "docker", "run", "--rm", "--log-driver", "json-file", IMAGE)
+        yield Contest(
+            f"a job's {LIVE} MB of output, live, to `docker run`",
+            partial(
+                self._seconds, ("jlr", "run", "lab", "--image", IMAGE, "--rm", "--", *print_noise)
+            ),
+            partial(self._seconds, (*run, *print_noise)),
+            TARGET,
+        )
+        tree = f"{self._folder('tree', TREE)}/"
+        inside = f"{self._parts.session}:/tmp/"
+        clean = ("jlr", "shell", self._parts.session, "--", "rm", "-rf", "/tmp/ours", "/tmp/theirs")
+
+        def copied(shell: str, target: str) -> float:
+            self._seconds(clean)
+            return self._seconds(("rsync", "-a", "--rsh", shell, tree, target))
+
+        by_hand = f"{' '.join(self._ssh)} docker exec -i"
+        yield Contest(
+            f"rsync of {TREE} MB by `jlr shell`, to `ssh docker exec -i`",
+            partial(copied, "jlr shell", f"{inside}ours"),
+            partial(copied, by_hand, f"{inside}theirs"),
+            TARGET,
+        )
 
     def end(self) -> None:
         """Disconnect."""
@@ -103,11 +152,10 @@ class Streams:
 @contextmanager
 def streams() -> Iterator[Streams]:
     """Give everything that is needed, until the end of a `with` block."""
-    with bench() as parts, tempfile.NamedTemporaryFile() as noise:
-        for _ in range(MEGABYTES):
-            noise.write(os.urandom(1 << 20))
-        noise.flush()
-        made = Streams(parts, Path(noise.name))
+    with bench(IMAGE) as parts, tempfile.TemporaryDirectory() as folder:
+        noise = Path(folder) / "noise"
+        noise.write_bytes(os.urandom(MEGABYTES << 20))
+        made = Streams(parts, noise)
         made.begin()
         try:
             yield made
@@ -134,6 +182,13 @@ def main() -> int:
             without = (theirs - theirs_begun) / max(ours - ours_begun, 0.001)
             rates = f"{MEGABYTES / ours:.1f} | {MEGABYTES / theirs:.1f} | {theirs / ours:.2f}"
             print(f"| {contest.title} | {rates} | ≥ {contest.target} | {without:.2f} |", flush=True)
+        print("\n| seconds, medians | jlr | ssh | ratio of the rates | wanted |")
+        print("|---|---|---|---|---|")
+        for contest in parts.large():
+            ours, theirs = medians([pair(contest) for _ in range(rounds)])
+            missed |= theirs < contest.target * ours
+            times = f"{ours:.1f} | {theirs:.1f} | {theirs / ours:.2f}"
+            print(f"| {contest.title} | {times} | ≥ {contest.target} |", flush=True)
     ours, theirs = medians(starts)
     print(f"\nStart of a command, `true`: jlr {ours:.2f} s, ssh {theirs:.2f} s")
     return int(missed)
