@@ -16,6 +16,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
 from tests.lab.programs import wait_until
+from tests.sessions.parts import started
 
 SLURM = ("run", "zih", "--slurm", "--cpus", "1")
 APPTAINER = "/usr/local/bin/apptainer"
@@ -59,21 +60,29 @@ def served(cluster: Cluster) -> Iterator[None]:
 def test_a_job_pulls_its_image_once_and_enters_it_with_its_gpus(
     cluster: Cluster, zih: Laptop, image: str
 ) -> None:
+    """The job of a session pulls it, and a later one has it."""
     poisoned = cluster.run("node2", "sh", "-c", POISON, user="alice")
     assert poisoned == "poisoned", "what a user has installed is imported outside of an image"
-    words = ("--image", image, "--pull-on", "job", "--gres", "gpu:1")
+    on_node = ("--sbatch-arg=--nodelist=node2", "--gres", "gpu:1")
+    words = ("--image", image, "--pull-on", "job", *on_node)
     command = ("--", "sh", "-c", "command -v jupyter; ls /dev/nvidia0; /usr/bin/python3 -c pass")
     try:
         with served(cluster), stand_in(cluster, "node2", "apptainer", TELLS):
-            for _ in range(2):
-                done = zih.jlr(*SLURM, *words, "--sbatch-arg=--nodelist=node2", *command)
-                told = "/opt/jupyter/bin/jupyter\n/dev/nvidia0\n"
-                assert (done.status, done.stdout) == (0, told), done
+            session = started(zih, name(), *SLURM[2:], *words, host="zih")
+            with session.notebook("a.ipynb") as kernel:
+                assert kernel.run("__import__('ipykernel').__file__").startswith("'/opt/jupyter/")
+                assert kernel.run("'usercustomize' in __import__('sys').modules") == "False"
+            done = zih.jlr(*SLURM, *words, *command)
+            told = "/opt/jupyter/bin/jupyter\n/dev/nvidia0\n"
+            assert (done.status, done.stdout) == (0, told), done
         arguments = cluster.run("node2", "cat", "/home/alice/arguments").splitlines()
     finally:
         cluster.run("node2", "rm", "-r", "/home/alice/.local/lib", user="alice")
-    assert [line.split()[0] for line in arguments] == ["pull", "--quiet", "--quiet"]
-    assert all(" --nv " in line for line in arguments[1:])
+    pulls = [line for line in arguments if line.startswith("pull ")]
+    entered = [line for line in arguments if line.startswith("--quiet exec ")]
+    assert len(pulls) == 1
+    assert len(entered) > 1
+    assert all(" --nv " in line for line in entered), entered
     left = cluster.run("login", "ls", "-A", IMAGES).split()
     assert not [each for each in left if each.endswith(".part")]
 
