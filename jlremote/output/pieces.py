@@ -18,6 +18,9 @@ from jlremote.text import one_line
 FOLDER = "output"  # in the session's folder
 MISSING, OFF = 6, 7  # the exit status where there is none, and where recording was refused
 POLL_SECONDS = 0.5
+NEWS_SECONDS = 5.0
+_NEWS = '"kind":"(code|end|kernel)"'
+_LAST = 400  # lines of a look
 
 # JSON has it in no line. A mark begins the bytes of a file, or stands alone for the end of a look.
 _MARK = b"\x1e"
@@ -30,6 +33,17 @@ def script(directory: str, reader: Reader, *, follow: bool = False) -> str:
     """
     look = until_hang_up(f"while :; do\n{_LOOK}{pause(POLL_SECONDS)}\ndone") if follow else _LOOK
     return f'{directory}{_ENTER}seen="{reader.seen}"\n{look}'
+
+
+def news(directory: str) -> str:
+    """Return the script that prints the last beginnings and ends of runs, and later ones.
+
+    They come with what happened to kernels.
+    """
+    read = "tail -c +$((at + 1)) | head -c $((size - at))"
+    look = _LOOK.replace(read, f"{read} | grep -aE '{_NEWS}' | tail -n {_LAST}")
+    again = until_hang_up(f"while :; do\n{look}{pause(NEWS_SECONDS)}\ndone")
+    return f'{directory}{_ENTER}seen=" "\n{again}'
 
 
 _ENTER = f"""\

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.lab.containers import Container, ContainerFactory
+from tests.lab.desktop import Desktop, desktop
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.sessions.parts import Session, started, with_a_server
@@ -22,6 +23,14 @@ def here(engine: Any) -> Iterator[Container]:
     factory = ContainerFactory(engine, "lab-recorder-")
     yield factory()
     factory.remove_all()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def desk(file_laptop: Laptop) -> Iterator[Desktop]:
+    """The desktop of the laptop, whose link begins with the first test."""
+    with desktop() as shown:
+        file_laptop.environment["DBUS_SESSION_BUS_ADDRESS"] = shown.address
+        yield shown
 
 
 def records(here: Container) -> list[dict[str, Any]]:
@@ -103,6 +112,19 @@ def test_a_dead_recorder_is_noticed_and_started_again(
         ]
         assert lost["content"]["why"] == "the recorder did not run"
         assert lost["content"]["from"] <= lost["content"]["until"] <= lost["time"]
+
+
+def test_a_dead_kernel_is_told_on_the_desktop(
+    file_laptop: Laptop, here: Container, desk: Desktop
+) -> None:
+    session = started(file_laptop, here, "--notify")
+    with session.notebook("work/dead.ipynb") as kernel:
+        kernel.await_start()
+        kernel.run("1")
+        # Its notebook is known by now; the first look tells nothing of the past.
+        kernel.send("import os, time; time.sleep(12); os.kill(os.getpid(), 9)")
+        told = desk.wait()
+    assert told == [(f"lab/{here.name}", "the kernel of work/dead.ipynb has died")]
 
 
 def test_a_server_of_somebody_else_is_recorded_from_start_on_and_no_other_kernel(

@@ -174,8 +174,10 @@ def notify(action: str, as_json: bool) -> None:
     """Show a notice on the desktop of this machine, to try `--notify`.
 
     Where there is no desktop, the terminal's bell rings and its title tells. With --notify, or
-    `jlr config set notify true`, it is told when a job of `jlr run` has ended, when GPUs have
-    become free for --wait, and fifteen minutes before a time limit.
+    `jlr config set notify true`, it is told when a job of `jlr run` has ended, when a cell that
+    ran longer than a minute has ended, when a kernel has died, when GPUs have become free for
+    --wait, and fifteen minutes before a time limit. What is told of cells and kernels is what the
+    session's recorder knows, so --no-record leaves that out.
     """
     way = announce("jlr", f"this is a {action} of notices")
     if way is None:

@@ -190,6 +190,10 @@ class Link:
                 pass
             return call.take_over()
 
+    def notify(self, session: str, *, wanted: bool) -> None:
+        """Have the person told of the session's long cells and dead kernels, or no longer."""
+        self._caller.ask("notify", session=session, wanted=wanted)
+
     def watch_job(self, name: str, key: str, kind: str) -> None:
         """Have the person told on the desktop when a job begins or ends (see `WatchedJob`)."""
         self._caller.ask("watch_job", name=name, key=key, kind=kind)

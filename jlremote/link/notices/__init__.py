@@ -1,6 +1,7 @@
-"""What the link tells the person on the desktop: jobs that have begun or ended, time limits.
+"""What the link tells the person on the desktop: of jobs, long cells, dead kernels, time limits.
 
-Read `shown` (a notice), `job_notices` (the jobs that are watched).
+Read `shown` (a notice), `job_notices` (the jobs that are watched), `cell_notices` (what a session's
+recorder knows of its cells and kernels).
 
 Decisions:
 
@@ -8,5 +9,9 @@ Why does the link tell, and not the host? It runs on the machine where the perso
 long as it has something to tell. What came while there was no connection is told afterwards.
 
 How often is the host asked? Every few seconds, by a short script: a script that waits there would
-hold one of sshd's ten sessions. A cluster's scheduler is asked less often.
+hold one of sshd's ten sessions. A cluster's scheduler is asked less often. The recorder's files are
+followed in a session that is spare, and given up when it is needed.
+
+Why not ask Jupyter about its kernels? It says that one is busy, and not since when, and a kernel
+that died looks like one that was restarted.
 """

@@ -14,6 +14,7 @@ from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices, WatchedJob
 from jlremote.link.service import surroundings
 from jlremote.link.service.conversation import Conversation
@@ -42,6 +43,7 @@ class Operations:
     mounts: Mounts
     clients: SshClients
     jobs: JobNotices
+    cells: CellNotices
     dialer: Dialer
     released: Callable[[], None]
 
@@ -58,6 +60,7 @@ class Operations:
             "mount": self._mount,
             "unmount": self._unmount,
             "serve_ssh": self._serve_ssh,
+            "notify": self._notify,
             "watch_job": self._watch_job,
             "unwatch_job": self._unwatch_job,
             "status": self._status,
@@ -128,6 +131,11 @@ class Operations:
         if engine is not None:
             self.dialer.elevate(connection, command_line(engine()), conversation)
         self.clients.serve(conversation.hand_over(), place)
+
+    def _notify(self, conversation: Conversation) -> bool:
+        request = conversation.request
+        self.cells.set(request["session"], wanted=request["wanted"])
+        return True
 
     def _watch_job(self, conversation: Conversation) -> bool:
         request = conversation.request

@@ -22,6 +22,7 @@ from jlremote.link.forwards.container_events import ContainerEvents
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
 from jlremote.link.notices import shown
+from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.operations import Operations
@@ -29,7 +30,7 @@ from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import PROTOCOL, Message, OtherVersion
 from jlremote.link.wire.states import State
-from jlremote.ports.endpoint import Endpoint
+from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.ports.locate import locate
 from jlremote.ports.time_limit import warning
 from jlremote.ssh.contract import Connection
@@ -54,6 +55,7 @@ class LinkServer:
         mounts: Mounts,
         clients: SshClients,
         jobs: JobNotices,
+        cells: CellNotices,
         dialer: Dialer,
         *,
         idle_seconds: float,
@@ -73,7 +75,9 @@ class LinkServer:
         self._ended = False
         self._deaf = threading.Event()
         self._operations: dict[str, Callable[[Conversation], Any]] = {
-            **Operations(supervisor, forwards, mounts, clients, jobs, dialer, self._notify).by_name,
+            **Operations(
+                supervisor, forwards, mounts, clients, jobs, cells, dialer, self._notify
+            ).by_name,
             "watch": self._watch,
             "shutdown": self._shutdown,
         }
@@ -284,7 +288,7 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
 
     def ending(session: str, until: float) -> None:
         if text := warning(files.host, session, until):
-            shown.show(f"{files.host}/{session}", text)
+            tell(session, text)
 
     def connected(timeout: float) -> ConnectionHost:
         return ConnectionHost(files.host, supervisor.wait(timeout))
@@ -294,10 +298,19 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     mounts = Mounts(supervisor, SftpStreams(), files.mount_socket)
     clients = SshClients(supervisor)
     jobs = JobNotices(connected, shown.show)
+
+    def place_of(session: str) -> Place | None:
+        forward = forwards.find((session, None))
+        return None if forward is None else forward.place
+
+    def tell(session: str, text: str) -> None:
+        shown.show(f"{files.host}/{session}", text)
+
+    cells = CellNotices(supervisor.wait, place_of, tell)
     supervisor.start()
     try:
         yield LinkServer(
-            supervisor, forwards, mounts, clients, jobs, dialer, idle_seconds=idle_seconds
+            supervisor, forwards, mounts, clients, jobs, cells, dialer, idle_seconds=idle_seconds
         )
     finally:
         supervisor.end()  # first: closing the connection ends threads that write to it
@@ -305,3 +318,4 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
         mounts.stop()
         clients.stop()
         jobs.stop()
+        cells.stop()

@@ -231,11 +231,13 @@ def _remember(
         record = record.with_port(PortRecord(port, status.local_port, on_host))
         held.append(status)
     sessions.save(record)
+    if record.notify or (start.known and start.known.notify):
+        start.host.notify(record.name, wanted=record.notify)
     return record, reports(record, held)
 
 
 def _record(start: StartContext, container: Container, forward: ForwardStatus) -> SessionRecord:
-    config, known = start.context.ssh_config, start.known
+    config, known, wanted = start.context.ssh_config, start.known, start.request.notify
     typed = start.request.container
     if typed in (start.name, container.renamed):  # another container may have that name later
         typed = None
@@ -253,4 +255,5 @@ def _record(start: StartContext, container: Container, forward: ForwardStatus) -
         shared=start.owner is not None,
         server=start.server or 0,
         open_allowed=start.open_allowed,
+        notify=bool(known and known.notify if wanted is None else wanted),
     )

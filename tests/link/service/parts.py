@@ -16,6 +16,7 @@ from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices
 from jlremote.link.service.server import LinkServer
 from jlremote.link.ssh_server.ssh_clients import SshClients
@@ -131,6 +132,7 @@ class Parts:
             cast(Mounts, self.mounts),
             SshClients(supervisor),
             JobNotices(lambda _: cast(Host, None), lambda *_: True),
+            CellNotices(supervisor.wait, lambda _: None, lambda *_: None),
             cast(Dialer, self.dialer),
             idle_seconds=60.0,
         )
