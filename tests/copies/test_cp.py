@@ -84,6 +84,32 @@ def test_a_tree_goes_there_and_back(
     assert not list((tmp_path / "got").rglob("*jlr-part"))
 
 
+def test_by_rsync_only_what_differs_is_sent_whatever_the_names(
+    owner: Laptop, account: Account, tree: Path, tmp_path: Path
+) -> None:
+    """The first test has a container without rsync, and a host with it."""
+    there = "--delete *$(id)'"
+    (account.home / there).mkdir()
+    os.chown(account.home / there, *account.home.stat()[4:6])
+    for count in ("56 files", "0 files"):
+        sent = owner.jlr("cp", "-r", str(tree), f"lab:./{there}")
+        assert sent.status == 0, sent
+        assert f"copied {count}" in sent.stderr, sent
+    (account.home / there / "tree" / "link").unlink()
+    (account.home / there / "tree" / "link").symlink_to("/etc")
+    os.mkfifo(account.home / there / "tree" / "pipe")
+    for count in ("56 files", "0 files"):
+        got = owner.jlr("cp", "-r", f"lab:./{there}/tree", str(tmp_path))
+        assert got.status == 0, got
+        assert f"copied {count}" in got.stderr, got
+        assert "left out the link `link`" in got.stderr, got
+        assert "left out `pipe`: it is neither" in got.stderr, got
+    assert {path.name for path in (tmp_path / "tree").iterdir()} == {*NAMES, "below"}
+    refused = owner.jlr("cp", "-r", str(tree / "below"), "lab:/etc/apt")
+    assert refused.status == 1, refused
+    assert "Permission denied" in refused.stderr
+
+
 def test_patterns_files_and_folders_as_targets(
     owner: Laptop, inside: Container, tmp_path: Path
 ) -> None:

@@ -2,7 +2,8 @@
 
 Read `names` (what `cont1:path` means), `copy` (the story), `files` (one file, either way), `trees`
 (folders and links), then `sftp_client` with `sftp_answers`. The server is that of ssh clients
-(`runtimes/scripts/sftp`), a process over the link. `completion` is for the shell.
+(`runtimes/scripts/sftp`), a process over the link. `rsync` copies folders where both machines have
+it, with `rsync_pipe` in place of ssh. `completion` is for the shell.
 
 A file is written beside its final name and renamed once it is whole, so a reader never sees a part.
 The name of that part tells the size and time of its source: a copy that was interrupted goes on

@@ -15,7 +15,7 @@ from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.scripts import sftp
 from jlremote.text import one_line, size_in_words
-from jlremote.workflow.copies import files, trees
+from jlremote.workflow.copies import files, rsync, trees
 from jlremote.workflow.copies.names import RemotePath, one_place, parsed
 from jlremote.workflow.copies.sftp_client import SftpClient
 from jlremote.workflow.copies.trees import TreeCopy
@@ -36,12 +36,13 @@ def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bo
     remote = [source for source in found if isinstance(source, RemotePath)]
     local = [source for source in found if isinstance(source, Path)]
     if isinstance(into, RemotePath) and not remote:
-        with _client(place_of(into.where, context)) as client, _shown(client, context) as copied:
-            _Sending(copied, recursive=recursive).all(local, into)
+        place = place_of(into.where, context)
+        with _client(place) as client, _shown(client, context) as copied:
+            _Sending(copied, place, recursive=recursive).all(local, into)
     elif isinstance(into, Path) and not local:
         place = place_of(one_place(remote), context)
         with _client(place) as client, _shown(client, context) as copied:
-            _Fetching(copied, recursive=recursive).all(remote, into)
+            _Fetching(copied, place, recursive=recursive).all(remote, into)
     else:
         raise Usage(
             "one end of a copy is on this machine, and the other on a host",
@@ -63,8 +64,9 @@ def _client(place: ShellPlace) -> Iterator[SftpClient]:
 class _Sending:
     """Copies to a place."""
 
-    def __init__(self, copied: TreeCopy, *, recursive: bool) -> None:
+    def __init__(self, copied: TreeCopy, place: ShellPlace, *, recursive: bool) -> None:
         self._copied = copied
+        self._place = place
         self._recursive = recursive
 
     def all(self, sources: Sequence[Path], into: RemotePath) -> None:
@@ -83,7 +85,11 @@ class _Sending:
             raise NotFound(f"there is no file `{source}`")
         if source.is_dir():
             _check(source, recursive=self._recursive)
-            trees.send_tree(self._copied, source, target)
+            if rsync.is_here_and_there(self._place, fetches=False):
+                trees.make_folder(self._copied.client, target)
+                rsync.send_folder(self._copied, self._place, source, target)
+            else:
+                trees.send_tree(self._copied, source, target)
         else:
             self._copied.found(source.stat().st_size)
             files.send(self._copied.client, source, target, self._copied.moved)
@@ -92,8 +98,9 @@ class _Sending:
 class _Fetching:
     """Copies from a place."""
 
-    def __init__(self, copied: TreeCopy, *, recursive: bool) -> None:
+    def __init__(self, copied: TreeCopy, place: ShellPlace, *, recursive: bool) -> None:
         self._copied = copied
+        self._place = place
         self._recursive = recursive
 
     def all(self, sources: Sequence[RemotePath], into: Path) -> None:
@@ -110,7 +117,11 @@ class _Fetching:
             raise NotFound(f"there is no file `{one_line(path)}` there")
         if facts.is_folder:
             _check(path, recursive=self._recursive)
-            trees.fetch_tree(self._copied, path, target)
+            if rsync.is_here_and_there(self._place, fetches=True):
+                target.mkdir(exist_ok=True, mode=0o700)
+                rsync.fetch_folder(self._copied, self._place, path, target)
+            else:
+                trees.fetch_tree(self._copied, path, target)
         else:
             self._copied.found(facts.size)
             files.fetch(client, path, facts, target, self._copied.moved)
@@ -158,7 +169,8 @@ def _shown(client: SftpClient, context: Context) -> Iterator[TreeCopy]:
     told = _Told(context.progress)
     with context.progress.step("Copy"):
         try:
-            yield TreeCopy(client, told.found, told.moved, context.progress.note)
+            tell = context.progress
+            yield TreeCopy(client, told.found, told.moved, tell.advance, tell.note)
         except OSError as failure:
             where = f"`{failure.filename}`: " if failure.filename else ""
             raise JlrError(f"{where}{failure.strerror or failure}") from failure
@@ -177,9 +189,9 @@ class _Told:
         self._began = time.monotonic()
         self._shown = 0.0
 
-    def found(self, size: int) -> None:
+    def found(self, size: int, files: int = 1) -> None:
         with self._lock:
-            self.files += 1
+            self.files += files
             self.total += size
 
     def moved(self, count: int) -> None:

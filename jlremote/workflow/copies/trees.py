@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from jlremote.errors import JlrError
 from jlremote.workflow.copies import files
@@ -21,13 +22,20 @@ _AT_ONCE = 12
 Act = Callable[[], None]
 
 
+class FoundFiles(Protocol):
+    """Gets the size of a file before it is copied, or of several."""
+
+    def __call__(self, size: int, files: int = 1) -> None: ...
+
+
 @dataclass(frozen=True)
 class TreeCopy:
     """One copy: the client, how many bytes have `moved`, and `skipped` with a reason."""
 
     client: SftpClient
-    found: Callable[[int], None]  # gets the size of each file before it is copied
+    found: FoundFiles
     moved: files.Moved
+    advance: Callable[[str], None]  # gets a text that says how far the copy is
     skipped: Callable[[str], None]
 
 
@@ -61,6 +69,15 @@ def _run(acts: Iterator[Act], after: list[Act]) -> None:
         act()
 
 
+def make_folder(client: SftpClient, remote: str, *, follow: bool = True) -> None:
+    """Make a folder there, unless there is one."""
+    there = client.facts(remote, follow=follow)
+    if there is None:
+        client.make_folder(remote)
+    elif not there.is_folder:
+        raise JlrError(f"`{remote}` is in the way: it is not a folder")
+
+
 def leads_out(target: str, folder: str, top: str) -> bool:
     """Return whether a link in `folder` leads out of `top`, both as POSIX paths."""
     if target.startswith("/"):
@@ -73,11 +90,7 @@ def _sending(
     copied: TreeCopy, local: Path, remote: str, top: Path, after: list[Act]
 ) -> Iterator[Act]:
     client = copied.client
-    there = client.facts(remote, follow=local == top)
-    if there is None:
-        client.make_folder(remote)
-    elif not there.is_folder:
-        raise JlrError(f"`{remote}` is in the way: it is not a folder")
+    make_folder(client, remote, follow=local == top)
     with os.scandir(local) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:

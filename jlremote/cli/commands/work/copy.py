@@ -33,7 +33,8 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool) -> None:
 
     WHERE:PATH is there, all else is here; WHERE is a SESSION, HOST/CONTAINER or HOST. Times and
     modes are kept. A file appears under its name once it is whole, and an interrupted copy goes on
-    where it ended. Links that lead out of a copied folder are left out.
+    where it ended. Links that lead out of a copied folder are left out. Folders go by rsync where
+    both machines have it: only what differs is sent.
     """
     from jlremote.workflow.copies import copy as workflow
 

@@ -1,0 +1,206 @@
+"""A folder by rsync, where this machine and the other one have it: only what differs is sent.
+
+rsync runs here and starts its other half by `rsync_pipe`, whose bytes this process carries over the
+link. No path is on its command line: both halves begin in their folder and copy
+`./`, so a name is neither an option nor a pattern.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+
+from jlremote.errors import JlrError
+from jlremote.host.contract import run_script
+from jlremote.host.shell_text import command_line
+from jlremote.runtimes.contract import Attachment
+from jlremote.text import one_line, size_in_words
+from jlremote.workflow.copies import rsync_pipe
+from jlremote.workflow.copies.trees import TreeCopy
+from jlremote.workflow.host.conversation import converse
+from jlremote.workflow.session.shell import ShellPlace
+
+_RSYNC = ("rsync",)
+# `--safe-links` leaves out what leads out of the folder; a part lies in a folder of its own.
+_OPTIONS = (
+    *("--recursive", "--links", "--safe-links", "--perms", "--times"),
+    *("--partial-dir=.jlr-part", "--no-human-readable"),
+    "--info=none,progress2,name1,nonreg1,stats2",
+)
+_SENDS = (3, 1)  # the first version with these options
+_FETCHES = (3, 4)  # the first that writes nowhere else, whatever the other half says
+_VANISHED = 24  # files that were deleted meanwhile
+_VERSION = re.compile(r"rsync +version +v?(\d+)\.(\d+)")
+_PROGRESS = re.compile(r" *(\d+) +(\d+%) +(\S+) +(\d+:\d\d:\d\d)")
+_LEFT_OUT = re.compile(r'ignoring unsafe symlink "(.*)" -> ')
+_SKIPPED = re.compile(r'skipping non-regular file "(.*)"')
+_FILES = re.compile(r"Number of regular files transferred: (\d+)")
+_SIZE = re.compile(r"Total transferred file size: (\d+)")
+_PIECE = 128 << 10
+_COMPLAINT = 500
+
+
+def is_here_and_there(place: ShellPlace, *, fetches: bool) -> bool:
+    """Return whether both machines have an rsync that does what `_OPTIONS` ask for."""
+    if os.name == "nt" or shutil.which(_RSYNC[0]) is None:
+        return False
+    told = subprocess.run((*_RSYNC, "--version"), capture_output=True, text=True, check=False)
+    if _version(told.stdout) < (_FETCHES if fetches else _SENDS):
+        return False
+    asked = place.runtime.attached(place.name, (*_RSYNC, "--version"), Attachment(), {})
+    return _version(run_script(place.host, command_line(asked)).stdout) >= _SENDS
+
+
+def send_folder(copied: TreeCopy, place: ShellPlace, local: Path, remote: str) -> None:
+    """Copy what is in a folder of this machine to one there, which exists."""
+    _run(copied, place, local, remote, ("./", "there:./"))
+
+
+def fetch_folder(copied: TreeCopy, place: ShellPlace, remote: str, local: Path) -> None:
+    """Copy what is in a folder there to one of this machine, which exists."""
+    _run(copied, place, local, remote, ("there:./", "./"))
+
+
+def _version(told: str) -> tuple[int, int]:
+    found = _VERSION.search(told)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _quoted(word: object) -> str:
+    """Return a word as rsync parts `--rsh`, where a doubled quote is one."""
+    text = str(word).replace("'", "''")
+    return f"'{text}'"
+
+
+def _run(
+    copied: TreeCopy, place: ShellPlace, local: Path, remote: str, paths: tuple[str, str]
+) -> None:
+    to_rsync, from_rsync = os.pipe(), os.pipe()
+    helper = (sys.executable, "-I", "-S", rsync_pipe.__file__, to_rsync[0], from_rsync[1])
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RSYNC_")}
+    rsync = subprocess.Popen(
+        (*_RSYNC, *_OPTIONS, f"--rsh={' '.join(map(_quoted, helper))}", "--", *paths),
+        cwd=local,
+        env=kept | {"LC_ALL": "C"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=(to_rsync[0], from_rsync[1]),
+    )
+    os.close(to_rsync[0])
+    os.close(from_rsync[1])
+    listener = RsyncListener(rsync, copied)
+    with io.FileIO(from_rsync[0]) as source, io.FileIO(to_rsync[1], "w") as sink:
+        carrier = RsyncCarrier(source, sink)
+        try:
+            if words := carrier.command():
+                begin = ("sh", "-c", 'cd -- "$1" && shift && exec "$@"', "sh", remote, *words)
+                other = place.runtime.attached(place.name, begin, Attachment(), {})
+                converse(place.host, command_line(other), carrier)
+            sink.close()
+            while source.read(_PIECE):  # the other half has ended before it took all
+                continue
+        except BaseException:
+            rsync.terminate()  # it keeps the part of the file that it was at
+            raise
+        finally:
+            status = rsync.wait()
+            listener.join()
+    if status not in (0, _VANISHED):
+        why = carrier.complaint or listener.complaint
+        raise JlrError(one_line(why.strip()) or f"`rsync` ended with {status}")
+    copied.found(listener.size, listener.files)
+
+
+class RsyncCarrier:
+    """The `Screen` between the two halves: what this machine's says is typed there."""
+
+    kind = None
+    size = os.terminal_size((80, 24))
+
+    def __init__(self, source: io.FileIO, sink: io.FileIO) -> None:
+        self.complaint = ""  # of the other half
+        self._source = source
+        self._sink = sink
+
+    def command(self) -> tuple[str, ...]:
+        """Return the command line for the other half, nothing if rsync ended before."""
+        told = b""
+        while not told.endswith(b"\0\0"):
+            if not (byte := self._source.read(1)):
+                return ()
+            told += byte
+        return tuple(map(os.fsdecode, told[:-2].split(b"\0")))
+
+    def taken(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def typed(self) -> Iterator[bytes | os.terminal_size]:
+        while data := self._source.read(_PIECE):
+            yield data
+        yield b""
+
+    def show(self, stream: str, data: bytes) -> None:
+        if stream == "stderr":
+            self.complaint = (self.complaint + data.decode("utf-8", "replace"))[:_COMPLAINT]
+            return
+        rest = memoryview(data)
+        with suppress(BrokenPipeError):  # rsync tells why it ended
+            while rest:
+                rest = rest[self._sink.write(rest) :]
+
+    def recover(self) -> None: ...
+
+
+class RsyncListener:
+    """Reads what rsync says, in two threads."""
+
+    def __init__(self, rsync: subprocess.Popen[bytes], copied: TreeCopy) -> None:
+        self.files = self.size = 0
+        self.complaint = ""
+        self._rsync = rsync
+        self._copied = copied
+        self._threads = [
+            threading.Thread(target=listen, daemon=True) for listen in (self._follow, self._collect)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def join(self) -> None:
+        """Wait until all is read."""
+        for thread in self._threads:
+            thread.join()
+
+    def _follow(self) -> None:
+        assert self._rsync.stdout is not None
+        with io.TextIOWrapper(self._rsync.stdout, "utf-8", "replace", newline=None) as lines:
+            for line in lines:
+                self._take(line)
+
+    def _take(self, line: str) -> None:
+        if found := _PROGRESS.match(line):
+            done, percent, rate, left = found.groups()
+            self._copied.advance(f"{size_in_words(int(done))}, {percent}, {rate}, {left} left")
+        elif found := _LEFT_OUT.match(line):
+            link = one_line(found[1])
+            self._copied.skipped(f"left out the link `{link}`: it leads out of the folder")
+        elif found := _SKIPPED.match(line):
+            path = one_line(found[1])
+            self._copied.skipped(f"left out `{path}`: it is neither file, folder nor link")
+        elif found := _FILES.match(line):
+            self.files = int(found[1])
+        elif found := _SIZE.match(line):
+            self.size = int(found[1])
+
+    def _collect(self) -> None:
+        assert self._rsync.stderr is not None
+        told = self._rsync.stderr.read().decode("utf-8", "replace")
+        self.complaint = told.partition("\n")[0][:_COMPLAINT]
