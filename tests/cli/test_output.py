@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from jlremote.cli.screen.cell_output import CellOutput
+from jlremote.output.live import Line
 from jlremote.output.records import Record
 from jlremote.output.runs import runs_of
 from jlremote.workflow.output.copy import Saved
@@ -143,3 +146,11 @@ def test_a_terminal_has_the_line_that_is_written_drawn_over() -> None:
         f" 10%\r\x1b[K{'#' * 79}\r\x1b[Kdone \x1b[31m!\x1b[0m\r\n.\r\x1b[K.\r\n"
         "\x1b[2m[1] ok after 0s\x1b[0m\r\nover\r\n"
     )
+
+
+def test_signs_that_the_output_has_no_code_for_are_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(binary := io.BytesIO(), "latin-1"))
+    CellOutput().show([Line("text", "é ✓ \udc80")])
+    assert binary.getvalue() == b"\xe9 ? \\x80\n"

@@ -47,7 +47,7 @@ class CellOutput:
         text = "".join(f"{self._styled(line)}\n" for line in lines)
         with writing():
             # click would take out colours with the rest where it guesses that there is no terminal.
-            sys.stdout.write(f"{_CLEAR if self._drawn else ''}{text}{drawn}")
+            sys.stdout.write(_encodable(f"{_CLEAR if self._drawn else ''}{text}{drawn}"))
             sys.stdout.flush()
         self._drawn = drawn
 
@@ -63,3 +63,9 @@ class CellOutput:
         if len(plain) < width:
             return without_controls(current, self._colours).expandtabs()
         return plain[: width - 1]
+
+
+def _encodable(text: str) -> str:
+    """Return text with a `?` for each sign that the output's encoding has not."""
+    encoding = sys.stdout.encoding or "ascii"
+    return text.encode(encoding, "replace").decode(encoding)
