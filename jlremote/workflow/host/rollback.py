@@ -6,6 +6,7 @@ means it: the host may not answer any more.
 
 from __future__ import annotations
 
+import atexit
 import signal
 import threading
 import time
@@ -49,9 +50,13 @@ def let_ctrl_c_through() -> None:
 
 
 def ignore_ctrl_c() -> None:
-    """Ignore Ctrl-C until the process ends."""
+    """Ignore Ctrl-C until the process ends.
+
+    As it ends, the interpreter gives every signal with a handler its default again.
+    """
     if _in_main_thread():
         signal.signal(signal.SIGINT, lambda *_: None)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

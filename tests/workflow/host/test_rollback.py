@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -84,3 +86,16 @@ def test_a_thread_leaves_the_signal_alone() -> None:
     thread.start()
     thread.join()
     assert handlers == [signal.getsignal(signal.SIGINT)]
+
+
+def test_an_ignored_ctrl_c_ends_no_interpreter_that_is_ending() -> None:
+    """What is deleted last is so after the interpreter has given Ctrl-C its default again."""
+    program = (
+        "import os, signal\n"
+        "from jlremote.workflow.host.rollback import ignore_ctrl_c\n"
+        "class Last:\n"
+        "    def __del__(self, kill=os.kill, me=os.getpid(), what=signal.SIGINT): kill(me, what)\n"
+        "ignore_ctrl_c()\n"
+        "last = Last()\n"
+    )
+    assert subprocess.run((sys.executable, "-c", program), timeout=30, check=False).returncode == 0
