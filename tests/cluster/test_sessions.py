@@ -121,7 +121,7 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
         assert ran == r"b'node1\n'", "tasks of its own can be started in a kernel"
     check_commands(session, gpus)
     check_clients(session, "node1")
-    # With a new socket: Jupyter closes one that answers no ping, and the first is read in `run` only.
+    # With a new socket: Jupyter closes one that answers no ping, and it is read in `run` only.
     with session.notebook("a.ipynb") as kernel:
         kernel.keep_busy()
         assert "`a.ipynb`" in failed(zih.jlr("stop", called), 7, "has busy kernels")
