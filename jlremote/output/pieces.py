@@ -31,7 +31,7 @@ def script(directory: str, reader: Reader, *, follow: bool = False) -> str:
 
     `directory` is the shell text that sets `$directory` to the session's folder.
     """
-    look = until_hang_up(f"while :; do\n{_LOOK}{pause(POLL_SECONDS)}\ndone") if follow else _LOOK
+    look = until_hang_up(_FOLLOW) if follow else _LOOK
     return f'{directory}{_ENTER}seen="{reader.seen}"\n{look}'
 
 
@@ -74,6 +74,15 @@ $(ls -tr | grep '\.jsonl$')
 END
 printf '\036\n'
 """
+# Only what has changed is looked at, which would start programs for each file.
+_FOLLOW = f"""\
+while :; do
+  now=$(ls -lin)
+  [ "$now" = "$before" ] || {{
+{_LOOK}}}
+  before=$now
+  {pause(POLL_SECONDS)}
+done"""
 
 # Prints the names of notebooks in the first lines of each file, and the last ones.
 NAMES = f"""\

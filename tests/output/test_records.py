@@ -108,3 +108,28 @@ def test_only_what_is_new_is_read_however_often_the_connection_breaks(tmp_path: 
     found += taken(reader, [printed(tmp_path, reader)])
     assert sorted(r.text("text") for r in found) == sorted(f"é{at}" for at in range(200))
     assert reader.skipped == 0
+
+
+def test_files_are_followed_until_the_reader_goes(tmp_path: Path) -> None:
+    folder = tmp_path / pieces.FOLDER
+    folder.mkdir()
+    reader = Reader()
+    script = pieces.script(f"directory={tmp_path}\n", reader, follow=True)
+    argv = ("sh", "-c", script)
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as following:
+        assert following.stdin is not None
+        assert following.stdout is not None
+        output = following.stdout
+        told = iter(lambda: output.read1(), b"")  # type: ignore[attr-defined]
+        records = (record for data in told for record in reader.take(data))
+        assert next(records) is None
+        for at, name in enumerate(("k1", "k2", "k1", "k1")):
+            path = folder / f"{name}.jsonl"
+            if at == 3:
+                path.rename(folder / "k1.1.jsonl")
+            with path.open("ab") as file:
+                file.write(line("stream", {"text": str(at)}))
+            found = next(record for record in records if record)
+            assert found.text("text") == str(at)
+        following.stdin.close()
+        assert [record for record in records if record] == []
