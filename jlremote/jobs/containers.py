@@ -38,6 +38,11 @@ read -r first </proc/1/comm
 _RUNNING = ("running", "paused", "restarting")
 
 
+# Of the log, for both streams together; docker's have 16 KiB at most.
+_RECORDS = 8
+LAST_BYTES = _RECORDS << 14
+
+
 @dataclass(frozen=True)
 class ContainerJobs:
     """The jobs that an engine keeps, as `JobBackend` wants them."""
@@ -84,12 +89,9 @@ class ContainerJobs:
         show = command_line(self.engine("logs", key))
         return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
 
-    def unended(self, key: str, stdout: int, stderr: int) -> str:
-        """Return `rest` where one of the last lines has no newline, else nothing."""
-        last = command_line(logs_argv(self.engine, key, 2, follow=False))
-        one = "| tail -c 1 | tr '\\000' x"
-        ends = f"{last} 2>/dev/null {one}; {last} 2>&1 >/dev/null {one}"
-        return f'[ -z "$({ends})" ] || {{\n{self.rest(key, stdout, stderr)}}}\n'
+    def last(self, key: str) -> str:
+        """Return the script that prints the last records of the log."""
+        return command_line(logs_argv(self.engine, key, _RECORDS, follow=False))
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         show = logs_argv(self.engine, key, lines, follow=follow, since=since)
@@ -113,6 +115,20 @@ class ContainerJobs:
 
     def remove(self, key: str) -> str:
         return ended_script(self.engine, remove_argv(self.engine, key), key)
+
+
+def is_all_shown(shown: bytes, last: bytes) -> bool:
+    """Return whether the output that was shown has all that is in the last records of its log.
+
+    Every whole line was shown. Where a rest without a newline repeats itself, as dots do, it cannot
+    be told whether the end of it was; that counts as not shown.
+    """
+    if last.endswith(b"\n") or not last:
+        return True
+    lines = last.rfind(b"\n") + 1
+    if not lines or not shown.endswith(last):
+        return False
+    return not any(shown.endswith(last[:end]) for end in range(lines, len(last)))
 
 
 def _beyond(show: str, stdout: int, stderr: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.contract import run_script
-from jlremote.jobs.containers import ContainerJobs
+from jlremote.jobs.containers import LAST_BYTES, ContainerJobs, is_all_shown
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.jobs import queue
@@ -63,6 +63,7 @@ class _Watch:
     _context: Context
     _cancels: bool = False
     _seen: Counter[str] = field(default_factory=Counter)
+    _last: dict[str, bytes] = field(default_factory=lambda: defaultdict(bytes))
     _asked: int = 0
     _cancelled: bool = False
     queued: bool = False  # whether it is in a scheduler's queue, as far as is known
@@ -77,9 +78,7 @@ class _Watch:
             if job.over:
                 break
             threading.Event().wait(AGAIN_SECONDS)
-        if has_all_lines and isinstance(backend, ContainerJobs):
-            self._print(backend.unended)
-        else:
+        if not (has_all_lines and self._is_shown_to_the_end()):
             self._print(backend.rest)
         if job.exit_code is None and self._cancelled:
             self._context.progress.note(f"`{name}` ended: {job.detail}")
@@ -104,7 +103,7 @@ class _Watch:
         """Show the new output that a script prints; begin again after a loss.
 
         Return whether every whole line of it was shown; an engine would read all of its log once
-        more to find that nothing is left.
+        more to find that nothing is left, as long again as the job's output took.
         """
 
         def once() -> bool:
@@ -114,11 +113,28 @@ class _Watch:
                 for stream, data in process:
                     self._show(stream, data)
                     self._seen[stream] += len(data)
+                    self._last[stream] = (self._last[stream] + data)[-LAST_BYTES:]
             backend = self._found.backend
             to_the_end = isinstance(backend, ContainerJobs) and backend.follows_to_the_end
             return to_the_end and from_beginning and process.status == 0
 
         return self._reached(once)
+
+    def _is_shown_to_the_end(self) -> bool:
+        """Return whether the last records of an engine's log were shown."""
+        backend = self._found.backend
+        if not isinstance(backend, ContainerJobs):
+            return False
+
+        def ask() -> dict[str, bytes]:
+            last: dict[str, bytes] = defaultdict(bytes)
+            with self._found.host.process(backend.last(self._found.job.key)) as process:
+                for stream, data in process:
+                    last[stream] += data
+            return last
+
+        last = self._reached(ask)
+        return all(is_all_shown(self._last[stream], data) for stream, data in last.items())
 
     def _reached(self, ask: Callable[[], T]) -> T:
         return reached(ask, self._found.selector, self._context)

@@ -11,7 +11,7 @@ import pytest
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.host.contract import Completed
-from jlremote.jobs.containers import ContainerJobs
+from jlremote.jobs.containers import ContainerJobs, is_all_shown
 from jlremote.jobs.job import Job, JobBackend
 from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
 from jlremote.workflow.host.context import Context
@@ -156,8 +156,29 @@ def test_docker_reads_a_log_once_unless_following_it_failed(
     watched = Watched(link, Notes(), Handle(cast("Any", link), backend, job), [])
     assert watched.follow() == 0
     assert watched.shown == whole
-    last = backend.unended if once else backend.rest
-    assert link.asked == [backend.follow("c0ffee", 0, 0), last("c0ffee", 3, 0)]
+    last = backend.last("c0ffee") if once else backend.rest("c0ffee", 3, 0)
+    assert link.asked == [backend.follow("c0ffee", 0, 0), last]
+
+
+@pytest.mark.parametrize(
+    ("shown", "last", "is_whole"),
+    [
+        (b"one\n", b"one\n", True),
+        (b"one\ntwo", b"one\ntwo", True),
+        (b"one\n", b"one\ntwo", False),
+        (b"one\n..", b"one\n..", True),
+        (b"one\n..", b"one\n...", False),
+        (b"a\nb\nb", b"b\nb", True),
+        (b"one\none\n", b"one\none\none", False),
+        (b"a\nb\na\nb", b"a\nb", True),
+        (b"x", b"x", False),  # there may be more of it
+        (b"x", b"", True),
+    ],
+)
+def test_only_a_log_whose_end_was_not_shown_is_read_again(
+    shown: bytes, last: bytes, is_whole: bool
+) -> None:
+    assert is_all_shown(shown, last) is is_whole
 
 
 def test_after_a_loss_each_byte_is_shown_once(no_pauses: None) -> None:
