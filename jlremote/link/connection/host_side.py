@@ -25,24 +25,22 @@ FIRST_SECONDS = 1.0
 _SECONDS = 20.0
 _SERVER = re.compile(r"[0-9a-f-]+/pid:\[[0-9]+\]/[0-9]+/[0-9]+")
 
-# Prints the sshd process above the script as BOOT/NAMESPACE/PID/START, and ends those before it. No
-# other process has the same, on another host behind the same name neither. Its folder in /proc is
-# root's, so only a signal tells whose it is: the user's own ends, and root's refuses.
+# Prints the sshd process that began the script's session as BOOT/NAMESPACE/PID/START, and ends
+# those before it. No other process has the same, on another host behind the same name neither. An
+# sshd farther up may carry a person's terminal, in which another server was started. Its folder in
+# /proc is root's, so only a signal tells whose it is: the user's own ends, and root's refuses.
 _SCRIPT = """\
 place=$(cat /proc/sys/kernel/random/boot_id)/$(readlink /proc/self/ns/pid) || exit
 look() {
-  pid=$1 parent=0 found=
+  pid=$1 parent=0 session=0 found=
   { read -r stat <"/proc/$pid/stat"; } 2>/dev/null || return
   name=${stat#*(} name=${name%)*}
   set -- ${stat##*) }
-  parent=$2
+  parent=$2 session=$4
   case $1$name in Z*) ;; ?sshd*) found=$place/$pid/${20};; esac
 }
-look $$
-until [ -n "$found" ]; do
-  [ "$parent" -gt 1 ] || exit
-  look "$parent"
-done
+look $$; look "$session"; look "$parent"
+[ -n "$found" ] || exit
 own=$found
 for one in KNOWN; do
   [ "$one" != "$own" ] || continue

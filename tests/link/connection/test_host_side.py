@@ -16,13 +16,14 @@ from tests.link.fakes import FakeConnection, until
 
 
 class Served(FakeConnection):
-    """A connection whose scripts run below a process of some name, which lives on."""
+    """A connection whose scripts run in a session that a process of some name began."""
 
-    def __init__(self, program: Path) -> None:
+    def __init__(self, program: Path, between: str) -> None:
         super().__init__()
         self.gone.wait = lambda timeout=None: False  # type: ignore[method-assign]
         self.ran = False
-        words = (str(program), "-c", 'sh -c "$0"; echo; echo over; cat; :')
+        line = f'{between} setsid sh -c "$0"; echo; echo over; cat; :'
+        words = (str(program), "-c", line)
         self.start: Callable[[str], subprocess.Popen[bytes]] = lambda script: subprocess.Popen(
             (*words, script), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -37,14 +38,14 @@ class Served(FakeConnection):
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Callable[[str], Served]]:
+def served(tmp_path: Path) -> Iterator[Callable[..., Served]]:
     made: list[Served] = []
 
-    def serve(name: str) -> Served:
+    def serve(name: str, between: str = "") -> Served:
         program = tmp_path / name
         if not program.exists():
             shutil.copy("/bin/sh", program)
-        made.append(Served(program))
+        made.append(Served(program, between))
         return made[-1]
 
     yield serve
@@ -53,7 +54,7 @@ def served(tmp_path: Path) -> Iterator[Callable[[str], Served]]:
         one.process.communicate()
 
 
-def test_only_the_sshd_of_the_last_connection_is_ended(served: Callable[[str], Served]) -> None:
+def test_only_the_sshd_of_the_last_connection_is_ended(served: Callable[..., Served]) -> None:
     first, other, second, third = (served("sshd-session") for _ in range(4))
     HostSide("elsewhere").renew(other)
     until(lambda: other.ran, "another link's connection")
@@ -70,11 +71,17 @@ def test_only_the_sshd_of_the_last_connection_is_ended(served: Callable[[str], S
     assert other.process.poll() is None
 
 
-def test_a_server_of_another_name_may_serve_others_too_and_stays(
-    served: Callable[[str], Served],
+# Runs the rest as another server does that a person has started in a terminal over SSH.
+BY_HAND = "python3 -c 'import subprocess, sys; subprocess.call(sys.argv[1:])'"
+
+
+@pytest.mark.parametrize(("name", "between"), [("python3", ""), ("sshd", BY_HAND)])
+def test_a_server_that_may_serve_others_too_stays(
+    served: Callable[..., Served], name: str, between: str
 ) -> None:
     side = HostSide("dgx")
-    for number, one in enumerate((first := served("python3"), served("python3"))):
+    first, second = served(name, between), served(name, between)
+    for number, one in enumerate((first, second)):
         side.renew(one)
         until(lambda one=one: one.ran, f"connection {number}")  # type: ignore[misc]
     assert first.process.poll() is None
