@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests.jupyter.test_ages import AGES
 from tests.lab.accounts import Account
-from tests.lab.containers import Container
+from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
 from tests.lab.network import Network
@@ -19,6 +22,7 @@ from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.long import LONG
+from tests.outages.conftest import QUICK
 from tests.outages.parts import Work, work_in
 from tests.sessions.parts import started
 from tests.sessions.test_page import SECONDS, open_notebook, outputs, run_cell
@@ -63,6 +67,95 @@ def test_a_silence_costs_the_page_no_line(
     assert sorted(set(seen)) == list(range(count))
     assert len(seen) <= count + TWICE
     assert page.locator(".jp-Dialog").all_inner_texts() == []
+
+
+@dataclass(frozen=True)
+class Front:
+    """Where a page has what this file looks at, as CSS selectors.
+
+    Attributes:
+        lost: the seconds of a silence that the page may miss.
+    """
+
+    editor: str
+    prompt: str
+    output: str
+    dialog: str
+    lost: int
+
+
+# Jupyter's pings, as jlr sets them, and what the page may miss until the next connection.
+PINGS, BACK = 5 + 15, 5
+OLD_SILENCE = 40
+CLASSIC = Front("#notebook .CodeMirror", ".input_prompt", ".output_subarea", ".modal.in", PINGS)
+# It has two WebSockets to a kernel, and Jupyter keeps what comes for the last one to go.
+LAB = Front(
+    ".jp-Notebook .CodeMirror",
+    ".jp-Notebook .jp-InputPrompt",
+    ".jp-OutputArea-output",
+    ".jp-Dialog",
+    OLD_SILENCE,
+)
+FRONTS = {"Notebook 6": CLASSIC, "JupyterLab 2": LAB, "JupyterLab 3": LAB}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FRONTS)
+def test_a_page_of_an_older_jupyter_goes_on_after_a_silence(
+    laptop: Laptop,
+    network: Network,
+    container: ContainerFactory,
+    sshd: SSHServer,
+    account: Account,
+    keys: Keys,
+    chromium: BrowserContext,
+    name: str,
+) -> None:
+    laptop.add_host(
+        "far",
+        sshd,
+        account,
+        key=keys.private,
+        address=network.address,
+        port=network.line.port,
+        options=QUICK,
+    )
+    here = container("lab/ages", options=AGES[name].options)
+    session, front = started(laptop, here, host="far"), FRONTS[name]
+    count = (OLD_SILENCE + 12) * A_SECOND
+    code = CELL.format(count=count, pause=1 / A_SECOND)
+    session.ask("api/contents/long.ipynb", {"type": "notebook", "content": notebook(code)}, "PUT")
+    page = chromium.new_page()
+    page.goto(laptop.jlr("open", session.name, "long.ipynb", "--no-browser").stdout.strip())
+    prompt = page.locator(front.prompt).first
+
+    def shown() -> list[int]:
+        text = "\n".join(page.locator(front.output).all_inner_texts())
+        return [int(found) for found in re.findall(r"line (\d+)", text)]
+
+    def runs() -> bool:
+        page.locator(front.editor).first.click(timeout=SECONDS)
+        page.keyboard.press("Control+Enter")
+        page.wait_for_timeout(2000)
+        return len(shown()) >= A_SECOND
+
+    wait_until(runs, "the first lines", timeout=60)
+    network.take_down()
+    time.sleep(OLD_SILENCE)
+    network.change_address()
+    network.bring_up()
+    expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=SECONDS)
+    wait_until(lambda: count - 1 in shown(), "the last line", timeout=30)
+    assert count - len(set(shown())) <= (front.lost + BACK) * A_SECOND
+    assert page.locator(front.dialog).all_inner_texts() == []
+
+
+def notebook(code: str) -> dict[str, Any]:
+    """Return the content of a notebook with one cell."""
+    facts: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": []}
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    cells = [{"cell_type": "code", "source": code} | facts]
+    return {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 4}
 
 
 # A line's latency in seconds, each way, and for how long a lost packet holds up all behind it.
