@@ -58,8 +58,9 @@ def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen
     enough = [kind for kind in (whole, parts) if len(kind) >= count]
     if not enough:
         divided = f" and {len(parts)} MIG devices, which do not mix" if parts else ""
+        gpus = f"{len(whole)} GPU{'s' * (len(whole) != 1)}{divided}"
         raise NotFound(
-            f"`{host}` has {len(whole)} GPUs{divided}, and {count} were asked for",
+            f"`{host}` has {gpus}, and {count} were asked for",
             hint=_available(inventory, host),
         )
     # The sort is stable, so of equal devices the first is taken; devices in use come last.

@@ -294,7 +294,8 @@ def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None
     if launched.status == scripts.NO_FOLDER:
         raise _no_folder(start, launched)
     if launched.status == scripts.NOT_LAUNCHED:
-        raise JlrError(f"JupyterLab could not be launched: {launched.complaint}")
+        seconds = scripts.LAUNCH_SECONDS
+        raise JlrError(f"JupyterLab could not be launched within {seconds} s: {launched.complaint}")
     if launched.status != 0:
         raise _not_awaited(start, found, launched)
     return read_probe(launched.stdout)
