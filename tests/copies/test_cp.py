@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from jlremote.workflow.copies.files import part_name
 from jlremote.workflow.copies.names import RemotePath, parsed
 from jlremote.workflow.copies.trees import leads_out
+from tests.cli.terminal import Terminal
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
@@ -174,6 +176,21 @@ def test_a_shell_completes_paths_there_while_the_link_is_up(
     assert complete("lab:bo") == ["plain,lab:box/"]
     assert complete("lab:~/bo") == ["plain,lab:~/box/"]
     assert complete("/etc/host.c") == ["plain,/etc/host.conf"]
+
+
+def test_a_terminal_shows_rate_and_time_left(owner: Laptop, tmp_path: Path) -> None:
+    large = tmp_path / "large"
+    large.write_bytes(os.urandom(1 << 20) * 96)
+    jlr = (str(Path(sys.executable).with_name("jlr")), "cp", str(large), "lab:large")
+    terminal = Terminal(jlr, environment=owner.environment | {"TERM": "xterm-256color"})
+    try:
+        terminal.wait_for(" of 101 MB, ", seconds=60)
+        terminal.wait_for("/s, ", seconds=60)
+        terminal.wait_for(" s left", seconds=60)
+        terminal.wait_for("copied 1 file, 101 MB", seconds=60)
+        assert terminal.process.wait(60) == 0
+    finally:
+        terminal.close()
 
 
 def test_what_cannot_be_is_told(owner: Laptop, inside: Container, tmp_path: Path) -> None:

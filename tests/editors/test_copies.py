@@ -107,6 +107,13 @@ git push -q origin HEAD:main; git ls-remote origin main
         same(tree, account.home / "synced")
 
 
+def test_the_old_scp_tells_that_a_container_has_none(clients: Clients, tree: Path) -> None:
+    old = ("scp", "-O", "-F", str(clients.config), str(tree / "empty"), f"{clients.name}:/tmp")
+    failed = clients.run(*old)
+    assert failed.returncode == 1, failed
+    assert b"scp: not found" in failed.stderr or b"scp: command not found" in failed.stderr, failed
+
+
 _PARAMIKO = """
 import sys, paramiko
 config, name = sys.argv[1:]
@@ -133,9 +140,17 @@ def test_paramiko_runs_the_proxy_with_pipes(clients: Clients) -> None:
     assert done.stdout.split() == [b"100000", b"5", b"/srv"], done
 
 
-def test_asyncssh_sends_signals(clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asyncssh_sends_signals_and_gets_every_exit_code(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in clients.laptop.environment.items():
         monkeypatch.setenv(name, value)
+
+    async def codes() -> list[int | None]:
+        async with asyncssh.connect(
+            "lab.jlr", config=str(clients.config), host_key_alias="jlr"
+        ) as connection:
+            return [(await connection.run(f"exit {code}")).exit_status for code in range(256)]
 
     async def interrupted() -> tuple[str, int | None]:
         async with asyncssh.connect(
@@ -150,6 +165,7 @@ def test_asyncssh_sends_signals(clients: Clients, monkeypatch: pytest.MonkeyPatc
             return told, process.exit_status
 
     assert asyncio.run(interrupted()) == ("got it\n", 9)
+    assert asyncio.run(codes()) == list(range(256))
 
 
 def test_the_sftp_program_runs_in_old_pythons() -> None:

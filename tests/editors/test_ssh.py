@@ -92,6 +92,17 @@ def test_a_session_that_does_not_run_and_keys_of_others_are_refused(clients: Cli
     assert b"Permission denied (publickey)" in refused.stderr
 
 
+def test_another_user_of_the_laptop_reaches_neither_key_nor_link(clients: Clients) -> None:
+    """They run this user's `jlr proxy` with all that they may know of it."""
+    other = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    key = clients.config.read_text("utf-8").partition("IdentityFile ")[2].split()[0]
+    assert clients.run(*other, "cat", key).returncode == 1
+    proxy = clients.run(*other, "jlr", "proxy", clients.name, given=b"SSH-2.0-other\r\n")
+    assert proxy.returncode != 0
+    assert not proxy.stdout
+    assert clients.run("jlr", "proxy", clients.name, given=b"SSH-2.0-us\r\n").stdout[:4] == b"SSH-"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("place", ["session", "host"])
 def test_a_gigabyte_arrives_whole_both_ways(clients: Clients, place: str) -> None:

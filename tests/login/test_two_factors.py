@@ -46,7 +46,7 @@ def test_password_and_code_are_asked_for_once(
     assert logins(two) - before == 1
 
 
-def test_ssh_asks_once_for_itself_and_every_other_client(
+def test_ssh_asks_once_for_itself_a_copy_and_the_page(
     laptop: Laptop, two: SSHServer, codes: Iterator[str]
 ) -> None:
     before = logins(two)
@@ -61,6 +61,8 @@ def test_ssh_asks_once_for_itself_and_every_other_client(
         assert terminal.ends() == 0
     for _ in range(3):
         assert laptop.run(*ssh, "echo again").stdout == "again\n"
+    assert laptop.jlr("cp", str(config), "two:copied").status == 0
+    started(laptop, "two")
     assert logins(two) - before == 1
 
 
