@@ -138,6 +138,13 @@ class JupyterApi:
             paths = {session["kernel"]["id"]: session["path"] for session in sessions}
             return tuple(_kernel(kernel, paths) for kernel in kernels)
 
+    def terminals(self) -> int:
+        """Return how many terminals are open; none where the server has no terminals."""
+        try:
+            return len(self._request("GET", "api/terminals?no_track_activity=1"))
+        except JlrError:
+            return 0
+
     def kernel_specs(self) -> dict[str, dict[str, Any]]:
         """Return the kinds of kernels there, by name: the contents of each `kernel.json`."""
         answer = self._request("GET", "api/kernelspecs")

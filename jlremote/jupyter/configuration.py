@@ -37,6 +37,18 @@ _RESUMPTION = (importlib.resources.files(__package__) / "in_server/resumption.py
     "utf-8"
 )
 _RESUMPTION_FILE = "jlr_resumption.py"
+_USE = (importlib.resources.files(__package__) / "in_server/use.py").read_text("utf-8")
+_USE_FILE = "jlr_use.py"
+_KEEP = f"""\
+if jupyter_server.version_info[0] >= 2:
+    import pathlib
+    part = {{"__name__": "jlr_use"}}
+    try:
+        exec(pathlib.Path(__file__).with_name("{_USE_FILE}").read_text("utf-8"), part)
+        part["keep"](SECONDS)
+    except (ImportError, AttributeError):
+        pass
+"""
 _RESUME = f"""\
 if jupyter_server.version_info[0] >= 2:
     import pathlib
@@ -127,12 +139,18 @@ def files(
         common += _SOCKET.replace("SOCKET", socket)
         for part, text in (_OR_PORT if or_port else _OR_NOTHING).items():
             common = common.replace(part, text)
-    own = {_RESUMPTION_FILE: _RESUMPTION}
+    own, keep = {_RESUMPTION_FILE: _RESUMPTION}, ""
+    if idle_stop:
+        own[_USE_FILE], keep = _USE, _KEEP.replace("SECONDS", str(idle_stop))
     if record:
         common += recorder.BEGIN
         own[recorder.PROGRAM_FILE] = recorder.PROGRAM
     return own | {
-        "jupyter_server_config.py": _SERVER + common + _RESUME + (_NOTE_CELLS if record else ""),
+        "jupyter_server_config.py": _SERVER
+        + common
+        + _RESUME
+        + (_NOTE_CELLS if record else "")
+        + keep,
         "jupyter_notebook_config.py": _NOTEBOOK + textwrap.indent(common, "    "),
     }
 
@@ -141,7 +159,7 @@ def _idle_stop(seconds: int) -> tuple[str, ...]:
     """Return the settings of Jupyter's own culling, which knows best what is idle.
 
     An open page does not keep an idle kernel: pages stay open overnight while others wait for the
-    GPU. Busy kernels and terminals are never ended.
+    GPU. Busy kernels and terminals are never ended, and `in_server/use.py` adds what else counts.
     """
     if not seconds:
         return ()

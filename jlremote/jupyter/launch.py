@@ -174,7 +174,7 @@ rm -rf "$directory/runtime" "$directory/config"
 mkdir -p "$directory/runtime" "$directory/config" || exit 1
 [ ! -e "$directory/jupyter.log" ] || mv -f "$directory/jupyter.log" "$directory/jupyter.log.1"
 rm -f "$directory"/exit "$directory"/ended "$directory"/idle-stop "$directory"/user \\
-  "$directory"/pid "$directory"/recorder
+  "$directory"/pid "$directory"/recorder "$directory"/awake
 # On a full disk nothing is launched: without its configuration Jupyter would have no settings.
 CONFIGURE
 echo "$launch" >"$directory/launch" || exit

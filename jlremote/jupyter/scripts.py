@@ -4,7 +4,7 @@ Each session has a folder on the server's side (0700): `runtime/` is Jupyter's
 `JUPYTER_RUNTIME_DIR`, where it writes `jpserver-PID.json` (before: `nbserver-`) with its token
 (0600) and, on a host without containers, listens on a unix socket `sock-…`; `jupyter.log` is its
 log; `launch` names the launch that wrote these files, and `user` the user of the host who began
-it; `idle-stop` has its idle time in seconds;
+it; `idle-stop` has its idle time in seconds, `awake` what keeps it;
 `exit` is the exit status once it has ended; `ended` says why, if on purpose: `stopped` by a
 command, or `idle`; `launching-…` is the lock of a launch (see `launch_lock`), `joined-LAUNCH` says
 that a launch waits for a server that another began, and `shared-LAUNCH` that another waits for its;
@@ -119,6 +119,11 @@ def record(runtime: Runtime, name: str, pid: int, called: str) -> str:
 def look_at_recorder(runtime: Runtime, name: str) -> str:
     """Return the script that prints the record of `output.recorder`."""
     return session_directory(runtime, name) + recorder.LOOK
+
+
+def look_at_use(runtime: Runtime, name: str) -> str:
+    """Return the script that prints what keeps a server with an idle stop, a reason a line."""
+    return session_directory(runtime, name) + 'cat "$directory/awake" 2>/dev/null; :\n'
 
 
 _OWN_FOLDER = '"$directory"/runtime'

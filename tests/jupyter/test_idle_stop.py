@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
@@ -25,12 +26,31 @@ def state(session: Session) -> str:
     return str(told["state"])
 
 
+def awake(session: Session) -> list[str]:
+    """Return what keeps a session from its idle stop."""
+    told = json.loads(session.laptop.jlr("status", session.name, "--json").stdout)
+    return list(told["awake"])
+
+
 def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     new = started(laptop, container("lab/ages"), "--idle-stop", "4s")
     old = started(laptop, container("lab/ages", options=NOTEBOOK_6), "--idle-stop", "4s")
     assert (new.report["idle_stop"], old.report["idle_stop"]) == (4, 4)
+    job = f"{new.name}-job"
+    begun = laptop.jlr("run", "lab", "--in", new.name, "-d", "--name", job, "--", "sleep", "600")
+    assert begun.status == 0, begun
+    wait_until(lambda: awake(new) == ["ssh, a shell or a job"], "the job's being noted")
+    with new.notebook("kept.ipynb") as kept:
+        assert kept.run("6 * 7") == "42"
+        began = time.monotonic()
+        wait_until(lambda: time.monotonic() - began > 12, "three times the idle time")
+        assert notebooks(new) == ["kept.ipynb"]
+        listed = laptop.jlr("list").stdout
+        assert "kept from its idle stop by ssh, a shell or a job" in " ".join(listed.split())
+        laptop.jlr("stop", f"lab/{job}", "--force", "--remove", "--yes")
+        wait_until(lambda: notebooks(new) == [], "the end of the kernel", timeout=60)
     for session in (new, old):
         with session.notebook("busy.ipynb") as busy, session.notebook("idle.ipynb") as idle:
             busy.keep_busy()
@@ -41,6 +61,7 @@ def test_idle_kernels_end_and_then_jupyter_but_never_a_busy_one(
                 timeout=60,
             )
             assert busy.state() == "busy"
+            assert "the kernel of busy.ipynb" in awake(session)
     said = laptop.jlr("status", new.name).stdout
     assert "after 4s without work: idle kernels" in said
     again = laptop.jlr("start", "lab", new.name, "--idle-stop", "2h", "--no-browser")

@@ -39,6 +39,7 @@ def session_lines(report: SessionReport) -> list[str]:
         "job": _job(report),
         "kernels": kernels_in_short(report.kernels),
         "idle stop": idle_stop_in_words(report.idle_stop),
+        "awake by": ", ".join(report.awake or ()),
     }
     return [
         f"{name + ':':<11}{value if name == 'state' else one_line(value)}"

@@ -1,5 +1,5 @@
 """Texts that run in the process of a Jupyter server which jlr launches.
 
-`resumption` is a part of its configuration file, so it may use what every server has, and nothing
-of ours.
+`resumption` and `use` are parts of its configuration file, so they may use what every server has,
+and nothing of ours.
 """

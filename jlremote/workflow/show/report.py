@@ -59,6 +59,8 @@ class SessionReport:
     # seconds without work after which kernels and then Jupyter end by themselves, `None` for
     # never or unknown
     idle_stop: int | None = None
+    # what keeps it from that now; `None` where there is no idle stop
+    awake: tuple[str, ...] | None = None
     # of a session on a cluster: its job's id at the scheduler, the nodes of that, the seconds until
     # its time limit ends it, and why it waits; `None` where that is unknown
     job: str | None = None
@@ -78,7 +80,8 @@ class SessionReport:
         kernels = None if self.kernels is None else [kernel.to_json() for kernel in self.kernels]
         facts = {field: getattr(self, field) for field in (*fields, "local_port")}
         asked = {"image": self.image, "gpus": self.gpus, "kernels": kernels}
-        rules = {"access": self.access, "idle_stop": self.idle_stop}
+        awake = None if self.awake is None else list(self.awake)
+        rules = {"access": self.access, "idle_stop": self.idle_stop, "awake": awake}
         rules |= {name: getattr(self, name) for name in ("job", "node", "time_left", "reason")}
         mounts = [mount.to_json() for mount in self.mounts]
         ports = [port.to_json() for port in self.ports]

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from jlremote.errors import JlrError
+from jlremote.host.contract import run_script
 from jlremote.jobs.job import Job
+from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.presence import Presence, look
 from jlremote.jupyter.survey import (
@@ -27,6 +29,7 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.runtimes.table import runtimes
 from jlremote.storage.sessions import SessionRecord
+from jlremote.text import one_line
 from jlremote.workflow.container import recording
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.forwards import bring_back
@@ -121,12 +124,12 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
     if forward.state != State.UP:
         return of_forward(record, forward)
     try:
-        return with_cells(link, record, _asked(record, forward))
+        return with_cells(link, record, _asked(link, record, forward))
     except JlrError as silent:
         return _explained(link, record, forward, silent)
 
 
-def _asked(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
+def _asked(link: Link, record: SessionRecord, forward: ForwardStatus) -> SessionReport:
     """Report a session with the kernels of its server."""
     api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
     try:
@@ -134,7 +137,23 @@ def _asked(record: SessionRecord, forward: ForwardStatus) -> SessionReport:
     except AccessRefused:
         return of_forward(record, forward, Access.PASSWORD)
     access = Access.TOKEN if forward.server.token else Access.OPEN
-    return replace(of_forward(record, forward, access), kernels=kernels)
+    report = replace(of_forward(record, forward, access), kernels=kernels)
+    return report if report.idle_stop is None else _with_use(link, record, report, api)
+
+
+def _with_use(
+    link: Link, record: SessionRecord, report: SessionReport, api: JupyterApi
+) -> SessionReport:
+    """Return a report with what keeps a session from its idle stop."""
+    runtime = runtimes()[record.runtime]
+    busy = [kernel.notebook for kernel in report.kernels or () if kernel.state == "busy"]
+    open_ones = api.terminals()
+    told = [f"the kernel of {notebook}" for notebook in busy]
+    told += [f"{open_ones} terminal{'s' if open_ones > 1 else ''}"] if open_ones else []
+    script = runtime.on_machine(record.name, scripts.look_at_use(runtime, record.name))
+    done = run_script(link, runtime.inside(record.name, script))
+    told += [one_line(line) for line in done.stdout.splitlines()[:10]]
+    return replace(report, awake=tuple(told))
 
 
 def with_cells(
@@ -168,7 +187,7 @@ def _explained(
             return _lost(record, silent)
         if now.state != State.UP:
             return of_forward(record, now)
-        return with_cells(link, record, _asked(record, now))
+        return with_cells(link, record, _asked(link, record, now))
     except JlrError as gone:
         return _lost(record, gone)
 

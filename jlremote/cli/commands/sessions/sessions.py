@@ -159,14 +159,16 @@ def _show(report: SessionReport) -> None:
 
 
 def _show_reasons(found: list[SessionReport]) -> None:
-    """Print why sessions are not up, for which no column has room."""
+    """Print why sessions are not up, and what keeps them, for which no column has room."""
     from jlremote.text import one_line
 
-    explained = [report for report in found if report.detail]
+    explained = [(report, report.detail) for report in found if report.detail]
+    kept = ((report, ", ".join(report.awake or ())) for report in found)
+    explained += [(report, f"kept from its idle stop by {why}") for report, why in kept if why]
     if explained:
         answer("")
-    for report in explained:
-        answer_words(one_line(f"{report.host}/{report.name}: {report.detail}"))
+    for report, why in explained:
+        answer_words(one_line(f"{report.host}/{report.name}: {why}"))
 
 
 def _explain_running(found: list[SessionReport], context: Context) -> None:

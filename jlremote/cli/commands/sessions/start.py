@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     "--idle-stop",
     metavar="TIME",
     help="After `30m` or `2h` without work, stop idle kernels, even with their page open, then "
-    "Jupyter. Default: off.",
+    "Jupyter, unless ssh, a shell, a job or load on its GPUs uses the session. Default: off.",
 )
 @option(
     "Jupyter",
