@@ -445,11 +445,15 @@ def test_by_tcp_another_user_can_connect_but_needs_the_token(cluster: Cluster, z
 def test_by_a_step_of_the_job_a_kernel_answers_and_another_user_gets_nothing(
     cluster: Cluster, zih: Laptop
 ) -> None:
-    called = name()
-    session = started(zih, called, *on_node(2), host="zih")
+    """In a conda environment, where other sessions load a module."""
+    called, environments = name(), "/home/alice/.conda/envs"
+    link = f"mkdir -p {environments} && ln -sfn /opt/jupyter {environments}/lab"
+    cluster.run("login", "sh", "-c", link, user="alice")
+    words = ("--slurm", "--conda-env", "lab", *on_node(2)[3:])
+    session = started(zih, called, *words, host="zih")
     check_clients(session, "node2")
     with session.notebook("a.ipynb") as kernel:
-        assert kernel.run("6 * 7") == "42"
+        assert kernel.run("__import__('sys').prefix") == f"'{environments}/lab'"
         scan = SCAN.replace("OWNER", repr(str(USERS["alice"])))
         cluster.run("node2", "sh", "-c", 'printf %s "$1" >/tmp/scan.py', "sh", scan)
         found = cluster.run("node2", "python3", "/tmp/scan.py", user="bob")

@@ -1,5 +1,9 @@
 """A small Slurm cluster in containers: a controller, two login nodes and two compute nodes.
 
+Their images are kept between runs, the machines are not: all of them run within seconds, while
+kept ones would hold memory, and carry jobs, homes and Slurm's state of one run into another. The
+tests of a run share one cluster.
+
 All share /home, as on a real cluster; the users are `alice` and `bob`. Processes are tracked, and
 their memory is limited, by cgroups: a container with all capabilities can mount the old hierarchies
 (cgroup v1) of a kernel that has them, and gets its own part of each. Elsewhere Slurm tracks by
