@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     "Jupyter",
     "--idle-stop",
     metavar="TIME",
-    help="After `30m` or `2h` without work, stop idle kernels, even with their page open, then "
-    "Jupyter, unless ssh, a shell, a job or load on its GPUs uses the session. Default: off.",
+    help="After `30m` or `2h` without work, ssh, jobs and GPU load, stop idle kernels, even with "
+    "their page open, then Jupyter. Default: off.",
 )
 @option(
     "Jupyter",
