@@ -67,7 +67,7 @@ class Streams:
         (context / "Dockerfile").write_text("FROM lab/plain\n", encoding="utf-8")
         pack, build = f"tar -C {context} -c .", "DOCKER_BUILDKIT=0 docker build -q -"
         yield Contest(
-            f"a build's context of {LARGE} MB, to `tar | ssh docker build -`",
+            f"a build's context of {LARGE} MB, to `tar` into `ssh docker build -`",
             partial(self._seconds, ("jlr", "build", "lab", str(context), "-t", "bench/ours")),
             partial(self._seconds, ("sh", "-c", f"{pack} | {' '.join(self._ssh)} {build}")),
             TARGET,
