@@ -210,13 +210,13 @@ def test_a_line_that_becomes_slow_costs_no_connection(scene: Scene) -> None:
 
 
 def test_a_cell_that_runs_while_the_connection_is_cut_runs_to_its_end(scene: Scene) -> None:
-    with scene.work.reached_anew() as kernel:
+    with scene.work.kernel.reached_anew() as kernel:
         kernel.run("ran = 0")
         kernel.send("import time; time.sleep(1); ran = 1")
         wait_until(lambda: kernel.state() == "busy", "the start of the cell")
         scene.cut()
     scene.goes_on()
-    with scene.work.reached_anew() as kernel:
+    with scene.work.kernel.reached_anew() as kernel:
         assert kernel.run("ran") == "1"
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing
-
-from websocket import create_connection
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
@@ -27,7 +24,7 @@ from tests.login.parts import (
     without_terminal,
 )
 from tests.sessions import parts
-from tests.sessions.parts import Kernel, failed
+from tests.sessions.parts import failed
 
 
 def factors(codes: Iterator[str]) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -120,7 +117,5 @@ def test_a_running_kernel_answers_again_on_its_port(
                 terminal.answers(prompt, line)
             assert terminal.ends() == 0
         assert session.url in terminal.text
-        address = f"ws://{session.base}api/kernels/{kernel.id}/channels"
-        header = [f"Authorization: token {session.token}"]
-        with closing(create_connection(address, header=header, timeout=60)) as socket_again:
-            assert Kernel(session, kernel.id, socket_again).run("answer") == "42"
+        with kernel.reached_anew() as again:
+            assert again.run("answer") == "42"

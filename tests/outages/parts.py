@@ -6,10 +6,8 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.error import URLError
-
-from websocket import create_connection
 
 from tests.sessions.parts import Kernel, Session
 
@@ -42,19 +40,8 @@ class Work:
 
     def check(self) -> None:
         """Ask the kernel for the variable, by a new websocket as a page makes one by itself."""
-        with self.reached_anew() as kernel:
+        with self.kernel.reached_anew() as kernel:
             assert kernel.run("kept") == repr(self.value)
-
-    @contextmanager
-    def reached_anew(self) -> Iterator[Kernel]:
-        """Give the kernel with a new websocket to it."""
-        socket = create_connection(
-            f"ws://{self.session.base}api/kernels/{self.kernel.id}/channels",
-            header=[f"Authorization: token {self.session.token}"],
-            timeout=30,
-        )
-        yield replace(self.kernel, socket=socket)
-        socket.close()
 
     def seconds_away(self, limit: float) -> float:
         """Return how long it takes until the page answers again; it must within `limit`."""

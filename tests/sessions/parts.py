@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -148,17 +148,19 @@ class Session:
         socket.send(json.dumps(["stdin", f"{line}\r"]))
         socket.close()
 
+    def channels(self, kernel: str) -> WebSocket:
+        """Open a websocket to a kernel, as a page does."""
+        header = [f"Authorization: token {self.token}"]
+        address = f"ws://{self.base}api/kernels/{kernel}/channels"
+        return create_connection(address, header=header, timeout=60)
+
     @contextmanager
     def notebook(self, path: str) -> Iterator[Kernel]:
         """Give a kernel for a notebook of that path, as JupyterLab starts it; end it afterwards."""
         asked = {"path": path, "name": path, "type": "notebook", "kernel": {"name": "python3"}}
         opened = self.ask("api/sessions", asked)
         kernel = str(opened["kernel"]["id"])
-        socket = create_connection(
-            f"ws://{self.base}api/kernels/{kernel}/channels",
-            header=[f"Authorization: token {self.token}"],
-            timeout=60,
-        )
+        socket = self.channels(kernel)
         try:
             yield Kernel(self, kernel, socket)
         finally:
@@ -174,6 +176,12 @@ class Kernel:
     session: Session
     id: str
     socket: WebSocket
+
+    @contextmanager
+    def reached_anew(self) -> Iterator[Kernel]:
+        """Give it with a new websocket to it."""
+        with closing(self.session.channels(self.id)) as socket:
+            yield replace(self, socket=socket)
 
     def send(self, code: str, cell: str | None = None) -> str:
         """Have code run, as JupyterLab's cell, without waiting, and return the request's id."""
@@ -223,9 +231,13 @@ class Kernel:
                 return output
 
     def keep_busy(self) -> None:
-        """Have it run for longer than any test, and wait until the server knows."""
-        self.send("import time; time.sleep(3600)")
-        wait_until(lambda: self.state() == "busy", "the kernel's being busy", timeout=60)
+        """Have it run for longer than any test, and wait until the server knows.
+
+        Jupyter may have closed the first websocket, whose pings only `run` answers.
+        """
+        with self.reached_anew() as kernel:
+            kernel.send("import time; time.sleep(3600)")
+            wait_until(lambda: self.state() == "busy", "the kernel's being busy", timeout=60)
 
     def interrupt(self) -> None:
         """Stop what runs in it."""
