@@ -115,7 +115,7 @@ def test_mig_devices_are_chosen_like_gpus() -> None:
     assert taken("auto:2", found) == free_parts, "and never one of each kind"
     with pytest.raises(Busy, match="3 GPUs were asked for, and 2 of 3 on `dgx` are free"):
         taken("3", found)
-    with pytest.raises(NotFound, match="has 1 GPUs and 3 MIG devices, which do not mix, and 4"):
+    with pytest.raises(NotFound, match="has 1 GPU and 3 MIG devices, which do not mix, and 4"):
         taken("4", found)
     shared = choose(parse_request("auto:2"), found, "dgx", share=True)
     assert shared.uuids == free_parts, "those in use come last, also of two kinds"
