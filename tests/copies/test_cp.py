@@ -19,6 +19,7 @@ from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
 from tests.mounts.parts import remember_session
@@ -176,6 +177,29 @@ def test_a_shell_completes_paths_there_while_the_link_is_up(
     assert complete("lab:bo") == ["plain,lab:box/"]
     assert complete("lab:~/bo") == ["plain,lab:~/box/"]
     assert complete("/etc/host.c") == ["plain,/etc/host.conf"]
+
+
+@pytest.mark.parametrize("end", ["loss", "ctrl-c"])
+def test_a_folder_that_was_interrupted_leaves_a_part_and_no_half_file(
+    owner: Laptop, sshd: SSHServer, account: Account, tmp_path: Path, end: str
+) -> None:
+    source, there = tmp_path / "source", account.home / f"goes-{end}"
+    source.mkdir()
+    with (source / "large").open("wb") as file:
+        file.truncate(400_000_000)
+    jlr = (str(Path(sys.executable).with_name("jlr")), "cp", "-r", str(source), f"lab:{there}")
+    terminal = Terminal(jlr, environment=owner.environment | {"TERM": "xterm-256color"})
+    try:
+        wait_until(lambda: list(there.glob(".large.*")), "the first bytes", 60)
+        if end == "loss":
+            sshd.drop_connections()
+        else:
+            terminal.type("\x03")
+        assert terminal.process.wait(60) == (5 if end == "loss" else 130)
+    finally:
+        terminal.close()
+    wait_until((there / ".jlr-part" / "large").exists, "the part, from which a copy goes on", 60)
+    assert not (there / "large").exists()
 
 
 def test_a_terminal_shows_rate_and_time_left(owner: Laptop, tmp_path: Path) -> None:
