@@ -101,6 +101,21 @@ def test_a_port_and_a_path_there_lead_to_the_laptop(clients: Clients) -> None:
         server.shutdown()
 
 
+def test_a_path_here_leads_to_a_path_there(clients: Clients) -> None:
+    here = f"{clients.laptop.folder}/path"
+    serve = (
+        "import socket; s = socket.socket(socket.AF_UNIX); s.bind('/tmp/there'); s.listen()\n"
+        "print('listens', flush=True); c, _ = s.accept(); c.sendall(c.recv(9) + b' there')"
+    )
+    with running(clients, "-L", f"{here}:/tmp/there", clients.name, f'python3 -c "{serve}"') as ssh:
+        assert ssh.stdout is not None
+        assert ssh.stdout.readline() == b"listens\n"
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(here)
+            client.sendall(b"from here")
+            assert client.makefile("rb").read() == b"from here there"
+
+
 def test_the_agent_is_there_only_when_asked_for(clients: Clients) -> None:
     key = clients.laptop.make_key("lent")
     script = f"""
