@@ -58,14 +58,10 @@ def recorded(runtime: Path, session: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def seconds(client: BlockingKernelClient, code: str) -> tuple[float, float]:
     """Return how long code takes in the kernel, and its CPU time."""
-    client.execute_interactive(TIMED.format(code), output_hook=lambda _: None, timeout=600)
-    told: list[str] = []
-
-    def hook(message: dict[str, dict[str, dict[str, str]]]) -> None:
-        told.extend(message["content"].get("data", {}).values())
-
-    client.execute_interactive("took", output_hook=hook, timeout=60)
-    took, cpu = literal_eval(told[0])
+    client.execute(TIMED.format(code), reply=True, timeout=600)
+    asked = {"took": "took"}
+    reply = client.execute("", silent=True, user_expressions=asked, reply=True, timeout=60)
+    took, cpu = literal_eval(reply["content"]["user_expressions"]["took"]["data"]["text/plain"])
     return float(took), float(cpu)
 
 
@@ -87,6 +83,7 @@ def measure(folder: Path, rounds: int) -> bool:
     client = manager.blocking_client()
     client.start_channels()
     client.wait_for_ready(timeout=60)
+    client.iopub_channel.stop()  # nothing but the recorder hears the cell
     good = True
     try:
         print(

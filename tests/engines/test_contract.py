@@ -14,6 +14,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.long import LONG
+from tests.sessions.parts import Session as Running
 
 FILES = "apptainer"  # its images are files
 
@@ -37,6 +38,14 @@ def test_a_session_starts_in_a_new_container_and_answers(session: Session) -> No
     assert (session.first["state"], session.first["runtime"]) == ("up", session.runtime)
     assert f"/{session.name}-" in session.first["url"]
     assert session.inside("echo $COLOUR").strip() == "blue"
+
+
+def test_what_its_cells_print_is_recorded(session: Session) -> None:
+    running = Running(session.laptop, session.first)
+    with running.notebook("a.ipynb") as kernel:
+        kernel.await_start()
+        assert kernel.run("'4' + '2'") == "'42'"
+        running.output_with("'42'")
 
 
 def test_it_is_found_again_without_naming_the_engine(session: Session) -> None:

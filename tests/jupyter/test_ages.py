@@ -163,6 +163,7 @@ def test_every_version_is_launched_with_its_own_token_and_ended(
     assert session.token not in arguments
     assert session.token not in laptop.jlr("logs", session.name, "--tail", "1000").stdout
     tells_kernels(session)
+    session.output_with("42")
     assert laptop.jlr("stop", session.name).status == 0
     assert age.program not in here.engine.docker("top", here.name, "-eo", "pid,args")
     assert here.running

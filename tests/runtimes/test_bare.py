@@ -138,6 +138,9 @@ def test_jupyter_outlives_the_connection_and_hears_ctrl_c(
     assert (session.report["container"], session.report["runtime"]) == (None, "none")
     assert not ignores(server, signal.SIGINT)
     assert not listening(server)
+    with session.notebook("a.ipynb") as kernel:
+        assert kernel.run("6 * 7") == "42"
+        session.output_with("42")
     laptop.jlr("disconnect", "lab")
     again = bare(laptop, "work", environment)
     assert (again.born(), again.port) == (session.ask("api/status")["started"], session.port)
@@ -166,7 +169,7 @@ def test_the_session_s_folder_is_private_and_stop_leaves_only_its_log(
     family = [server_of(account), *server_of(account).children(recursive=True)]
     stopped = laptop.jlr("stop", "work")
     assert stopped.status == 0, stopped
-    assert not any(process.is_running() for process in family)
+    wait_until(lambda: not any(each.is_running() for each in family), "the recorder's end, too")
     assert not (folder / "runtime").exists()
     assert "PermissionError" in connected(sock, NOBODY)
     with pytest.raises(OSError, match="refused"):
