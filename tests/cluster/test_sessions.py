@@ -144,6 +144,7 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
     assert jobs(cluster, called) == ["RUNNING"]
     assert f"cancelled job {shown['job']}" in str(zih.jlr("stop", called))
     wait_until(lambda: jobs(cluster, called) == ["CANCELLED"], "the end of what ran on the node")
+    assert "a.ipynb [1], " in session.output_with("'node1'"), "the host still has its folder"
     failed(zih.jlr("start", "zih", called), 6, "was stopped with `jlr stop`", "--slurm")
     refused = cluster.try_run("login", *user("alice"), "ssh -o BatchMode=yes node1 true")
     assert "you have no active jobs on this node" in refused.stderr, "pam_slurm_adopt looks at jobs"

@@ -14,7 +14,7 @@ from jlremote.output.runs import Run
 from jlremote.runtimes.table import runtime_of
 from jlremote.text import one_line, reason_of
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.output.reading import Recorded
+from jlremote.workflow.output.reading import Recorded, there
 
 MOST_BYTES = 256 << 20
 READ_SECONDS = 600.0
@@ -88,8 +88,11 @@ def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
     """Return when the notebook was saved last, and its file; `None` if it cannot be read."""
     session, runtime = recorded.session, runtime_of(recorded.session)
     directory = session_directory(runtime, session.name)
-    script = runtime.on_machine(session.name, f"{directory}{pieces.notebook(name)}")
-    inside = {"read": runtime.inside(session.name, script)}
+    script = f"{directory}{pieces.notebook(name)}"
+    ways = [there(session, script)]
+    if runtime.in_jobs:  # its job may have ended
+        ways.append(runtime.inside(session.name, script))
+    inside = {"read": " || ".join(f"( {way} )" for way in ways)}
     done = recorded.host.run(inside, timeout=READ_SECONDS, limit=MOST_BYTES)["read"]
     moment, _, text = done.stdout.partition("\n")
     return (

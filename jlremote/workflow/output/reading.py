@@ -46,11 +46,9 @@ def recorded(selector: str | None, notebook: str | None, context: Context) -> Re
     session = session_selection.chosen(selector, context)
     host = link_of(session, context)
     recording.revive(host, session, context)
-    reader = Reader()
-    records = [record for record in _printed(host, session, reader) if record is not None]
     runs = Runs()
     # A piece may have got its later name between two looks.
-    for record in sorted(records, key=lambda record: record.time):
+    for record in sorted(_all(host, session), key=lambda record: record.time):
         runs.take(record)
     found, lost = runs.all(), runs.lost
     if notebook is not None:
@@ -89,6 +87,18 @@ def followed(
     return _of_notebook(every, name) if name else every
 
 
+def _all(host: Link, session: SessionRecord) -> list[Record]:
+    try:
+        return [record for record in _printed(host, session, Reader()) if record]
+    except (NotFound, Unreachable):
+        raise
+    except JlrError:
+        if not runtime_of(session).in_jobs:
+            raise
+    # Its job has ended, and the host itself has its folder.
+    return [record for record in _printed(host, session, Reader(), in_job=False) if record]
+
+
 def _then(before: Iterable[Record], after: Iterable[Record]) -> Iterator[Record | None]:
     yield from before
     yield None
@@ -115,22 +125,30 @@ def _again(
 
 
 def _printed(
-    host: Link, session: SessionRecord, reader: Reader, *, follow: bool = False
+    host: Link, session: SessionRecord, reader: Reader, *, follow: bool = False, in_job: bool = True
 ) -> Iterator[Record | None]:
     """Yield the records that `reader` has not read, and `None` at the end of each look."""
     reader.again()
     runtime, said = runtime_of(session), b""
     directory = session_directory(runtime, session.name)
     script = pieces.script(directory, reader, follow=follow)
-    # Attached to stdin, because only stdin's end reaches a process in a container.
-    whole = command_line((*runtime.relay_prefix(session.name), "sh", "-c", script))
-    with host.process(whole) as process:
+    inside = there(session, script) if in_job else runtime.inside(session.name, script)
+    with host.process(inside) as process:
         for stream, data in process:
             if stream == "stdout":
                 yield from reader.take(data)
             else:
                 said = (said + data)[-1000:]
     _check(process.status, session, said)
+
+
+def there(session: SessionRecord, script: str) -> str:
+    """Return the shell command that runs a script beside a session's Jupyter, with our stdin.
+
+    Only the end of stdin reaches a process in a container.
+    """
+    prefix = runtime_of(session).relay_prefix(session.name)
+    return command_line((*prefix, "sh", "-c", script))
 
 
 def _check(status: int | None, session: SessionRecord, said: bytes) -> None:
