@@ -185,7 +185,7 @@ def text_in(path: Path, text: str) -> Iterator[None]:
 
 
 # Of a test; a session that was lost would cost each further one half a minute.
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(60, func_only=True)  # the first test also makes the scene
 
 # The connection
 
