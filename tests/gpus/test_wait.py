@@ -15,6 +15,7 @@ import pytest
 from jlremote.gpus.wait_queue import PLACE_SECONDS, QueueTicket, ahead, read
 from tests.gpus.conftest import GpuHost
 from tests.gpus.test_leases import run, shared
+from tests.lab.desktop import Desktop, desktop
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.sessions.parts import failed
@@ -63,6 +64,11 @@ def test_a_place_keeps_its_time_while_its_start_shows_that_it_waits(shared: Path
     assert not list(folder.iterdir())
 
 
+def seen_at(laptop: Laptop, desk: Desktop) -> Laptop:
+    laptop.environment["DBUS_SESSION_BUS_ADDRESS"] = desk.address
+    return laptop
+
+
 @contextmanager
 def waiting(laptop: Laptop, *words: str) -> Iterator[subprocess.Popen[str]]:
     begun = laptop.spawn(*words)
@@ -84,9 +90,9 @@ def test_a_start_waits_behind_others_and_begins_when_its_gpus_are_free(
     """A later request for one GPU does not overtake an earlier one for two."""
     gpu_host.gpus.occupy(0, os.getpid(), memory=70000)
     words = ("sh", "-c", "echo got $CUDA_VISIBLE_DEVICES")
-    big = (*JOB, "--name", "big", "--gpus", "auto:2", "--wait", "--", *words)
+    big = (*JOB, "--name", "big", "--gpus", "auto:2", "--wait", "--notify", "--", *words)
     small = (*JOB, "--name", "small", "--gpus", "auto", "--wait=10m", "--", *words)
-    with waiting(ada, *big) as first:
+    with desktop() as desk, waiting(seen_at(ada, desk), *big) as first:
         wait_until(lambda: queue_of(ada) == ["big"], "the first in the queue")
         failed(
             bert.jlr(*JOB, "--gpus", "auto", "--", "true"),
@@ -108,6 +114,7 @@ def test_a_start_waits_behind_others_and_begins_when_its_gpus_are_free(
             assert second.returncode == 0, told
             assert "number 2 in the queue: others already wait" in told
             assert "got GPU-" in told
+        assert ("lab", "2 GPUs became free: `big` begins") in desk.shown
     assert queue_of(ada) == []
 
 

@@ -244,6 +244,7 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
         "jupyter_notebook_config.py",
         "jlr_recorder.py",
         "jlr_resumption.py",
+        "jlr_use.py",
     }
 
 
