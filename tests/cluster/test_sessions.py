@@ -87,7 +87,9 @@ def watched(watching: subprocess.Popen[str], state: str, reason: str | None = No
 def started_together(laptop: Laptop, *options: tuple[str, ...]) -> list[Session]:
     """Start a session with each of the options; much of a start is waiting."""
     with ThreadPoolExecutor() as pool:
-        starts = [pool.submit(started, laptop, name(), *each, host="zih") for each in options]
+        # The ports are this thread's: to claim them is not for several at once.
+        words = [(name(), *each, "--port", str(free_port())) for each in options]
+        starts = [pool.submit(started, laptop, *each, host="zih") for each in words]
         return [each.result() for each in starts]
 
 
