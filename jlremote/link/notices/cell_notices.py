@@ -44,13 +44,16 @@ class CellNotices:
         self._show = show
         self._lock = threading.Lock()
         self._sessions: set[str] = set()
+        self._read_now: set[str] = set()  # those with a thread, which may outlast the wish
         self._ended = threading.Event()
 
     def set(self, session: str, *, wanted: bool) -> None:
         """Tell of a session from now on, or no longer; repeating it is harmless."""
         with self._lock:
-            new = wanted and session not in self._sessions
             (self._sessions.add if wanted else self._sessions.discard)(session)
+            new = wanted and session not in self._read_now
+            if new:
+                self._read_now.add(session)
         if new:
             threading.Thread(target=self._keep_reading, args=(session,), daemon=True).start()
 
@@ -67,6 +70,8 @@ class CellNotices:
             lambda: self._read(session, news),
             wanted=lambda: self._wanted(session),
         )
+        with self._lock:
+            self._read_now.discard(session)
 
     def _read(self, session: str, news: CellNews) -> None:
         """Read while the session is forwarded; what was missed in a silence is told afterwards."""

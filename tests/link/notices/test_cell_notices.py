@@ -106,8 +106,8 @@ def test_a_session_is_read_by_the_shell_across_a_loss_of_the_connection(file: Pa
     )
     write(file, record("code", 0.0, "old"), record("end", 99.0, "old", status="ok"))
     write(file, record("code", 100.0, execution_count=3), record("stream", 101.0, text="x" * 9999))
-    notices.set("cont1", wanted=True)
-    notices.set("cont1", wanted=True)
+    for wanted in (True, False, True, True):
+        notices.set("cont1", wanted=wanted)
     until(lambda: connection.looks(1), "the first look")
     connection.cut()
     write(file, record("end", 300.0, status="ok"))
