@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from websocket import create_connection
 
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.desktop import Desktop, desktop
@@ -54,15 +55,21 @@ def recorder(here: Container) -> list[str]:
     return here.execute("sh", "-c", f"cat {FOLDER}/{here.name}/recorder 2>/dev/null; :").split()
 
 
-def test_a_cell_is_recorded_with_its_notebook_and_its_id_and_no_page(
+def test_a_cell_is_recorded_with_its_notebook_and_its_id_and_200_drops_lose_no_line(
     file_laptop: Laptop, here: Container
 ) -> None:
     session = started(file_laptop, here)
     with session.notebook("work/analysis.ipynb") as kernel:
         kernel.await_start()
-        request = kernel.send("for i in range(3000): print(i, flush=True)", cell="cell-7")
-        kernel.socket.close()  # the page is gone
-        wait_until(lambda: has_ended(here, request), "the cell's end in the records")
+        code = "import time\nfor i in range(3000): print(i, flush=True); time.sleep(0.003)"
+        request = kernel.send(code, cell="cell-7")
+        kernel.socket.close()
+        header = [f"Authorization: token {session.token}"]
+        for _ in range(200):  # a page that comes back and is cut off
+            address = f"ws://{session.base}api/kernels/{kernel.id}/channels"
+            page: Any = create_connection(address, header=header, timeout=60)
+            page.shutdown()
+        wait_until(lambda: has_ended(here, request), "the cell's end in the records", timeout=60)
     assert text_of(here, request) == "".join(f"{i}\n" for i in range(3000))
     mine = [one for one in records(here) if one["request"] == request]
     assert {(one["notebook"], one["cell"]) for one in mine} == {("work/analysis.ipynb", "cell-7")}
