@@ -14,7 +14,8 @@ import threading
 def main() -> None:
     """Pass bytes on both ways until the other half hangs up, or rsync does and all is sent."""
     source, sink = int(sys.argv[1]), int(sys.argv[2])
-    os.set_blocking(1, True)  # rsync expects ssh, which takes either
+    if sys.platform != "win32":
+        os.set_blocking(1, True)  # rsync expects ssh, which takes either
     words = [os.fsencode(word) + b"\0" for word in sys.argv[4:]]
     os.write(sink, b"".join(words) + b"\0")
     sending = threading.Thread(target=_send, args=(sink,), daemon=True)
