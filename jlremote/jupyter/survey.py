@@ -124,8 +124,7 @@ def survey(
     probed = results["inside"]
     if container is None or not container.running or probed.status != 0:
         return Survey(container, None, owner=owner, user=user)
-    restart = "" if runtime.engine is None else runtime.engine.shown("restart", name)
-    fault = lost.read(probed.stdout, name, restart)
+    fault = lost.read(probed.stdout, name, runtime.shown("restart", name))
     findings = read_probe(probed.stdout)
     launcher = _other_launcher(container, findings, user)
     return Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
@@ -159,8 +158,8 @@ def refuse_halted(name: str, runtime: Runtime, container: Container | None) -> C
     again = f"start the session again: `jlr start HOST {name}`"
     if container is None:
         raise ContainerGone(f"the container `{name}` is gone: it was removed", hint=again)
-    if container.paused and runtime.engine is not None:
-        unpause = runtime.engine.shown("unpause", container.called)
+    if container.paused:
+        unpause = runtime.shown("unpause", container.called)
         raise ContainerPaused(
             f"the container `{container.called}` is paused",
             hint=f"`{unpause}` on the host resumes it",

@@ -82,6 +82,9 @@ class HostProcesses:
     has_containers: bool = False
     in_jobs: bool = False
 
+    def shown(self, *_words: str) -> str:
+        return ""
+
     def place(self, name: str, host: str) -> str:
         return f"`{host}`"
 

@@ -42,6 +42,9 @@ class Containers:
     in_jobs: bool = False
     servers_folder: str = homes.ROOT
 
+    def shown(self, *words: str) -> str:
+        return self.engine.shown(*words)
+
     def place(self, name: str, host: str) -> str:
         return f"the container `{name}`"
 

@@ -129,6 +129,9 @@ class Runtime(Protocol):
     def program(self) -> str:
         """The name of the program on the host that runs its images; empty without images."""
 
+    def shown(self, *words: str) -> str:
+        """Return a command of its engine as a person types it, empty without one."""
+
     @property
     def in_jobs(self) -> bool:
         """Whether a session is a job of a scheduler, on another machine than its folder."""

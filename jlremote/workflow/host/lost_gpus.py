@@ -18,9 +18,9 @@ def fault(link: Link, record: SessionRecord) -> lost.Fault | None:
     It comes second to what the command does, so a check that fails finds nothing.
     """
     runtime = runtime_of(record)
-    if record.gpus is None or runtime.engine is None:
+    if record.gpus is None or not runtime.has_containers:
         return None
-    restart = runtime.engine.shown("restart", record.name)
+    restart = runtime.shown("restart", record.name)
     with suppress(JlrError):
         found = run_script(link, runtime.inside(record.name, lost.CHECK))
         return lost.read(found.stdout, record.name, restart)

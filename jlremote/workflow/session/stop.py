@@ -201,11 +201,11 @@ def _refuse_paused(
     Raises:
         Busy: it is paused, and its container is not to end by `force`.
     """
-    if container is None or not container.paused or runtime.engine is None:
+    if container is None or not container.paused:
         return
     if request.ends_container and request.force:
         return
-    unpause = runtime.engine.shown("unpause", container.called)
+    unpause = runtime.shown("unpause", container.called)
     raise Busy(
         f"the container of `{record.host}/{record.name}` is paused, so its Jupyter cannot be "
         "stopped",
