@@ -34,6 +34,7 @@ from urllib.parse import quote
 
 MOST_BYTES = 200 << 20  # of a session
 PIECES = 20  # that many make the whole; the oldest go first
+SMALL_BYTES = 4096  # a kernel that says little keeps its only piece
 TEXT_BYTES = 1 << 16  # of streams that become one record
 BATCH = 5000  # messages of one kernel at a time
 PAUSE_SECONDS = 0.1  # in which messages gather
@@ -105,8 +106,11 @@ class Store:
 
     def pieces(self) -> List[str]:
         """Return the paths of all files, the oldest first."""
-        names = (name for name in os.listdir(self.folder) if PIECE.fullmatch(name))
-        return sorted((os.path.join(self.folder, name) for name in names), key=changed_at)
+        found = (PIECE.fullmatch(name) for name in os.listdir(self.folder))
+        # A kernel's file that is still written to has no number.
+        number = {each[0]: float(each[2] or "inf") for each in found if each}
+        paths = [os.path.join(self.folder, name) for name in number]
+        return sorted(paths, key=lambda path: (changed_at(path), number[os.path.basename(path)]))
 
     def path(self, kernel: str) -> str:
         """Return the file that a kernel's records go to."""
@@ -181,19 +185,27 @@ class Store:
         self.sizes[path] = size + len(data)
 
     def drop_oldest(self) -> bool:
-        """Delete the oldest piece, and say so in the records of its kernel."""
-        found = [path for path in self.pieces() if self.sizes.get(path, 0) > 4096]
-        if len(found) < 2:
+        """Delete the oldest piece of some size, with its kernel's small ones before it; say so."""
+        pieces = self.pieces()
+        large = [path for path in pieces if self.sizes.get(path, 0) > SMALL_BYTES]
+        if len(large) < 2:
             return False
-        named = PIECE.fullmatch(os.path.basename(found[0]))
-        first = ends(found[0])
-        with suppress(OSError):
-            os.unlink(found[0])
-        del self.sizes[found[0]]
-        if named:
-            why = f"more than {self.most >> 20} MB of the session were recorded"
-            self.lose(named[1], first.get("time"), first.get("last", time.time()), why, first)
+        kernel = kernel_of(large[0])
+        older = [path for path in pieces[: pieces.index(large[0]) + 1] if kernel_of(path) == kernel]
+        first, last = ends(older[0]), ends(large[0]).get("last", time.time())
+        for path in older:
+            with suppress(OSError):
+                os.unlink(path)
+            self.sizes.pop(path, None)
+        why = f"more than {self.most >> 20} MB of the session were recorded"
+        self.lose(kernel, first.get("time"), last, why, first)
         return True
+
+
+def kernel_of(path: str) -> str:
+    """Return the kernel that a file's records are of."""
+    named = PIECE.fullmatch(os.path.basename(path))
+    return named[1] if named else ""
 
 
 def ends(path: str) -> Dict[str, Any]:

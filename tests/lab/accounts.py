@@ -15,7 +15,7 @@ from tests.lab.engine import GROUP
 from tests.lab.place import LabError, open_lock, root, try_lock
 from tests.lab.programs import lives, run, wait_ended
 
-MOST_ACCOUNTS = 20
+MOST_ACCOUNTS = 32
 
 
 @dataclass(frozen=True)

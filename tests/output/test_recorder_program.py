@@ -132,3 +132,19 @@ def test_a_server_has_one_recorder(recorded: Recorded) -> None:
     with recorded.recorder() as first, recorded.recorder() as second:
         assert second.wait(20) == 0
         assert first.poll() is None
+
+
+def test_a_small_piece_goes_with_the_one_after_it(tmp_path: Path) -> None:
+    store = recorder_program.Store(str(tmp_path), MOST)
+    for number in range(8000):
+        store.add({"time": float(number), "kernel": KERNEL, "kind": "stream", "text": "x" * 80})
+        if number in (0, 7999) or number % 150 == 0:
+            store.write()
+    lines = [
+        json.loads(line)
+        for path in tmp_path.iterdir()
+        for line in path.read_text().split("\n")[:-1]
+    ]
+    kept = sorted(int(one["time"]) for one in lines if one["kind"] == "stream")
+    assert 0 < kept[0] < 7000
+    assert kept == list(range(kept[0], 8000))

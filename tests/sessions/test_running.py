@@ -85,7 +85,9 @@ def test_status_tells_which_kernels_are_busy_and_since_when(session: Session) ->
         assert re.search(r"^busy\.ipynb +busy +\d+s$", shown, re.MULTILINE), shown
         assert re.search(r"^idle\.ipynb +idle +\d+s$", shown, re.MULTILINE), shown
         listed = session.laptop.jlr("list").stdout
-        line = rf"^{session.name}( \*)? +lab +up .*1 busy +{session.port}\b"
+        line = (
+            rf"^{session.name}( \*)? +lab +up .*(1 busy|busy\.ipynb running \d+s) +{session.port}\b"
+        )
         assert re.search(line, listed, re.MULTILINE), listed
         busy.interrupt()
 
