@@ -124,7 +124,7 @@ def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
     return f"""\
 {create} >/dev/null || exit {_NOT_CREATED}
 {begin} >/dev/null || {{ {remove} >/dev/null; exit {_NOT_STARTED}; }}
-how=launches; facts=$({inspect})
+how=launches; facts=$({inspect}) || exit 1
 case $facts in
 *'"Entrypoint": null'*|*'"Entrypoint": ""'*) ;;
 *)
@@ -135,7 +135,7 @@ case $facts in
   [ "$ready" != {waiting.ANOTHER_USER} ] || {{ {remove} >/dev/null; exit {waiting.ANOTHER_USER}; }}
   {until_known}
   [ "$({running})" = true ] || {{ {words} >&2; {remove} >/dev/null; exit {_ENDED}; }}
-  facts=$({inspect});;
+  facts=$({inspect}) || exit 1;;
 esac
 printf '%s\\n' "$how" "$facts"
 """
