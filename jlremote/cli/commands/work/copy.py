@@ -14,8 +14,8 @@ from jlremote.errors import Usage
     "cp",
     examples=(
         "jlr cp data.csv cont1:/data/          # into the session's container",
-        "jlr cp -r cont1:runs .                # a folder, from where shells begin there",
-        "jlr cp 'cont1:runs/*.png' figures     # the quotes keep the pattern for the other side",
+        "jlr cp -r cont1:runs .                # a folder, from where shells begin",
+        "jlr cp 'cont1:runs/*.png' figures     # quoted, so it is expanded there",
         "jlr cp -r src dgx:~/src               # the host's own files",
     ),
 )
