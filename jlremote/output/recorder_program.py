@@ -460,12 +460,12 @@ class RecordedKernel:
 
     def status(self, state: str, request: Optional[str], asked: Optional[str]) -> None:
         """Record the beginning of a process, and the end of an execution."""
-        if state == "starting":
+        if state == "starting" or not self.alive:  # which may have come before the connection
             self.add("kernel", {"state": "restarted" if self.begun else "started"}, None)
             self.begun, self.alive, self.ending, self.busy = True, True, "", None
             self.seen.clear()
             self.recorder.server.ask(again=True)
-        elif asked == "execute_request" and request:
+        if asked == "execute_request" and request:
             if state == "busy":
                 self.begun = True
                 self.busy = request, time.time()

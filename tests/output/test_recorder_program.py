@@ -113,8 +113,8 @@ def test_a_kernel_that_restarts_or_dies_is_recorded_and_the_recorder_ends_with_t
         assert recorded.kinds(failing) == ["code", "error", "end"]
         assert recorded.records[-1]["content"] == {"status": "error"}
         manager.restart_kernel()
-        wait_until(lambda: recorded.states()[-1] == "restarted", "the record of the restart")
         client.wait_for_ready(timeout=60)
+        wait_until(lambda: recorded.states()[-1] == "restarted", "the record of the restart")
         client.execute("import time; time.sleep(60)")
         runs = recorded.folder / "output/running"
         wait_until(lambda: runs.exists() and KERNEL in runs.read_text(), "the note of what runs")
