@@ -44,14 +44,14 @@ display(HTML("<b>rich</b>"))
 1 / 0"""
 
 
-def run_notebook(browser: BrowserContext, session: Session, path: str) -> Page:
-    """Open a notebook and run its cell."""
+def run_notebook(browser: BrowserContext, session: Session, path: str, cell: int = 0) -> Page:
+    """Open a notebook and run a cell of it."""
     opened = session.laptop.jlr("open", "far/" + session.name, path, "--no-browser")
     assert opened.status == 0, opened
     page = browser.new_page()
     page.goto(f"{opened.stdout.strip()}&reset", timeout=SECONDS)
     expect(page.locator("#jp-main-statusbar")).to_contain_text("Idle", timeout=SECONDS)
-    page.locator(".jp-Notebook .jp-CodeCell .cm-content").first.click()
+    page.locator(".jp-Notebook .jp-CodeCell .cm-content").nth(cell).click()
     page.keyboard.press("Control+Enter")
     return page
 
@@ -133,6 +133,31 @@ def test_what_a_cell_prints_while_the_lid_is_closed_is_kept(
     [cell] = json.loads(copy.read_text("utf-8"))["cells"]
     assert cell["execution_count"] == 1
     assert joined(cell["outputs"]) == joined(undisturbed(chromium, session, count))
+
+
+@pytest.mark.timeout(600)
+def test_two_pages_on_one_kernel_and_a_cut_connection_cost_no_line(
+    work: Work, network: Network, chromium: BrowserContext, tmp_path: Path
+) -> None:
+    """Jupyter keeps what comes for one page of a kernel; each page runs a cell of its own."""
+    session, place = work.session, f"far/{work.session.name}"
+    path, count = f"{secrets.token_hex(4)}.ipynb", 8 * A_SECOND
+    code = "import time\nfor n in range({}): print({!r}, n, flush=True); time.sleep({})"
+    cells = (code.format(count, called, 1 / A_SECOND) for called in ("first", "second"))
+    session.write_notebook(path, *cells)
+    pages = [run_notebook(chromium, session, path, cell) for cell in (0, 1)]
+    expect(pages[0].locator(".jp-OutputArea").first).to_contain_text("first 3", timeout=SECONDS)
+    network.take_down()
+    network.line.cut()
+    time.sleep(2)
+    network.bring_up()
+    session.output_with(f"second {count - 1}")
+    copy = tmp_path / "copy.ipynb"
+    assert session.laptop.jlr("output", place, path, "--save", str(copy)).status == 0
+    first, second = json.loads(copy.read_text("utf-8"))["cells"]
+    for called, cell in (("first", first), ("second", second)):
+        [output] = joined(cell["outputs"])
+        assert output["text"] == "".join(f"{called} {n}\n" for n in range(count))
 
 
 @pytest.mark.timeout(1800)
