@@ -8,7 +8,7 @@ import secrets
 import shutil
 
 from tests.lab.laptop import PROGRAMS
-from tests.lab.programs import Result
+from tests.lab.programs import Result, wait_until
 from tests.sessions.parts import Session
 
 CELL = "import platform; print('ran on', platform.node())"
@@ -54,3 +54,20 @@ def check_clients(session: Session, node: str) -> None:
     nbconvert = (str(PROGRAMS / "jupyter-nbconvert"), "--to", "notebook", "--execute", "--inplace")
     ran(*nbconvert, f"--ExecutePreprocessor.kernel_name={kernel['name']}", "n.ipynb")
     assert f"ran on {node}" in (home / "n.ipynb").read_text("utf-8")
+
+
+def check_recorder(session: Session, command: str) -> None:
+    """Check that a recorder that has ended on the node is told, and runs again by a command."""
+    laptop, place = session.laptop, f"{session.report['host']}/{session.name}"
+    own = f"~/.local/state/jlr/slurm/servers/{session.name}/recorder"
+    with session.notebook("again.ipynb") as kernel:
+        # With the shell that would run it again.
+        words = f"set -- $(cat {own}); kill -9 $(cut -d ' ' -f 4 /proc/$1/stat) $1"
+        kernel.run(f"import os; os.system({words!r})")
+        told = "its recorder has ended"
+        assert told in laptop.jlr("status", place).stdout
+        again = laptop.jlr(*command.split(), session.name).stderr
+        assert f"the recorder of `{session.name}` had ended and was started again" in again
+        wait_until(lambda: told not in laptop.jlr("status", place).stdout, "its next start")
+        assert kernel.run("print('recorded', 'again')") == "recorded again\n"
+        session.output_with("\nrecorded again")

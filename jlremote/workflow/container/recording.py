@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from jlremote.errors import JlrError, Unreachable
 from jlremote.host.contract import Host, run_script
 from jlremote.host.records import records
 from jlremote.jupyter import scripts
@@ -9,6 +12,7 @@ from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.output import recorder
 from jlremote.output.recorder import NOT_RECORDED, Recording
+from jlremote.runtimes import bare
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.scripts import waiting
 from jlremote.runtimes.table import runtime_of
@@ -26,11 +30,7 @@ LONG_SECONDS = 60
 def ensure(start: StartContext, found: Survey, server: Server) -> None:
     """Record a running server unless that was refused; say so if the last recorder has ended."""
     now = found.findings.recording if found.findings else NOT_RECORDED
-    if (longest := max(now.running.values(), default=0)) >= LONG_SECONDS:
-        start.note(
-            f"a cell has been running for {in_words(round(longest) // 60 * 60)}; "
-            f"`jlr output {start.host.name}/{start.name}` shows what it printed"
-        )
+    _tell_running(start, now)
     if not start.request.record or now.state in ("on", "off"):
         return
     _run(start.host, start.runtime, start.name, server)
@@ -38,10 +38,36 @@ def ensure(start: StartContext, found: Survey, server: Server) -> None:
         start.note(_again(start.name))
 
 
+def ensure_in_job(start: StartContext, server: Server) -> None:
+    """Record a server on a cluster's node again if its recorder has ended, and say so."""
+    with suppress(JlrError):  # what the node does not tell now is no reason to refuse the session
+        now = look(start.host, start.runtime, start.name)
+        _tell_running(start, now)
+        if start.request.record and now.state == "dead":
+            _run(start.host, start.runtime, start.name, server)
+            start.note(_again(start.name))
+
+
+def _tell_running(start: StartContext, now: Recording) -> None:
+    if (longest := max(now.running.values(), default=0)) >= LONG_SECONDS:
+        start.note(
+            f"a cell has been running for {in_words(round(longest) // 60 * 60)}; "
+            f"`jlr output {start.host.name}/{start.name}` shows what it printed"
+        )
+
+
 def revive(host: Host, record: SessionRecord, context: Context) -> None:
     """Run the recorder of a session again if it has ended while the server runs, and say so."""
     runtime = runtime_of(record)
-    if runtime.in_jobs or look(host, record).state != "dead":
+    try:
+        now = look(host, runtime, record.name)
+    except Unreachable:
+        raise
+    except JlrError:
+        if not runtime.in_jobs:  # whose records can be read without its node
+            raise
+        return
+    if now.state != "dead":
         return
     server = survey(host, runtime, record.name).server_on(record.server or None)
     if server is not None:
@@ -61,12 +87,15 @@ def _run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
     script = scripts.record(runtime, name, server.pid, server.called)
     if runtime.has_containers:
         script = waiting.beside(script)
-    run_script(host, f"{runtime.detached(name, script)} >/dev/null")
+    if runtime.in_jobs:  # the way to the node stays open: what a step began ends with the step
+        way = (*runtime.relay_prefix(name), "sh", "-c", script)
+        run_script(host, bare.detached(way))
+    else:
+        run_script(host, f"{runtime.detached(name, script)} >/dev/null")
 
 
-def look(host: Host, record: SessionRecord) -> Recording:
+def look(host: Host, runtime: Runtime, name: str) -> Recording:
     """Ask the host about a session's recorder."""
-    runtime = runtime_of(record)
-    script = runtime.on_machine(record.name, scripts.look_at_recorder(runtime, record.name))
-    done = run_script(host, runtime.inside(record.name, script))
+    script = runtime.on_machine(name, scripts.look_at_recorder(runtime, name))
+    done = run_script(host, runtime.inside(name, script))
     return recorder.read(next(iter(records(done.stdout)), []))

@@ -28,7 +28,7 @@ from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line, printable
-from jlremote.workflow.container import image_definition, jupyter_launch, provision
+from jlremote.workflow.container import image_definition, jupyter_launch, provision, recording
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.forward import local_ports
 from jlremote.workflow.host.requests import Scheduled, StopRequest
@@ -77,10 +77,13 @@ def ensure(
     submitted()
     same = job is not None and found.container is not None and found.container.job == job.job
     with _left_queued(start):
-        server = (found.server if same and not is_new else None) or _awaited(start)
+        running = found.server if same and not is_new else None
+        server = running or _awaited(start)
         container = survey(start.host, start.runtime, start.name).container
     if container is None or not container.running:
         raise JobEnded(f"the job of `{start.name}` ended just now")
+    if running is not None:
+        recording.ensure_in_job(start, running)
     return container, server, is_new
 
 

@@ -27,7 +27,7 @@ from jlremote.jupyter.survey import (
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
-from jlremote.runtimes.table import runtimes
+from jlremote.runtimes.table import runtime_of, runtimes
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line
 from jlremote.workflow.container import recording
@@ -167,7 +167,7 @@ def with_cells(
     if not kernels or any(kernel.state == "busy" for kernel in kernels) == idle:
         return report
     try:
-        now = recording.look(link, record)
+        now = recording.look(link, runtime_of(record), record.name)
     except JlrError:
         return report
     run = {kernel: round(seconds) for kernel, seconds in now.running.items()}
