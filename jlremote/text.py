@@ -136,5 +136,5 @@ def size_in_words(size: int, step: Literal[1000, 1024] = 1000) -> str:
     """Return bytes in the unit that suits: `421 MB`, `1.2 GB`; in steps of 1024, `80 GiB`."""
     power = next((power for power in range(4) if size < (step - 0.5) * step**power), 4)
     amount = size / step**power
-    digits = f"{amount:.1f}".removesuffix(".0") if amount < 9.95 else f"{amount:.0f}"
+    digits = re.sub(r"\.0\Z", "", f"{amount:.1f}") if amount < 9.95 else f"{amount:.0f}"
     return f"{digits} {_UNITS[step][power]}"

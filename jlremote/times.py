@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 from jlremote.errors import Usage
 
+UTC = timezone.utc  # noqa: UP017  # the waiter on the host runs in Python 3.8, too
 UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _SPAN = re.compile("".join(rf"(?:(\d{{1,6}}){unit})?" for unit in UNITS))
 
@@ -22,7 +23,7 @@ def seconds_of(text: str, place: str) -> int:
         return 0
     found = _SPAN.fullmatch(text.strip().lower())
     counts = found.groups(default="0") if found else ()
-    seconds = sum(int(count) * size for count, size in zip(counts, UNITS.values(), strict=False))
+    seconds = sum(int(count) * size for count, size in zip(counts, UNITS.values()))  # noqa: B905
     if not seconds:
         raise Usage(
             f"invalid {place}: `{text}` is not a span of time", hint="use `30m`, `2h`, `1d`, `off`"

@@ -3,7 +3,8 @@
 `snapshot_script` asks the host and `snapshot` reads the answer (with `mig`) into an `inventory`.
 `request` parses `--gpus`, `choice` chooses, `leases` reserve the choice, `wait_queue` orders the
 starts that wait, `proof` shows that a new container has its GPUs. `usage` describes a GPU's users;
-`lost` finds containers that lost their GPUs.
+`lost` finds containers that lost their GPUs. In `waiting` GPUs are taken, at once or in turn, from
+the laptop or on the host itself.
 
 Decisions:
 

@@ -70,8 +70,9 @@ def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen
     taken = min((kind[:count] for kind in by_room), key=_in_use)
     if not share and _in_use(taken):
         raise _too_few_free(count, min(enough, key=_in_use), inventory, host)
-    names = [device.uuid if ":" in device.place else device.place for device in taken]
-    return _chosen(list(zip(names, taken, strict=True)))
+    return _chosen(
+        [(device.uuid if ":" in device.place else device.place, device) for device in taken]
+    )
 
 
 def _in_use(devices: Sequence[Device]) -> int:

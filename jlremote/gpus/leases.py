@@ -100,7 +100,7 @@ def keep_for(lease: Lease, pid_argv: Iterable[str]) -> str:
 pid=$({shlex.join(pid_argv)}) && process=$(cat "/proc/$pid/stat") || {{
 {_delete(lease.names)}exit; }}
 set -- ${{process##*) }}; shift 19
-target={shlex.quote(lease.target().removesuffix("0:0"))}$pid:$1
+target={shlex.quote(lease.target()[: -len("0:0")])}$pid:$1
 {_renew(lease)}"""
 
 
@@ -125,6 +125,11 @@ def _delete(names: Iterable[str]) -> str:
     return f"rm -f -- {words}\n" if words else ""
 
 
+def is_of(stat: str, start: str) -> bool:
+    """Return whether the `stat` of a process is that of the one with this start."""
+    return stat.rpartition(")")[2].split()[19:20] == [start]
+
+
 def read(fields: Sequence[str], now: float, boot: str) -> ListedLease | None:
     """Return a lease from the fields that `LIST` printed, `None` if they describe none."""
     if len(fields) != 4:
@@ -137,7 +142,7 @@ def read(fields: Sequence[str], now: float, boot: str) -> ListedLease | None:
         return None
     _, session, of_boot, _, start = parts
     since = float(changed)
-    alive = process.rpartition(")")[2].split()[19:20] == [start]
+    alive = is_of(process, start)
     fresh = -_AHEAD_SECONDS <= now - since <= LEASE_SECONDS
     settled = start != "0"
     holds = of_boot == boot and (alive if settled else fresh)

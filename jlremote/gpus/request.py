@@ -49,7 +49,7 @@ def parse_request(text: str) -> GpuRequest:
         bare = bare[1:-1]  # docker's manual writes --gpus '"device=0,2"'
     if bare in ("none", "all"):
         return GpuRequest("none" if bare == "none" else "all", bare)
-    names = tuple(bare.removeprefix("device=").split(","))
+    names = tuple(_names(bare))
     if counted := re.fullmatch(r"(?:count=|auto:)?(\d{1,4})|auto", bare):
         return _counted(bare, int(counted[1] or 1))
     if all(_NAME.fullmatch(name) for name in names):
@@ -74,7 +74,7 @@ def is_met(text: str, have: str | None) -> bool:
 
 
 def _names(text: str | None) -> list[str]:
-    return (text or "").removeprefix("device=").split(",")
+    return re.sub(r"\Adevice=", "", text or "").split(",")
 
 
 def _counted(text: str, count: int) -> GpuRequest:

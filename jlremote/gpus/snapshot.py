@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from jlremote.errors import JlrError
 from jlremote.gpus import leases, mig, wait_queue
@@ -16,8 +16,11 @@ from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
 from jlremote.host.records import records as records_of
 from jlremote.text import one_line, printable
 
-Records = Mapping[str, Sequence[str]]
-Processes = Mapping[str, tuple[GpuProcess, ...]]  # by the UUID of their device
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+Records: TypeAlias = "Mapping[str, Sequence[str]]"
+Processes: TypeAlias = "Mapping[str, tuple[GpuProcess, ...]]"  # by the UUID of their device
 
 _NO_SUCH_FILE, _TIMED_OUT = (126, 127), (124, 137)
 _FAILURES = ("err!", "unknown error", "gpu is lost", "gpu requires reset")
@@ -217,7 +220,7 @@ def _row(line: str, fields: str) -> dict[str, str] | None:
     values = [value.strip() for value in line.split(",")]
     if len(values) != len(names) or not values[0].isdigit():
         return None
-    return dict(zip(names, values, strict=True))
+    return dict(zip(names, values))  # noqa: B905  # Python 3.8 has no `strict`
 
 
 def _number(text: str) -> float | None:

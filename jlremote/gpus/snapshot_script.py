@@ -6,6 +6,7 @@ It asks `nvidia-smi`, `/proc` and the engines' `ps`, and prints records (see `ho
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from jlremote.gpus.leases import LIST
 from jlremote.host.contract import USER_LABEL
@@ -13,8 +14,11 @@ from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_O
 from jlremote.host.shell_text import TOOK_TOO_LONG, command_line, pause, until_hang_up
 from jlremote.host.sudo import ALONE_UNLESS_KNOWN
 
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
 # Commands of container engines, as their argvs begin.
-Engines = Iterable[tuple[str, ...]]
+Engines: TypeAlias = "Iterable[tuple[str, ...]]"
 EVERYBODYS: Engines = (("docker",), ("podman",))
 
 # Folders of `nvidia-smi` besides the PATH: NVIDIA's images, WSL, the driver container.

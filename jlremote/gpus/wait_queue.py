@@ -2,6 +2,7 @@
 
 A place in the queue is two links beside the leases. The time of the first is that of the arrival;
 the second is made anew while its start waits, so that a place that was left behind ends by itself.
+If a process of the host waits, the second names it, and the place ends with it.
 Both are named after the host's first GPU, so that containers with other GPUs have other queues.
 """
 
@@ -11,7 +12,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jlremote.gpus.leases import ENTER
+from jlremote.gpus.leases import ENTER, is_of
 
 # After so long without a sign of its start a place counts no more: time for a lost connection.
 PLACE_SECONDS = 180.0
@@ -39,6 +40,8 @@ class QueueTicket:
     count: int
     word: str
     boot: str  # the host's boot id
+    pid: int = 0  # of the process of the host that waits, 0 for a start that the laptop waits for
+    process_start: str = "0"
 
     @property
     def _names(self) -> tuple[str, str]:
@@ -48,10 +51,12 @@ class QueueTicket:
     def stand(self) -> str:
         """Return the script that takes the place, or shows that its start still waits."""
         arrival, sign = map(shlex.quote, self._names)
-        target = shlex.quote(f"jlr:{self.session}:{self.boot}:{self.count}:0")
+        begin = f"jlr:{self.session}:{self.boot}"
+        target = shlex.quote(f"{begin}:{self.count}:0")
+        waits = shlex.quote(f"{begin}:{self.pid}:{self.process_start}")
         new = shlex.quote(f"new-{self._names[1]}")
         return (
-            f"{ENTER}ln -s {target} {new} && {{ mv -fT {new} {sign} || mv -f {new} {sign}; }}\n"
+            f"{ENTER}ln -s {waits} {new} && {{ mv -fT {new} {sign} || mv -f {new} {sign}; }}\n"
             f"[ -L {arrival} ] || ln -s {target} {arrival}\n"
         )
 
@@ -77,13 +82,15 @@ def read(
         if is_place(fields):
             owner, _, changed = fields[1].rpartition(" ")
             if owner and changed.isdigit():
-                links[fields[0]] = (owner, float(changed), fields[2].split(":"))
+                alive = is_of(fields[3], fields[2].rpartition(":")[2])
+                links[fields[0]] = (owner, float(changed), fields[2].split(":"), alive)
     waiting, dead = [], {}
-    for name, (owner, since, target) in links.items():
+    for name, (owner, since, target, _) in links.items():
         kind, word = name[: len(_ARRIVAL)], name.rpartition("+")[2]
         sign = links.get(_SIGN + name[len(_ARRIVAL) :])
         fresh = sign is not None and sign[0] == owner and abs(now - sign[1]) <= PLACE_SECONDS
-        if not fresh or len(target) != 5 or target[2] != boot or not target[3].isdigit():
+        gone = sign is not None and sign[2][4:] != ["0"] and not sign[3]
+        if gone or not fresh or len(target) != 5 or target[2] != boot or not target[3].isdigit():
             dead[name] = owner
         elif kind == _ARRIVAL and name[len(_ARRIVAL) :].rpartition("+")[0] == gpu.replace("/", "_"):
             waiting.append(WaitingStart(target[1], owner, int(target[3]), since, word))

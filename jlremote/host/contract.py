@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jlremote.text import printable
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 SCRIPT_SECONDS = 60.0
 OUTPUT_BYTES = 8 << 20
 # The label of what belongs to one user of the host.
 USER_LABEL = "org.jlremote.user"
 
-Steps = Mapping[str, str]
+Steps: TypeAlias = "Mapping[str, str]"
 
 
 @dataclass(frozen=True)

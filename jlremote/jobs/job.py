@@ -15,8 +15,8 @@ class Job:
     """A job as it is right now."""
 
     name: str  # its name; also that of its container, if it has one of its own
-    # `running`, `ended`, `created` (not begun), or `lost`: its end was not recorded; with a
-    # scheduler also `waiting`, and `unknown` while that does not answer
+    # `waiting` (for GPUs, or in a scheduler's queue), `running`, `ended`, `created` (not begun), or
+    # `lost`: its end was not recorded; with a scheduler also `unknown` while that does not answer
     state: str
     command: str  # the command, quoted for a shell
     exit_code: int | None = None  # its exit code, `None` unless it has ended
@@ -30,6 +30,7 @@ class Job:
     job: str | None = None  # the scheduler's id
     node: str | None = None  # the nodes that the scheduler gave it
     reason: str | None = None  # why it waits
+    place: int | None = None  # its place in the queue for GPUs of the host, the first is 1
     until: float | None = None  # when its time limit ends it, in seconds since the epoch
     remove: bool = False  # whether it is deleted once its output and exit code were read
     terminal: bool = False  # whether it has a terminal

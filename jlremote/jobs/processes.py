@@ -8,29 +8,34 @@ it fills the disk, perhaps.
 In a session's container the process is the engine's client, so the output outlasts the container.
 
 Only `sh`, `cat`, `date`, `mkdir`, `mv`, `rm`, `sed`, `tail`, `uname` and `/proc` are needed; for
-`-i` also `mkfifo` and `dd`.
+`-i` also `mkfifo` and `dd`, and for a job that waits for GPUs Python (see `gpus.waiting`). That one
+is the waiter's process until it becomes its command; `waiting` says meanwhile how it waits.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from jlremote.gpus.waiting import archive
 from jlremote.host.answers import understood
 from jlremote.host.process_mark import LIST, STAYS, VARIABLE, sweep_argv
-from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
-from jlremote.host.shell_text import command_line, pause, wait_while
+from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, records
+from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
 from jlremote.host.sudo import KEEP
 from jlremote.jobs.job import Job, last_lines, show, watch
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
-from jlremote.text import is_name
+from jlremote.text import is_name, one_line
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 _ROOM = " " * 120  # longer than what is written over it
 GIVEN = 65  # sysexits.h: EX_DATAERR
 TAKEN = 75  # sysexits.h: EX_TEMPFAIL
-_FILES = ("command", "container", "gpus", "rm", "interactive", "began", "exit")
+_FILES = ("command", "container", "gpus", "rm", "interactive", "waiting", "began", "exit")
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/jobs/$(uname -n)"'
 
 # Identified by pid and start: a pid alone may belong to another process by now. After the end of
@@ -76,6 +81,9 @@ BEGIN
 
 _BEGIN = 'rm -f "$directory/.variables"\nexec "$@"'
 _BEGIN_WITH_STDIN = 'exec <"$directory/stdin"; rm -f "$directory/stdin"; exec "$@"'
+_WAIT_FIRST = f'rm -f "$directory/.variables"\n{archive.BECOME}"$@"'
+_TAKE_STDIN = f"sh -c 'directory=$1; shift; {_BEGIN_WITH_STDIN}' sh"
+_WAIT_WITH_STDIN = f'{archive.BECOME}{_TAKE_STDIN} "$directory" "$@"'
 # Nothing of it holds the connection once the job has ended, not even while `cat` waits.
 _FEED = f"""\
 [ -p "$directory/stdin" ] || exit {GIVEN}
@@ -100,6 +108,13 @@ for directory in FOLDERS; do
   printf '{PRINT_FIELD}'; alive && printf yes
   printf '{PRINT_RECORD}'
 done 2>/dev/null
+"""
+_WAITING = f"""\
+last=
+while alive && now=$(cat "$directory/waiting" 2>/dev/null); do
+  [ "$now" = "$last" ] || printf '%s{PRINT_GROUP}' "$now"
+  last=$now; {pause(1)}
+done
 """
 _STOP = f"""\
 ended() {{
@@ -135,6 +150,8 @@ class ProcessPlan:
     interactive: bool = False  # whether it gets stdin, behind its variables
     # with a signal appended: ends all processes in a container that have its mark; else empty
     sweep: tuple[str, ...] = ()
+    # what `gpus.waiting.waiter_program` is to do before the command begins, `None` for nothing
+    wait: Mapping[str, Any] | None = None
 
 
 def _folder(name: str) -> str:
@@ -145,18 +162,22 @@ def launch(plan: ProcessPlan) -> str:
     """Return the script that begins a job and prints its pid and start.
 
     It fails with `TAKEN` if there is a job of that name, with `NO_FOLDER` if no folder can be
-    created.
+    created, with `archive.NO_PYTHON` if it is to wait and the host has no Python for that.
     """
     early = plan.variables and not plan.interactive
     stdin = '"$directory/.variables"' if early else "/dev/null"
-    record = _RECORD.replace("BEGIN", _BEGIN_WITH_STDIN if plan.interactive else _BEGIN)
+    begin = _BEGIN_WITH_STDIN if plan.interactive else _BEGIN
+    if plan.wait is not None:
+        begin = _WAIT_WITH_STDIN if plan.interactive else _WAIT_FIRST
+    record = _RECORD.replace("BEGIN", begin)
     run = _RUN.replace("RECORD", shlex.quote(record)).replace("STDIN", stdin)
     run = run.replace("COMMAND", command_line(plan.argv))
     marked = f"export {VARIABLE}={shlex.quote(plan.mark)}\n" if plan.mark else ""
     detached = Bare().detached(plan.name, _folder(plan.name) + plan.exports + marked + run)
     way = f'{command_line(plan.signal)} "$1" </dev/null' if plan.signal else _SIGNAL_GROUP
-    if plan.signal and plan.interactive:  # nothing of it is in the container yet
-        way = f'if [ -p "$directory/stdin" ]; then {_SIGNAL_GROUP}; else {way}; fi'
+    if plan.signal and (plan.interactive or plan.wait):  # nothing of it is in the container yet
+        waits = '[ -p "$directory/stdin" ] || [ -e "$directory/waiting" ]'
+        way = f"if {waits}; then {_SIGNAL_GROUP}; else {way}; fi"
     facts = {
         "command": plan.shown,
         "container": plan.container or "",
@@ -166,6 +187,8 @@ def launch(plan: ProcessPlan) -> str:
         "rm": "yes" if plan.remove else "",
         "interactive": "yes" if plan.interactive else "",
     } | dict.fromkeys((".process", ".exit", "began"), _ROOM)
+    if plan.wait is not None:
+        facts["waiting"] = json.dumps({"why": plan.wait["why"]})
     if plan.mark:  # an empty one would be in everything
         end_all = plan.sweep or sweep_argv(plan.mark)
         facts["sweep"] = f'{command_line(end_all)} "$1" </dev/null'
@@ -175,12 +198,16 @@ def launch(plan: ProcessPlan) -> str:
     # No argument has them, not even that of the shell which waits for the job.
     pipe = f'mkfifo -m 600 "$directory/stdin" || exit {NO_FOLDER}\n' if plan.interactive else ""
     given = f'cat >"$directory/.variables" {stdin_of(plan.variables)}' if plan.variables else ""
+    fails = f'{{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}'
+    waiter = "" if plan.wait is None else f"(set -e\n{archive.put(plan.wait)}) || {fails}\n"
+    python = "" if plan.wait is None else archive.FIND_PYTHON
     return (
-        f'{_folder(plan.name)}(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
+        python
+        + f'{_folder(plan.name)}(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
         f'(umask 077; mkdir "$directory") ||\n'
         f'  {{ [ ! -e "$directory" ] || exit {TAKEN}; exit {NO_FOLDER}; }}\n'
-        f'{{ {notes}; }} || {{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}\n'
-        f"{pipe}{given}{detached}\n"
+        f"{{ {notes}; }} || {fails}\n"
+        f"{waiter}{pipe}{given}{detached}\n"
         f'{_WAIT}cat "$directory/process"\n'
     )
 
@@ -213,6 +240,11 @@ class ProcessJobs:
         """Return the script that gives it the script's own stdin, and prints a line at its end."""
         return f"{_folder(key)}{_ALIVE}{_FEED}"
 
+    def waiting(self, key: str) -> str:
+        """Return the script that prints how a job waits, and a group separator, at each change."""
+        loop = f"{_folder(key)}{_ALIVE}{_WAITING}"
+        return until_hang_up(command_line(("sh", "-c", loop)))
+
     def rest(self, key: str, stdout: int, stderr: int) -> str:
         return show(_folder(key), f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
@@ -236,7 +268,23 @@ def _watch(name: str, stdout: str, stderr: str) -> str:
 
 
 _FULL = "the host's disk was full, so some of its output may be missing"
+_NOT_BEGUN = "stopped: it waited for GPUs"
 _LOST = "it was killed from outside, or the host was restarted"
+
+
+def waits(printed: str) -> str:
+    """Return in words how a job waits, from what the script of `waiting` printed."""
+    told = _told(printed)
+    place = f"number {told['place']} in the queue: " if "place" in told else ""
+    return place + one_line(str(told.get("why", "")))
+
+
+def _told(text: str) -> dict[str, Any]:
+    try:
+        told = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 @understood("the shell")
@@ -246,18 +294,25 @@ def read(printed: str) -> list[Job]:
 
 
 def _job(fields: list[str]) -> Job:
-    name, command, container, gpus, remove, interactive, began, ending, alive = fields
+    name, command, container, gpus, remove, interactive, waiting, began, ending, alive = fields
     code, ended, full = (*ending.split(), "", "", "")[:3]
+    queued, told = bool(alive and waiting), _told(waiting)
+    detail = _FULL if full else None if code or alive else _LOST
+    if code and waiting:
+        detail = one_line(str(told.get("end", _NOT_BEGUN)))
+    place = told.get("place")
     return Job(
         name=name,
-        state="ended" if code else "running" if alive else "lost",
+        state="ended" if code else "waiting" if queued else "running" if alive else "lost",
         command=command,
         exit_code=int(code) if code else None,
-        since=float(began) if began.strip() else None,
+        since=float(began) if began.strip() and not (code and waiting) else None,
         ended=float(ended) if ended else None,
         container=container or None,
         gpus=gpus or None,
         remove=bool(remove),
         interactive=bool(interactive),
-        detail=_FULL if full else None if code or alive else _LOST,
+        place=place if queued and isinstance(place, int) else None,
+        reason=one_line(str(told.get("why", ""))) if queued else None,
+        detail=waits(waiting) if queued else detail,
     )

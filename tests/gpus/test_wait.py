@@ -7,11 +7,13 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
+from jlremote.gpus.leases import FOLDER
 from jlremote.gpus.wait_queue import PLACE_SECONDS, QueueTicket, ahead, read
 from tests.gpus.conftest import GpuHost
 from tests.gpus.test_leases import run, shared
@@ -167,3 +169,77 @@ def test_twenty_starts_of_two_users_share_eight_gpus_in_their_order(
         taken = sum(len(gpus) for since, end, gpus in runs if since < begin < end)
         kept = sum(len(gpus) for since, _, gpus in runs[:number] if since > begin)
         assert taken + kept + len(mine) <= 8, f"number {number} has overtaken"
+
+
+def job_of(laptop: Laptop, name: str) -> dict[str, object]:
+    found = json.loads(laptop.jlr("runs", "lab", "--json").stdout)
+    (one,) = [job for job in found if job["name"] == name]
+    return dict(one)
+
+
+def test_a_detached_job_waits_on_the_host_whatever_becomes_of_the_laptop(
+    ada: Laptop, bert: Laptop, gpu_host: GpuHost
+) -> None:
+    for gpu in (0, 1):
+        gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
+    script = "echo got $CUDA_VISIBLE_DEVICES $SECRET; grep SigIgn /proc/$$/status; exit 3"
+    wanted = ("--gpus", "auto:2", "--wait", "-d", "--env", "SECRET=word")
+    begun = ada.jlr(*JOB[:-1], "--name", "far", *wanted, "--", "sh", "-c", script)
+    assert begun.status == 0, begun
+    assert begun.stdout == "far\n"
+    assert "`far` waits on the host: 2 GPUs were asked for" in begun.stderr
+    wait_until(lambda: queue_of(ada) == ["far"], "the place in the queue")
+    with waiting(bert, *JOB, "--name", "near", "--gpus", "auto", "--wait", "--", "true") as near:
+        wait_until(lambda: queue_of(bert) == ["far", "near"], "one queue for both kinds")
+        found = job_of(ada, "far")
+        assert (found["state"], found["place"], found["gpus"]) == ("waiting", 1, "auto:2")
+        assert "GPU 0: " in str(found["reason"])
+        shown = ada.jlr("runs", "lab")
+        assert "waiting" in shown.stdout
+        assert "`lab/far`: number 1 in the queue: 2 GPUs" in shown.stderr
+        with waiting(ada, "attach", "far") as attached:
+            ada.jlr("disconnect", "lab")
+            attached.kill()
+        gpu_host.gpus.free(0)
+        gpu_host.gpus.free(1)
+        told = near.communicate(timeout=60)[0]
+        assert near.returncode == 0, told
+    seen = ada.jlr("attach", "far")
+    gpus = ",".join(gpu_host.gpus.uuids)
+    assert (seen.status, seen.stdout) == (3, f"got {gpus} word\nSigIgn:\t{0:016}\n"), seen
+    assert queue_of(ada) == []
+    assert ada.jlr("stop", "far", "--remove", "--yes").status == 0
+
+
+def has_ended(laptop: Laptop, name: str) -> bool:
+    return job_of(laptop, name)["state"] == "ended"
+
+
+def test_a_job_that_waits_on_the_host_is_stopped_killed_or_gives_up(
+    ada: Laptop, gpu_host: GpuHost
+) -> None:
+    for gpu in (0, 1):
+        gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
+    wanted = (*JOB[:-1], "--gpus", "auto", "-d", "--name")
+    for name, wait in (("stopped", "--wait"), ("killed", "--wait"), ("late", "--wait=1s")):
+        assert ada.jlr(*wanted, name, wait, "--", "true").status == 0
+    wait_until(lambda: set(queue_of(ada)) == {"stopped", "killed"}, "the places")
+    done = ada.jlr("stop", "stopped", "--yes")
+    assert done.status == 0, done
+    assert "took it out of the queue" in done.stdout + done.stderr
+    pid = next(
+        int(target.split(":")[3])
+        for link in Path(FOLDER).glob(f"waits-{gpu_host.gpus.uuids[0]}*")
+        if ":killed:" in (target := str(link.readlink()))
+    )
+    os.kill(pid, 9)
+    wait_until(lambda: queue_of(ada) == [], "an empty queue")
+    for name, state in (("stopped", "stopped"), ("killed", "stopped"), ("late", "gave up")):
+        wait_until(partial(has_ended, ada, name), f"the end of {name}")
+        assert str(job_of(ada, name)["detail"]).partition(":")[0] == state
+        row = next(line for line in ada.jlr("runs", "lab").stdout.splitlines() if name in line)
+        assert state in row
+    late = ada.jlr("attach", "late")
+    assert late.status == 7, late
+    assert "gave up: no GPUs after 1s: a GPU was asked for" in late.stderr
+    assert ada.jlr("runs", "lab", "--clean", "--yes").status == 0

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import random
-import secrets
-import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import leases, proof
-from jlremote.gpus.choice import Chosen, choose, refuse_to_overtake
+from jlremote.gpus.choice import Chosen, choose
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.request import GpuRequest, is_met, parse_request
-from jlremote.gpus.snapshot import CannotAsk, read
-from jlremote.gpus.snapshot_script import GPUS_LABEL, snapshot
+from jlremote.gpus.snapshot import CannotAsk
+from jlremote.gpus.snapshot_script import GPUS_LABEL
 from jlremote.gpus.usage import users_of_all
+from jlremote.gpus.waiting import placeholders, taking
+from jlremote.gpus.waiting.taking import Taken, Wish
 from jlremote.host.contract import USER_LABEL, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter.server import Server
@@ -26,11 +26,10 @@ from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.workflow.container import gpu_wait
 from jlremote.workflow.container.start_context import StartContext
-from jlremote.workflow.host.gpus import ASK_SECONDS, ask, engines_asked
+from jlremote.workflow.host.gpus import ask, engines_asked
+from jlremote.workflow.host.requests import StartRequest
 
-# Another start takes a second or two; then its container runs, or it has failed.
-TRIES = 8
-PAUSE_SECONDS = (0.1, 0.7)
+_CHOSEN = ("free", "named")  # the kinds of requests that jlr chooses for
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ class AllocatedGpus:
     in_container: tuple[str, ...] = ()  # variables of a new container, `NAME=VALUE`
     labels: Mapping[str, str] = field(default_factory=dict)  # labels of a new container
     lease: Lease | None = None  # the lease on the devices during the start
+    # what `gpus.waiting.waiter_program` is to do for a job that waits for them on the host
+    wait: Mapping[str, Any] | None = None
 
     def keep_for(self, engine: Engine, container: str) -> dict[str, str]:
         """Return the step, after the one that starts a container, that ties the lease to it."""
@@ -60,16 +61,11 @@ def take(start: StartContext) -> AllocatedGpus:
         CannotAsk: only jlr can choose, and the host cannot say which are free.
     """
     request = start.request
-    asked = None if request.gpus is None else parse_request(request.gpus)
-    chosen = asked is not None and asked.kind in ("free", "named")
-    if request.wait is not None and not chosen:
-        raise Usage(
-            "`--wait` waits for GPUs, and none are chosen",
-            hint="add `--gpus auto` or `--gpus auto:N`",
-        )
-    if asked is None:
+    _check_wait(request)
+    if request.gpus is None:
         return AllocatedGpus()
-    if not chosen:
+    asked = parse_request(request.gpus)
+    if asked.kind not in _CHOSEN:
         return _as_asked(start, asked)
     try:
         return _take(start, asked)
@@ -78,6 +74,31 @@ def take(start: StartContext) -> AllocatedGpus:
             raise
         start.note(f"GPUs `{asked.text}` may be in use: {reason.message}")
         return _unseen(asked)
+
+
+def _check_wait(request: StartRequest) -> None:
+    chosen = request.gpus is not None and parse_request(request.gpus).kind in _CHOSEN
+    if request.wait is not None and not chosen:
+        raise Usage(
+            "`--wait` waits for GPUs, and none are chosen",
+            hint="add `--gpus auto` or `--gpus auto:N`",
+        )
+
+
+def take_or_promise(start: StartContext, *, detached: bool) -> AllocatedGpus:
+    """Choose the requested GPUs and lease them; with `--wait`, a detached job may wait for them.
+
+    Raises:
+        Busy, NotFound, CannotAsk: as `take` does.
+    """
+    if not detached or start.request.wait is None:
+        return take(start)
+    without = replace(start, request=replace(start.request, wait=None))
+    _check_wait(start.request)
+    try:
+        return take(without)
+    except Busy as busy:
+        return promise(start, busy)
 
 
 def take_again(start: StartContext, container: Container) -> AllocatedGpus:
@@ -225,67 +246,43 @@ def _of(
 
 def _take(start: StartContext, asked: GpuRequest) -> AllocatedGpus:
     """Choose and lease GPUs; with `--wait`, as soon as it is this start's turn."""
-    if start.request.wait is None:
-        return _take_now(start, asked, None)
-    count = asked.count or len(asked.names)
-    return gpu_wait.in_turn(start, count, lambda word: _take_now(start, asked, word))
+    request = start.request
+    engines = engines_asked(request.host)
+    wish = Wish(start.host, start.name, asked, engines, share=request.share_gpus)
+
+    def about_to_lease(lease: Lease) -> None:
+        start.undo.callback(taking.release, start.host, lease)
+
+    def now(word: str | None, found: Inventory | None = None) -> Taken:
+        return taking.take(wish, word, about_to_lease, start.note, found)
+
+    taken = now(None) if request.wait is None else gpu_wait.in_turn(start, wish, now)
+    shared = request.share_gpus
+    return _of(taken.chosen, taken.found, start.runtime, lease=taken.lease, shared=shared)
 
 
-def _take_now(start: StartContext, asked: GpuRequest, word: str | None) -> AllocatedGpus:
-    """Choose and lease GPUs, again if another start leased the same at the same moment.
+def promise(start: StartContext, busy: Busy) -> AllocatedGpus:
+    """Return an allocation for a job that waits on the host: words stand for GPUs that it may get.
 
-    `word` is that of the start's place in the queue.
+    `busy` is why it waits.
     """
-    share = start.request.share_gpus
-    for left in reversed(range(TRIES)):
-        found = ask(start.host)
-        try:
-            chosen = choose(asked, found, start.request.host, share=share)
-            if not share:
-                refuse_to_overtake(start.request.host, len(chosen.uuids), found, word)
-        except Busy:
-            if not left or not _others_start(found):
-                raise
-        else:
-            if share:
-                return _of(chosen, found, start.runtime, shared=True)
-            taken = _leased(start, chosen, found)
-            if taken is not None:
-                return taken
-        time.sleep(random.uniform(*PAUSE_SECONDS))  # noqa: S311  # so that two do not meet again
-    raise Busy(f"lost the race for GPUs on `{start.request.host}`", hint="run the command again")
-
-
-def _others_start(found: Inventory) -> bool:
-    return any(claim.kind == "start" for device in found.devices for claim in device.claims)
-
-
-def _leased(start: StartContext, chosen: Chosen, found: Inventory) -> AllocatedGpus | None:
-    """Lease the chosen GPUs; return `None` if another start was faster."""
-    lease = Lease(start.name, chosen.uuids, secrets.token_hex(4), found.boot)
-    start.undo.callback(_release, start, lease)
-    again = snapshot(engines_asked(start.request.host))
-    steps = {"lease": leases.make(lease, found.dead_leases), "gpus": again}
-    done = start.host.run(steps, timeout=ASK_SECONDS)
-    if done["lease"].status != 0:
-        start.note(
-            f"cannot lease GPUs in `{leases.FOLDER}` on `{start.request.host}`: other users may "
-            "take the same ones"
-        )
-        return _of(chosen, found, start.runtime)
-    others = read(done["gpus"].stdout, start.request.host).without(lease.names)
-    if any(device.in_use for device in others.devices if device.uuid in chosen.uuids):
-        _release(start, lease)
-        return None
-    return _of(chosen, found, start.runtime, lease=lease)
+    request = start.request
+    asked, found = parse_request(request.gpus or ""), ask(start.host)
+    # Named ones are known, though they are in use.
+    known = choose(asked, found, request.host, share=True) if asked.names else None
+    promised = _of(known or placeholders.promised(asked.count), found, start.runtime)
+    wait = {
+        "host": request.host,
+        "name": start.name,
+        "gpus": asked.text,
+        "engines": engines_asked(request.host),
+        "seconds": request.wait,
+        "why": busy.message,
+    }
+    return replace(promised, shown=asked.text, wait=wait)
 
 
 def give_back(start: StartContext, taken: AllocatedGpus) -> None:
     """Release the lease during a long step; the GPUs are chosen again after it."""
     if taken.lease is not None:
-        _release(start, taken.lease)
-
-
-def _release(start: StartContext, lease: Lease) -> None:
-    with suppress(JlrError):
-        run_script(start.host, leases.release(lease))
+        taking.release(start.host, taken.lease)

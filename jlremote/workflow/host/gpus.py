@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.gpus.waiting import taking
+from jlremote.gpus.waiting.taking import ASK_SECONDS
 from jlremote.host.contract import Host, run_script
 from jlremote.host.records import GROUP
 from jlremote.link.client.link import Link
@@ -19,8 +21,6 @@ from jlremote.workflow.host.engines import used_on
 from jlremote.workflow.host.links import connected, link_on
 from jlremote.workflow.host.pools import PoolAnswer, ask_each, members
 
-# A driver that sleeps between questions takes seconds for each GPU.
-ASK_SECONDS = 45.0
 NOT_FOUND = 127  # the status of a shell that finds no such command
 CLUSTER_SECONDS = 60.0  # the least pause between questions to a scheduler, which forbids loops
 
@@ -131,8 +131,7 @@ def _next(last: Inventory | None, snapshot: str, host: str) -> Inventory:
 
 def ask(host: Host) -> Inventory:
     """Return the GPUs of a host with their users, in one round trip."""
-    asked = snapshot_script.snapshot(engines_asked(host.name))
-    return read(run_script(host, asked, timeout=ASK_SECONDS).stdout, host.name)
+    return taking.ask(host, engines_asked(host.name))
 
 
 def engines_asked(host: str) -> tuple[Argv, ...]:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.contract import run_script
 from jlremote.jobs.containers import LAST_BYTES, ContainerJobs, is_all_shown
+from jlremote.jobs.processes import ProcessJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.jobs import queue
@@ -66,7 +67,7 @@ class _Watch:
     _last: dict[str, bytes] = field(default_factory=lambda: defaultdict(bytes))
     _asked: int = 0
     _cancelled: bool = False
-    queued: bool = False  # whether it is in a scheduler's queue, as far as is known
+    queued: bool = False  # whether it is in a queue, as far as is known
 
     def to_the_end(self) -> int:
         """Show all output; return the exit code, or raise that it is not known."""
@@ -92,12 +93,18 @@ class _Watch:
         return job.exit_code
 
     def _wait_begun(self) -> None:
-        """Wait in a scheduler's queue; Ctrl-C leaves the job there."""
-        found = self._found
-        if isinstance(found.backend, ScheduledJobs) and found.job.state in ("waiting", "unknown"):
-            backend, self.queued = found.backend, True
-            self._reached(lambda: queue.wait_begun(found, backend, self._context.progress.note))
-            self.queued = False
+        """Wait in a scheduler's queue, or for GPUs; Ctrl-C leaves the job there."""
+        found, note = self._found, self._context.progress.note
+        if found.job.state not in ("waiting", "unknown"):
+            return
+        self.queued = True
+        if isinstance(found.backend, ScheduledJobs):
+            scheduled = found.backend
+            self._reached(lambda: queue.wait_begun(found, scheduled, note))
+        elif isinstance(found.backend, ProcessJobs):
+            process = found.backend
+            self._reached(lambda: queue.wait_for_gpus(found, process, note))
+        self.queued = False
 
     def _print(self, script: Callable[[str, int, int], str]) -> bool:
         """Show the new output that a script prints; begin again after a loss.

@@ -187,7 +187,8 @@ def stop(found: JobHandle, request: StopRequest, context: Context) -> list[str]:
             ended = run_script(found.host, text, timeout=STOP_SECONDS)
         if ended.status != 0:
             raise JlrError(f"cannot stop `{found.selector}`: {ended.complaint}")
-        done.append("killed the job" if request.force else "stopped the job")
+        ended_it = "killed the job" if request.force else "stopped the job"
+        done.append("took it out of the queue" if found.job.place else ended_it)
     if request.remove:
         remove(found)
         done.append("deleted it and its output")
@@ -196,7 +197,8 @@ def stop(found: JobHandle, request: StopRequest, context: Context) -> list[str]:
 
 def _planned(found: JobHandle, request: StopRequest) -> Destruction:
     """Return what is lost; SIGTERM alone, which is what a bare `jlr stop JOB` is for, is not."""
-    runs = f"the running job: {one_line(found.job.command)}"
+    state = "waiting" if found.job.place else "running"
+    runs = f"the {state} job: {one_line(found.job.command)}"
     losses: tuple[str, ...] = (runs,) if request.destroys and not found.job.over else ()
     losses += ("its output and exit code",) if request.remove else ()
     question = f"{'Delete' if request.remove else 'Kill'} the job {found.selector}?"

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.gpus import leases
+from jlremote.gpus.waiting import archive
 from jlremote.host import process_mark
 from jlremote.host.contract import run_script
 from jlremote.jobs import processes
@@ -20,6 +21,7 @@ from jlremote.runtimes.scripts import homes, packages, variables
 from jlremote.storage import sessions
 from jlremote.storage.records import hint_of_missing
 from jlremote.storage.sessions import SessionRecord
+from jlremote.text import one_line
 from jlremote.workflow.container import gpu_allocation, image_definition
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
@@ -34,18 +36,27 @@ DISK_HINT = "its disk or quota may be full: `df -h ~` and `quota -s` there show 
 def begin(start: StartContext, request: RunRequest) -> None:
     """Run a command as a process of the host, or in a session's container."""
     place = _container(start, request) if _in_session(start, request) else start.request.host
-    gpus = gpu_allocation.take(replace(start, runtime=Bare()))
+    bare = replace(start, runtime=Bare())
+    gpus = gpu_allocation.take_or_promise(bare, detached=request.detach)
     plan = _plan(start, request, place, gpus)
     start.undo.callback(_take_back, start, plan.mark)
     with start.context.progress.step(f"Run {start.name}"):
         done = run_script(start.host, processes.launch(plan))
     if done.status == processes.TAKEN:
         raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
+    if done.status == archive.NO_PYTHON:
+        oldest = ".".join(map(str, archive.OLDEST))
+        raise JlrError(
+            f"cannot wait on `{start.request.host}`: it has no Python from {oldest} on",
+            hint="`jlr run … --wait` without `--detach` waits from here",
+        )
     if done.status == processes.NO_FOLDER:
         home = f"your home on `{start.request.host}`"
         raise JlrError(f"cannot write the job's files in {home}: {done.complaint}", hint=DISK_HINT)
     if done.status != 0:
         raise JlrError(f"cannot start the job: {done.complaint}")
+    if gpus.wait is not None:
+        start.note(f"`{start.name}` waits on the host: {one_line(gpus.wait['why'])}")
     if gpus.lease is not None:
         pid, started, *_ = done.stdout.split()
         run_script(start.host, leases.keep(gpus.lease, int(pid), started))
@@ -130,6 +141,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         sweep=sweep,
         remove=request.remove,
         interactive=request.interactive,
+        wait=gpus.wait,
     )
 
 

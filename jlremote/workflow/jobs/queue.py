@@ -1,14 +1,16 @@
-"""A job that waits in a scheduler's queue: say why, until it begins."""
+"""A job that waits in a scheduler's queue, or for GPUs of a host: say why, until it begins."""
 
 from __future__ import annotations
 
 import codecs
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from jlremote import times
 from jlremote.host.contract import run_script
 from jlremote.host.records import GROUP
+from jlremote.jobs import processes
+from jlremote.jobs.processes import ProcessJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.schedulers.contract import QueuedJob, SchedulerSilent
 from jlremote.workflow.jobs.jobs import JobHandle
@@ -22,18 +24,40 @@ def wait_begun(found: JobHandle, backend: ScheduledJobs, note: Note) -> None:
     Raises:
         Unreachable: the connection broke.
     """
+    told = ""
+    for one in _printed(found, backend.waiting(found.job.key)):
+        words, reserved = _words(found, backend, one)
+        if words and words != told:
+            sooner = _sooner(found, backend) if reserved else ""
+            note(f"`{found.selector}` {words}{sooner}")
+            told = words
+
+
+def wait_for_gpus(found: JobHandle, backend: ProcessJobs, note: Note) -> None:
+    """Wait until a job has its GPUs or ends; note its place in the queue whenever that changes.
+
+    Raises:
+        Unreachable: the connection broke.
+    """
+    told = ""
+    for one in _printed(found, backend.waiting(found.job.key)):
+        words = processes.waits(one)
+        place = words.partition(":")[0]
+        if words and place != told:
+            note(f"`{found.selector}` waits, {words}")
+            told = place
+
+
+def _printed(found: JobHandle, script: str) -> Iterator[str]:
+    """Yield the groups that a script prints."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    told, printed = "", ""
-    with found.host.process(backend.waiting(found.job.key)) as process:
+    printed = ""
+    with found.host.process(script) as process:
         for stream, data in process:
             printed += decoder.decode(data) if stream == "stdout" else ""
             while GROUP in printed:
                 one, _, printed = printed.partition(GROUP)
-                words, reserved = _words(found, backend, one)
-                if words and words != told:
-                    sooner = _sooner(found, backend) if reserved else ""
-                    note(f"`{found.selector}` {words}{sooner}")
-                    told = words
+                yield one
 
 
 def _words(found: JobHandle, backend: ScheduledJobs, printed: str) -> tuple[str, bool]:

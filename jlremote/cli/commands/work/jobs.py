@@ -142,10 +142,10 @@ def _row(host: str, job: Job) -> tuple[str, ...]:
 
 
 def _state(job: Job) -> str:
-    """Return the state, with what a scheduler knows of it: its limit, or how it ended the job."""
+    """Return the state; with a scheduler's limit, or how a job ended that it or its wait ended."""
     from jlremote import times
 
-    if job.job and job.over and job.detail:
+    if (job.job or job.since is None) and job.over and job.detail:
         return job.detail.partition(":")[0]
     if job.until is not None and not job.over:
         return f"{job.state}, {times.left(job.until)} left"

@@ -1,0 +1,27 @@
+"""Words that stand for a job's GPUs in its commands, until it is known which it gets."""
+
+from __future__ import annotations
+
+import re
+
+from jlremote.gpus.choice import Chosen
+
+_WORD = re.compile(r"jlr-gpu-(name|uuid|place)-(\d+)-")
+
+
+def promised(count: int) -> Chosen:
+    """Return a number of GPUs by words that stand for their names."""
+    name, uuid, place = (
+        tuple(f"jlr-gpu-{kind}-{number}-" for number in range(count))
+        for kind in ("name", "uuid", "place")
+    )
+    return Chosen(name, uuid, place)
+
+
+def with_gpus(text: str, chosen: Chosen) -> str:
+    """Return a text with the names of the chosen GPUs in place of these words.
+
+    No name has a character that a shell would not take as it is.
+    """
+    names = {"name": chosen.names, "uuid": chosen.uuids, "place": chosen.places}
+    return _WORD.sub(lambda found: names[found[1]][int(found[2])], text)

@@ -1,0 +1,189 @@
+"""The taking of GPUs that a session or job wants: choice and lease, at once or in its turn."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from jlremote.errors import Busy, JlrError
+from jlremote.gpus import leases
+from jlremote.gpus.choice import Chosen, choose, refuse_to_overtake
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.leases import Lease
+from jlremote.gpus.request import GpuRequest
+from jlremote.gpus.snapshot import read
+from jlremote.gpus.snapshot_script import Engines, snapshot
+from jlremote.gpus.wait_queue import QueueTicket, ahead
+from jlremote.host.contract import Host, run_script
+from jlremote.times import in_words
+
+# A driver that sleeps between questions takes seconds for each GPU.
+ASK_SECONDS = 45.0
+# Another start takes a second or two; then its container runs, or it has failed.
+TRIES = 8
+RACE_SECONDS = (0.1, 0.7)
+PAUSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The GPUs that a session or job wants, and where."""
+
+    host: Host
+    name: str  # the session's or job's
+    asked: GpuRequest
+    engines: Engines  # the engines to ask for containers
+    share: bool = False  # whether those that others use may be taken
+
+    @property
+    def count(self) -> int:
+        return self.asked.count or len(self.asked.names)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The GPUs that were taken."""
+
+    chosen: Chosen
+    found: Inventory
+    lease: Lease | None = None  # `None` for shared ones, and where no lease can be made
+
+
+def ask(host: Host, engines: Engines) -> Inventory:
+    """Return the GPUs of a host with their users, in one round trip."""
+    return read(run_script(host, snapshot(engines), timeout=ASK_SECONDS).stdout, host.name)
+
+
+def take(
+    wish: Wish,
+    word: str | None,
+    about_to_lease: Callable[[Lease], object],
+    note: Callable[[str], None],
+    found: Inventory | None = None,
+) -> Taken:
+    """Choose and lease GPUs, again if another start leased the same at the same moment.
+
+    `word` is that of the place in the queue, `None` for none, and `found` is what the host has said
+    a moment ago. `about_to_lease` is told of each lease before it is made.
+
+    Raises:
+        Busy: the GPUs are in use, or others wait for them.
+        NotFound: the host has no such GPU.
+        CannotAsk: the host cannot say which are free.
+    """
+    for left in reversed(range(TRIES)):
+        found = found or ask(wish.host, wish.engines)
+        try:
+            chosen = choose(wish.asked, found, wish.host.name, share=wish.share)
+            if not wish.share:
+                refuse_to_overtake(wish.host.name, len(chosen.uuids), found, word)
+        except Busy:
+            if not left or not _others_start(found):
+                raise
+        else:
+            if wish.share:
+                return Taken(chosen, found)
+            taken = _leased(wish, chosen, found, about_to_lease, note)
+            if taken is not None:
+                return taken
+        found = None
+        time.sleep(random.uniform(*RACE_SECONDS))  # noqa: S311  # so that two do not meet again
+    raise Busy(f"lost the race for GPUs on `{wish.host.name}`", hint="run the command again")
+
+
+def ticket_of(wish: Wish, found: Inventory, pid: int = 0, process_start: str = "0") -> QueueTicket:
+    """Return a place in the queue for a wish, that of a process of the host if one is named."""
+    first = min(found.gpus, key=lambda gpu: gpu.index).whole.uuid
+    word = secrets.token_hex(4)
+    return QueueTicket(first, wish.name, wish.count, word, found.boot, pid, process_start)
+
+
+def take_in_turn(
+    wish: Wish,
+    ticket: QueueTicket,
+    seconds: float,
+    attempt: Callable[[str, Inventory], Taken],
+    tell: Callable[[int, str], None],
+    last: Busy,
+    passing: tuple[type[JlrError], ...],
+) -> Taken:
+    """Stand in the queue until it is this wish's turn; return what `attempt` took.
+
+    `attempt` is given the word of the place and what the host has just said. `tell` is given the
+    place in the queue, the first is 1, and why the wish has to wait. Errors in `passing` are no
+    reason to give up. The caller leaves the place.
+
+    Raises:
+        Busy: the time is over.
+    """
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with suppress(*passing):
+            found = _stand(wish, ticket)
+            place = len(ahead(found.queue, ticket.word)) + 1
+            tell(place, last.message)
+            try:
+                return attempt(ticket.word, found)
+            except Busy as busy:
+                last = busy
+                tell(place, last.message)
+        time.sleep(min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
+    raise Busy(f"no GPUs after {in_words(int(seconds))}: {last.message}", hint=last.hint)
+
+
+def leave(wish: Wish, ticket: QueueTicket) -> None:
+    """Give a place in the queue up."""
+    with suppress(JlrError):
+        run_script(wish.host, ticket.leave())
+
+
+def release(host: Host, lease: Lease) -> None:
+    """Delete a lease."""
+    with suppress(JlrError):
+        run_script(host, leases.release(lease))
+
+
+def _stand(wish: Wish, ticket: QueueTicket) -> Inventory:
+    """Keep the place in the queue, and return what the host says then."""
+    steps = {"stand": ticket.stand(), "gpus": snapshot(wish.engines)}
+    done = wish.host.run(steps, timeout=ASK_SECONDS)
+    if done["stand"].status != 0:
+        raise JlrError(
+            f"cannot wait for GPUs on `{wish.host.name}`: {done['stand'].complaint}",
+            hint="leave out `--wait`",
+        )
+    return read(done["gpus"].stdout, wish.host.name)
+
+
+def _others_start(found: Inventory) -> bool:
+    return any(claim.kind == "start" for device in found.devices for claim in device.claims)
+
+
+def _leased(
+    wish: Wish,
+    chosen: Chosen,
+    found: Inventory,
+    about_to_lease: Callable[[Lease], object],
+    note: Callable[[str], None],
+) -> Taken | None:
+    """Lease the chosen GPUs; return `None` if another start was faster."""
+    lease = Lease(wish.name, chosen.uuids, secrets.token_hex(4), found.boot)
+    about_to_lease(lease)
+    again = snapshot(wish.engines)
+    steps = {"lease": leases.make(lease, found.dead_leases), "gpus": again}
+    done = wish.host.run(steps, timeout=ASK_SECONDS)
+    if done["lease"].status != 0:
+        note(
+            f"cannot lease GPUs in `{leases.FOLDER}` on `{wish.host.name}`: other users may "
+            "take the same ones"
+        )
+        return Taken(chosen, found)
+    others = read(done["gpus"].stdout, wish.host.name).without(lease.names)
+    if any(device.in_use for device in others.devices if device.uuid in chosen.uuids):
+        release(wish.host, lease)
+        return None
+    return Taken(chosen, found, lease)

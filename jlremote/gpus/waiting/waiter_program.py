@@ -1,0 +1,176 @@
+"""The program of a job that waits for GPUs on the host; it becomes the job's command.
+
+It runs there by itself, from an archive that `archive` packs: its own modules are those that also
+choose for the laptop, so both kinds of waiters follow one rule and stand in one queue. They keep to
+what Python 3.8 has.
+
+`.wait` in the job's folder is what it is to do, and is deleted as soon as it was read. `waiting`
+says how it waits, for `jlr runs`: an object with its `place` in the queue and `why` it waits, in
+words; `end` says why it has given up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from jlremote.errors import Busy, JlrError
+from jlremote.gpus import leases
+from jlremote.gpus.choice import Chosen
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.leases import Lease
+from jlremote.gpus.request import parse_request
+from jlremote.gpus.snapshot import CannotAsk
+from jlremote.gpus.waiting import taking
+from jlremote.gpus.waiting.placeholders import with_gpus
+from jlremote.gpus.waiting.taking import Taken, Wish
+from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+
+AGAIN = 123  # the exit status of a script after which the next one is tried
+_NOT_FOUND, _NOT_RUNNABLE = 127, 126
+
+
+@dataclass(frozen=True)
+class ThisHost:
+    """The host itself; see `host.contract.Host`."""
+
+    name: str
+
+    def run(
+        self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
+    ) -> dict[str, Completed]:
+        """Run steps; scripts are given by stdin, as all users of the host can read arguments."""
+        until, status, done = time.monotonic() + timeout, 0, {}
+        for name, text in steps.items():
+            script = f"status={status}\n(\n{text}\n) </dev/null\n"
+            try:
+                ended = subprocess.run(
+                    ["/bin/sh", "-s"],
+                    input=script.encode("utf-8", "surrogateescape"),
+                    capture_output=True,
+                    timeout=max(1.0, until - time.monotonic()),
+                    check=False,
+                )
+            except subprocess.TimeoutExpired as late:
+                raise CannotAsk(f"`{self.name}` took too long") from late
+            status = ended.returncode % 256
+            printed = (ended.stdout[:limit], ended.stderr[:limit])
+            done[name] = Completed(status, *(text.decode("utf-8", "replace") for text in printed))
+        return done
+
+
+class Waiter:
+    """A job that waits in the queue."""
+
+    def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
+        self._folder, self._plan = folder, plan
+        asked, engines = parse_request(plan["gpus"]), [tuple(argv) for argv in plan["engines"]]
+        self._wish = Wish(ThisHost(plan["host"]), plan["name"], asked, engines)
+        self._since = time.time()
+        self._told: dict[str, Any] = {}
+        self._leases: list[Lease] = []
+
+    def wait(self) -> Taken:
+        """Wait in the queue, and return what was taken.
+
+        Raises:
+            Busy: the time is over.
+        """
+        wish, first = self._wish, Busy(self._plan["why"])
+        found = self._first_look()
+        start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+        ticket = taking.ticket_of(wish, found, os.getpid(), start)
+
+        def attempt(word: str, seen: Inventory) -> Taken:
+            return taking.take(wish, word, self._leases.append, lambda _: None, seen)
+
+        limit = self._plan["seconds"]
+        try:
+            return taking.take_in_turn(
+                wish, ticket, limit, attempt, self._tell, first, (CannotAsk,)
+            )
+        finally:
+            taking.leave(wish, ticket)
+
+    def give_up(self) -> None:
+        """Release what was taken."""
+        for lease in self._leases:
+            taking.release(self._wish.host, lease)
+
+    def become(self, taken: Taken, command: list[str]) -> NoReturn:
+        """Become the job's command, with the GPUs that were taken."""
+        chosen = taken.chosen
+        if taken.lease is not None:
+            start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+            keep = leases.keep(taken.lease, os.getpid(), start)
+            self._wish.host.run({"keep": keep})
+        self._begin(chosen)
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(chosen.uuids)
+        argv = [with_gpus(word, chosen) for word in command]
+        # Python ignores these, and programs inherit what is ignored.
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(ignored, signal.SIG_DFL)
+        try:
+            os.execvp(argv[0], argv)  # noqa: S606  # the job's own command
+        except OSError as failure:
+            print(f"{argv[0]}: {failure.strerror}", file=sys.stderr)  # noqa: T201  # as a shell
+            missing = isinstance(failure, FileNotFoundError)
+            sys.exit(_NOT_FOUND if missing else _NOT_RUNNABLE)
+
+    def end(self, why: str) -> None:
+        """Say why the job ends without having begun."""
+        self._write({"end": why})
+
+    def _first_look(self) -> Inventory:
+        while True:
+            try:
+                return taking.ask(self._wish.host, self._wish.engines)
+            except CannotAsk:
+                time.sleep(taking.PAUSE_SECONDS)
+
+    def _tell(self, place: int, why: str) -> None:
+        self._write({"place": place, "why": why})
+
+    def _write(self, told: dict[str, Any]) -> None:
+        if told == self._told:
+            return
+        self._told = told
+        new = self._folder / ".waiting"
+        new.write_text(json.dumps(told), "ascii")
+        new.replace(self._folder / "waiting")
+
+    def _begin(self, chosen: Chosen) -> None:
+        (self._folder / "gpus").write_text(",".join(chosen.names), "utf-8")
+        with (self._folder / "began").open("r+") as began:  # its room on the disk was taken before
+            began.write(f"{time.time():.0f}\n")
+        (self._folder / "waiting").unlink()
+
+
+def main(folder: str, command: list[str]) -> int:
+    """Wait, and become the command; else return an exit status."""
+    file = Path(folder, ".wait")
+    plan = json.loads(file.read_text("utf-8"))
+    file.unlink()
+    Path(sys.argv[0]).unlink()  # all modules are loaded
+    for end in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(end, _ended)
+    waiter = Waiter(Path(folder), plan)
+    try:
+        waiter.become(waiter.wait(), command)
+    except JlrError as failure:
+        waiter.end(f"gave up: {failure.message}")
+        return failure.exit_code
+    finally:
+        waiter.give_up()
+
+
+def _ended(number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)

@@ -1,0 +1,61 @@
+"""The program that waits for GPUs on the host: its archive, and the words that stand for GPUs."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jlremote.gpus.choice import Chosen
+from jlremote.gpus.waiting import archive
+from jlremote.gpus.waiting.placeholders import promised, with_gpus
+from tests.host.shells import run_sh
+from tests.test_ladder import PACKAGE, modules, ours
+
+PROGRAM = "jlremote.gpus.waiting.waiter_program"
+
+
+def test_the_archive_has_every_module_that_the_program_imports() -> None:
+    needed, left = set[str](), {PROGRAM}
+    while left:
+        needed |= left
+        left = {other for module in left for other in ours(module)} - needed
+    packed = {f"jlremote.{module.replace('/', '.')}" for module in archive.MODULES}
+    assert packed == needed
+    assert packed <= modules().keys()
+
+
+def test_its_modules_have_no_newer_syntax_than_the_oldest_python() -> None:
+    for module in archive.MODULES:
+        text = (PACKAGE / f"{module}.py").read_text("utf-8")
+        assert ast.parse(text, feature_version=archive.OLDEST).body, module
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it runs on hosts")
+def test_the_program_starts_in_each_python_that_is_here(tmp_path: Path) -> None:
+    put = f"directory={tmp_path}\n{archive.FIND_PYTHON}{archive.put({'name': 'x'})}"
+    assert run_sh("sh", put).returncode == 0
+    assert (tmp_path / ".wait").read_text() == '{"name": "x"}\n'
+    found = [f"python3.{minor}" for minor in range(archive.OLDEST[1], 15)]
+    for python in filter(shutil.which, ["python3", *found]):
+        if subprocess.run([python, "-c", ""], check=False, capture_output=True).returncode:
+            continue  # pyenv's stand-in for one that is not installed
+        argv = [python, "-I", str(tmp_path / ".waiter"), str(tmp_path / "none")]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert "none/.wait" in done.stderr, (python, done)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it runs on hosts")
+def test_a_host_without_python_is_told_apart() -> None:
+    assert run_sh("sh", f"PATH=/none\n{archive.FIND_PYTHON}").returncode == archive.NO_PYTHON
+
+
+def test_words_stand_for_gpus_until_they_are_chosen() -> None:
+    words = promised(2)
+    chosen = Chosen(("0", "MIG-1"), ("GPU-0", "MIG-1"), ("0", "1:2"))
+    text = f"device={','.join(words.names)} {','.join(words.uuids)} {','.join(words.places)}"
+    assert with_gpus(text, chosen) == "device=0,MIG-1 GPU-0,MIG-1 0,1:2"
