@@ -296,7 +296,10 @@ def clear(runtime: Runtime, name: str) -> str:
     """Return the script that removes the session's folder once its server has ended.
 
     A launch that was abandoned before it began must find its mark in there, which it takes away.
+    A job's server ended with the job, on a machine whose pids mean other processes here.
     """
+    if runtime.in_jobs:
+        return session_directory(runtime, name) + 'rm -rf "$directory"\n'
     marked = 'ls "$directory"/abandoned-* >/dev/null 2>&1'
     settled = wait_while(marked, 3, every=1 / POLLS_A_SECOND)
     end = settled + await_end(runtime, name) + 'rm -rf "$directory"\n'

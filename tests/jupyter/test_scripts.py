@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from jlremote.host.records import GROUP
 from jlremote.jupyter import launch, scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.runtimes.bare import Bare
+from jlremote.runtimes.on_node import OnNode
 from jlremote.workflow.session import logs
 from tests.lab.programs import wait_until
 from tests.outages.parts import within
@@ -173,6 +175,22 @@ def test_the_folder_is_removed_once_its_server_has_ended(folder: Path) -> None:
     (folder / "exit").write_text("0\n")
     sh(scripts.clear(BARE, NAME))
     assert not folder.exists()
+
+
+def test_the_folder_of_a_jobs_server_is_removed_and_no_process_is_killed(tmp_path: Path) -> None:
+    """The pid in it is that of a process of the node, and here of another one."""
+    folder = tmp_path / NAME
+    folder.mkdir()
+    with subprocess.Popen(["sleep", "60"]) as other:
+        (folder / "pid").write_text(f"{other.pid}\n")
+        began = time.monotonic()
+        sh(scripts.clear(OnNode(BARE, servers_folder=str(tmp_path)), NAME))
+        assert not folder.exists()
+        assert other.poll() is None
+        assert time.monotonic() - began < 5, (
+            "a job's shell writes no exit code when it is cancelled"
+        )
+        other.kill()
 
 
 def test_the_log_ends_with_its_last_lines(folder: Path) -> None:
