@@ -1,8 +1,10 @@
-"""ssh clients of a session, and `jlr cp`: `python -m tests.bench.clients [ROUNDS] [MEGABYTES]`.
+"""ssh clients of a session, and `jlr cp`: `python -m tests.bench.clients [ROUNDS [MB [ROW]]]`.
 
-Each against the same client of the container's own sshd, which is asked at its own address, and of
-the host's. All connections are open. The ways take turns, and the medians of the times are
-compared. Exit code 1 says that a target was missed.
+Each against the same client of the container's own sshd, which is asked at its own address (as if
+the laptop were the host) and by a jump over the host, and of the host's. All connections are open,
+and all files are in memory: a disk takes its time for files that were deleted before. The ways take
+turns, and the medians of the times are compared. `ROW` is a part of the title of what is measured
+alone. Exit code 1 says that a target was missed.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ MEGABYTES = 200
 FILES = 5000
 TRIPS = 300
 PATIENCE = 600.0
+MEMORY = "/dev/shm"
+THERE = f"{MEMORY}/jlr-bench"
+TRIP = "Round trip of one byte"
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class Way:
 
     argv: tuple[str, ...]
     given: Path | None = None
+    without_rsync: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,6 @@ class Row:
     ours: Way
     theirs: Way
     target: float | None
-    begins_anew: bool = False  # whether the copies there are removed first
 
 
 class Clients:
@@ -65,12 +70,16 @@ class Clients:
         public = key.with_suffix(".pub").read_text(encoding="utf-8")
         self._inside.execute("sh", "-c", f"{begin} && /usr/sbin/sshd", "sh", public)
         block = parts.laptop.jlr("ssh-config").stdout
-        own = f"Host own\n HostName {self._inside.address}\n User root\n IdentityFile {key}\n"
+        # `%C` would be that of `own`.
+        path = f"{parts.laptop.folder}/jumped"
+        own = f"Host jumped\n ProxyJump lab\n ControlPath {path}\n"
+        own += f"Host own jumped\n HostName {self._inside.address}\n User root\n"
+        own += f" IdentityFile {key}\n"
         open_ = f"Host *\n ControlPath {parts.laptop.folder}/%C\n"
         strange = " StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n LogLevel ERROR\n"
         theirs = parts.laptop.ssh_config.read_text(encoding="utf-8")
         self._config.write_text(f"{block}{own}{strange}{theirs}{open_}", encoding="utf-8")
-        for host in (f"{self._name}.jlr", "lab.jlr", "own", "lab"):
+        for host in (f"{self._name}.jlr", "lab.jlr", "own", "lab", "jumped"):
             self._seconds(Way((*self._ssh, "-fNM", host)))
             stack.callback(self._seconds, Way((*self._ssh, "-O", "exit", host)))
         self._noise = folder / "noise"
@@ -78,13 +87,14 @@ class Clients:
             for _ in range(megabytes):
                 file.write(os.urandom(1 << 20))
         for host in ("own", "lab"):
-            self._seconds(Way((*self._ssh, host, "cat >/tmp/jlr-bench"), self._noise))
-            stack.callback(self._seconds, Way((*self._ssh, host, "rm -rf /tmp/jlr-bench*")))
+            self._seconds(Way((*self._ssh, host, f"cat >{THERE}"), self._noise))
+            stack.callback(self._seconds, Way((*self._ssh, host, f"rm -rf {THERE}*")))
         self._small = folder / "small"
         for number in range(FILES):
             path = self._small / str(number % 50) / str(number)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(os.urandom(1000))
+        self._seconds(Way((*self._rsync(), f"{self._small}/", f"own:{THERE}-small")))
 
     @property
     def _ssh(self) -> tuple[str, ...]:
@@ -92,12 +102,13 @@ class Clients:
 
     def rows(self) -> Iterator[Row]:
         """Give what is measured; a row without a target shows what bounds another one."""
-        inside, there = f"{self._name}.jlr", "/tmp/jlr-bench"
+        inside = f"{self._name}.jlr"
         by_engine = (*self._ssh, "lab", "docker", "exec", "-i", self._name)
-        down, up = ("cat", there), ("dd", "of=/dev/null", "bs=64k", "status=none")
+        down, up = ("cat", THERE), ("dd", "of=/dev/null", "bs=64k", "status=none")
         for title, ours, theirs, target in (
             ("`ssh dgx.jlr`, to `ssh dgx`", (*self._ssh, "lab.jlr"), (*self._ssh, "lab"), 0.7),
             ("`ssh cont1.jlr`, to its sshd", (*self._ssh, inside), (*self._ssh, "own"), 0.7),
+            ("… to its sshd by a jump", (*self._ssh, inside), (*self._ssh, "jumped"), 0.7),
             ("… to `ssh dgx docker exec`", (*self._ssh, inside), by_engine, None),
         ):
             size = self._megabytes
@@ -107,37 +118,53 @@ class Clients:
                 f"{title}: up", size, Way((*ours, *up), noise), Way((*theirs, *up), noise), target
             )
         scp = ("scp", "-q", "-F", str(self._config))
-        copy, file, here = f"{there}-copy", str(self._noise), str(self._folder / "copy")
+        copy, file, here = f"{THERE}-copy", str(self._noise), str(self._folder / "copy")
         for title, place, other in (
             ("`jlr cp` with the host, to `scp`", "lab", "lab"),
             ("`jlr cp` with the container, to `scp` to its sshd", self._name, "own"),
+            ("… to `scp` to its sshd by a jump", self._name, "jumped"),
         ):
             size = self._megabytes
-            ours, theirs = ("jlr", "cp", f"{place}:{there}", here), (*scp, f"{other}:{there}", here)
+            ours, theirs = ("jlr", "cp", f"{place}:{THERE}", here), (*scp, f"{other}:{THERE}", here)
             yield Row(f"{title}: down", size, Way(ours), Way(theirs), 0.9)
             ours, theirs = ("jlr", "cp", file, f"{place}:{copy}"), (*scp, file, f"{other}:{copy}")
             yield Row(f"{title}: up", size, Way(ours), Way(theirs), 0.9)
-        small, rsync = str(self._small), ("rsync", "-a", "-e", " ".join(self._ssh))
-        ours = ("jlr", "cp", "-r", small, f"{self._name}:{there}-small")
-        theirs = (*rsync, f"{small}/", f"own:{there}-other")
-        title = f"{FILES} files of 1 kB, to `rsync`"
-        yield Row(f"{title}: up", FILES, Way(ours), Way(theirs), 1.0, begins_anew=True)
-        ours = ("jlr", "cp", "-r", f"{self._name}:{there}-small", f"{here}-small")
-        theirs = (*rsync, f"own:{there}-other/", f"{here}-other")
-        yield Row(f"{title}: down", FILES, Way(ours), Way(theirs), 1.0)
+        small = f"{THERE}-small"
+        for title, shell, other, without_rsync, target in (
+            ("to `rsync` to its sshd", (), "own", False, 0.9),
+            ("to `rsync` to its sshd by a jump", (), "jumped", False, 0.9),
+            ("to `rsync` by `ssh dgx docker exec`", by_engine[-5:-1], self._name, False, 0.9),
+            ("without rsync, to `rsync` to its sshd", (), "own", True, 0.9),
+        ):
+            begin = f"{FILES} files of 1 kB, {title}"
+            rsync = self._rsync(*shell)
+            ours = ("jlr", "cp", "-r", str(self._small), f"{self._name}:{copy}")
+            theirs = (*rsync, f"{self._small}/", f"{other}:{copy}")
+            way = Way(ours, without_rsync=without_rsync)
+            yield Row(f"{begin}: up", FILES, way, Way(theirs), target)
+            ours = ("jlr", "cp", "-r", f"{self._name}:{small}", here)
+            theirs = (*rsync, f"{other}:{small}/", here)
+            way = Way(ours, without_rsync=without_rsync)
+            yield Row(f"{begin}: down", FILES, way, Way(theirs), target)
+
+    def _rsync(self, *shell: str) -> tuple[str, ...]:
+        return ("rsync", "-a", "--blocking-io", "-e", " ".join((*self._ssh, *shell)))
 
     def measured(self, row: Row, rounds: int) -> tuple[float, float]:
         """Return the median seconds of both ways."""
         pairs = []
         for _ in range(rounds):
-            self._clean(there=row.begins_anew)
-            pairs.append((self._seconds(row.ours), self._seconds(row.theirs)))
+            taken = []
+            for way in (row.ours, row.theirs):
+                self._clean()
+                taken.append(self._seconds(way))
+            pairs.append((taken[0], taken[1]))
         return medians(pairs)
 
-    def _clean(self, *, there: bool) -> None:
-        """Remove what the round before has copied; the next row may copy back what is there."""
-        if there:
-            self._seconds(Way((*self._ssh, "own", "rm -rf /tmp/jlr-bench-*")))
+    def _clean(self) -> None:
+        """Remove what was copied before."""
+        for host in ("own", "lab"):
+            self._seconds(Way((*self._ssh, host, f"rm -rf {THERE}-copy")))
         for path in self._folder.glob("copy*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -162,11 +189,14 @@ class Clients:
         return 1000 * statistics.median(took)
 
     def _seconds(self, way: Way) -> float:
+        environment = self._environment
+        if way.without_rsync:
+            environment = {**environment, "PATH": str(Path(sys.executable).parent)}
         with (way.given or Path(os.devnull)).open("rb") as source:
             began = time.perf_counter()
             subprocess.run(
                 way.argv,
-                env=self._environment,
+                env=environment,
                 stdin=source,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -179,27 +209,35 @@ class Clients:
 @contextmanager
 def clients(megabytes: int) -> Iterator[Clients]:
     """Give everything that is needed, until the end of a `with` block."""
-    with bench("lab/ssh") as parts, tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+    with (
+        bench("lab/ssh", ("--shm-size", "8g")) as parts,
+        tempfile.TemporaryDirectory(dir=MEMORY) as folder,
+        ExitStack() as stack,
+    ):
         yield Clients(parts, Path(folder), megabytes, stack)
 
 
 def main() -> int:
     """Print the table and return the exit status."""
-    numbers = [int(word) for word in sys.argv[1:]]
+    numbers = [int(word) for word in sys.argv[1:3]]
     rounds, megabytes = (*numbers, *(ROUNDS, MEGABYTES)[len(numbers) :])
+    wanted_row = "".join(sys.argv[3:])
     missed = False
     print(f"| {megabytes} MB, or files; a second | jlr | the other | ratio | wanted |")
     print("|---|---|---|---|---|")
     with clients(megabytes) as parts:
         for row in parts.rows():
+            if wanted_row not in row.title:
+                continue
             ours, theirs = parts.measured(row, rounds)
             ratio = theirs / ours
             missed |= row.target is not None and ratio < row.target
             wanted = "" if row.target is None else f"≥ {row.target}"
             rates = f"{row.amount / ours:.0f} | {row.amount / theirs:.0f} | {ratio:.2f}"
             print(f"| {row.title} | {rates} | {wanted} |", flush=True)
-        ours, theirs = parts.trips()
-    print(f"\nRound trip of one byte: `ssh cont1.jlr` {ours:.2f} ms, its sshd {theirs:.2f} ms")
+        if wanted_row in TRIP:
+            ours, theirs = parts.trips()
+            print(f"\n{TRIP}: `ssh cont1.jlr` {ours:.2f} ms, its sshd {theirs:.2f} ms")
     return int(missed)
 
 

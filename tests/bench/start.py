@@ -45,13 +45,18 @@ class Bench:
     """The lab, and one container with a running Jupyter in it."""
 
     def __init__(
-        self, engine: Engine, laptop: Laptop, containers: ContainerFactory, image: str
+        self,
+        engine: Engine,
+        laptop: Laptop,
+        containers: ContainerFactory,
+        image: str,
+        options: tuple[str, ...],
     ) -> None:
         self.laptop = laptop
         self._engine = engine
         self._containers = containers
         self._names = itertools.count()
-        self._warm = containers(image)
+        self._warm = containers(image, options=options)
         self._jlr("start", "lab", self._warm.name, "--no-browser")
 
     @property
@@ -175,7 +180,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 @contextmanager
-def bench(image: str = IMAGE) -> Iterator[Bench]:
+def bench(image: str = IMAGE, options: tuple[str, ...] = ()) -> Iterator[Bench]:
     with (
         running_engine() as engine,
         claimed_account() as account,
@@ -186,7 +191,7 @@ def bench(image: str = IMAGE) -> Iterator[Bench]:
         images.ensure(engine, print, (*images.NAMES[:2], image))
         containers = ContainerFactory(engine, f"bench-{secrets.token_hex(3)}-")
         try:
-            yield Bench(engine, laptop, containers, image)
+            yield Bench(engine, laptop, containers, image, options)
         finally:
             containers.remove_all()
 
