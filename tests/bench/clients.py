@@ -71,8 +71,8 @@ class Clients:
         self._inside.execute("sh", "-c", f"{begin} && /usr/sbin/sshd", "sh", public)
         block = parts.laptop.jlr("ssh-config").stdout
         # `%C` would be that of `own`.
-        path = f"{parts.laptop.folder}/jumped"
-        own = f"Host jumped\n ProxyJump lab\n ControlPath {path}\n"
+        jumped = f"{parts.laptop.folder}/jumped"
+        own = f"Host jumped\n ProxyJump lab\n ControlPath {jumped}\n"
         own += f"Host own jumped\n HostName {self._inside.address}\n User root\n"
         own += f" IdentityFile {key}\n"
         open_ = f"Host *\n ControlPath {parts.laptop.folder}/%C\n"
