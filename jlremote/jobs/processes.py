@@ -3,13 +3,15 @@
 Each has its own folder (0700) beside those of the sessions: `stdout` and `stderr` are its output,
 `process` identifies it, `signal` is a script that signals it, and `exit` has its exit code and end.
 `.variables` has its variables until it has read them. With `-i` `stdin` is a named pipe until
-that is opened and the command begins. Room for what the job writes at its end is taken beforehand:
+that is opened and the command begins. With a terminal `keeper` is the program that keeps it, and
+`socket` leads to it. Room for what the job writes at its end is taken beforehand:
 it fills the disk, perhaps.
 In a session's container the process is the engine's client, so the output outlasts the container.
 
 Only `sh`, `cat`, `date`, `mkdir`, `mv`, `rm`, `sed`, `tail`, `uname` and `/proc` are needed; for
-`-i` also `mkfifo` and `dd`, and for a job that waits for GPUs Python (see `gpus.waiting`). That one
-is the waiter's process until it becomes its command; `waiting` says meanwhile how it waits.
+`-i` also `mkfifo` and `dd`, for a terminal Python, and for a job that waits for GPUs, too (see
+`gpus.waiting`). That one is the waiter's process until it becomes its command; `waiting` says
+meanwhile how it waits.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from jlremote.host.process_mark import LIST, STAYS, VARIABLE, sweep_argv
 from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, records
 from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
 from jlremote.host.sudo import KEEP
+from jlremote.jobs import terminal
 from jlremote.jobs.job import Job, last_lines, show, watch
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
@@ -35,7 +38,10 @@ NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 _ROOM = " " * 120  # longer than what is written over it
 GIVEN = 65  # sysexits.h: EX_DATAERR
 TAKEN = 75  # sysexits.h: EX_TEMPFAIL
-_FILES = ("command", "container", "gpus", "rm", "interactive", "waiting", "began", "exit")
+_FILES = (
+    *("command", "container", "gpus", "rm", "interactive", "terminal", "waiting"),
+    *("began", "exit"),
+)
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/jobs/$(uname -n)"'
 
 # Identified by pid and start: a pid alone may belong to another process by now. After the end of
@@ -62,7 +68,7 @@ date +%s 1<>"$directory/began"
 if command -v setsid >/dev/null; then set -- setsid; else
   set -- python3 -c 'import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])'
 fi
-(exec "$@" sh -c RECORD sh "$directory" COMMAND \
+(exec KEPT sh -c RECORD sh "$directory" $$ COMMAND \
   >"$directory/stdout" 2>"$directory/stderr" <STDIN)
 status=$? full=
 printf '%04096d' 0 | cat 2>/dev/null >"$directory/.room" || full=full
@@ -71,10 +77,10 @@ printf '%s %s %s\\n' "$status" "$(date +%s)" "$full" 1<>"$directory/.exit"
 mv -f "$directory/.exit" "$directory/exit"
 """
 _RECORD = """\
-directory=$1; shift
+directory=$1 keeper=$2; shift 2
 start_of() { set -- $(sed 's/.*) //' "/proc/$1/stat"); shift 19; echo "$1"; }
 boot=$(cat /proc/sys/kernel/random/boot_id)
-echo $$ "$(start_of $$)" "$boot" "$PPID" "$(start_of $PPID)" 1<>"$directory/.process"
+echo $$ "$(start_of $$)" "$boot" "$keeper" "$(start_of $keeper)" 1<>"$directory/.process"
 mv -f "$directory/.process" "$directory/process"
 BEGIN
 """
@@ -148,6 +154,7 @@ class ProcessPlan:
     mark: str = ""  # unique to this job; `take_back` removes no other
     remove: bool = False  # whether it is deleted once its output and exit code were read
     interactive: bool = False  # whether it gets stdin, behind its variables
+    terminal: bool = False  # whether it has one, in which it asks for its variables by `mark`
     # with a signal appended: ends all processes in a container that have its mark; else empty
     sweep: tuple[str, ...] = ()
     # what `gpus.waiting.waiter_program` is to do before the command begins, `None` for nothing
@@ -162,16 +169,18 @@ def launch(plan: ProcessPlan) -> str:
     """Return the script that begins a job and prints its pid and start.
 
     It fails with `TAKEN` if there is a job of that name, with `NO_FOLDER` if no folder can be
-    created, with `archive.NO_PYTHON` if it is to wait and the host has no Python for that.
+    created, with `archive.NO_PYTHON` or `terminal.NO_PYTHON` if it is to wait, or to have a
+    terminal, and the host has no Python for that.
     """
-    early = plan.variables and not plan.interactive
+    early = plan.variables and not plan.interactive and not plan.terminal
     stdin = '"$directory/.variables"' if early else "/dev/null"
     begin = _BEGIN_WITH_STDIN if plan.interactive else _BEGIN
     if plan.wait is not None:
         begin = _WAIT_WITH_STDIN if plan.interactive else _WAIT_FIRST
     record = _RECORD.replace("BEGIN", begin)
     run = _RUN.replace("RECORD", shlex.quote(record)).replace("STDIN", stdin)
-    run = run.replace("COMMAND", command_line(plan.argv))
+    kept = terminal.kept(plan.mark if plan.variables else "") if plan.terminal else '"$@"'
+    run = run.replace("KEPT", kept).replace("COMMAND", command_line(plan.argv))
     marked = f"export {VARIABLE}={shlex.quote(plan.mark)}\n" if plan.mark else ""
     detached = Bare().detached(plan.name, _folder(plan.name) + plan.exports + marked + run)
     way = f'{command_line(plan.signal)} "$1" </dev/null' if plan.signal else _SIGNAL_GROUP
@@ -186,6 +195,8 @@ def launch(plan: ProcessPlan) -> str:
         "mark": plan.mark,
         "rm": "yes" if plan.remove else "",
         "interactive": "yes" if plan.interactive else "",
+        "terminal": "yes" if plan.terminal else "",
+        terminal.FILE: terminal.PROGRAM if plan.terminal else "",
     } | dict.fromkeys((".process", ".exit", "began"), _ROOM)
     if plan.wait is not None:
         facts["waiting"] = json.dumps({"why": plan.wait["why"]})
@@ -200,10 +211,11 @@ def launch(plan: ProcessPlan) -> str:
     given = f'cat >"$directory/.variables" {stdin_of(plan.variables)}' if plan.variables else ""
     fails = f'{{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}'
     waiter = "" if plan.wait is None else f"(set -e\n{archive.put(plan.wait)}) || {fails}\n"
-    python = "" if plan.wait is None else archive.FIND_PYTHON
+    check = "" if plan.wait is None else archive.FIND_PYTHON
+    check += terminal.CHECK if plan.terminal else ""
     return (
-        python
-        + f'{_folder(plan.name)}(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
+        f"{check}{_folder(plan.name)}"
+        f'(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
         f'(umask 077; mkdir "$directory") ||\n'
         f'  {{ [ ! -e "$directory" ] || exit {TAKEN}; exit {NO_FOLDER}; }}\n'
         f"{{ {notes}; }} || {fails}\n"
@@ -218,6 +230,14 @@ def take_back(name: str, mark: str) -> str:
     jobs = ProcessJobs()
     ending = f"(\n{jobs.signal(name, 'KILL')})\n{pause(0.3)}\n"
     return f"{_folder(name)}{ours}{ending}{jobs.remove(name)}"
+
+
+def attach(name: str, keys: str | None, *, whole: bool = False) -> str:
+    """Return the script that connects its terminal to the job's, which the keys leave.
+
+    It first shows the `whole` output, or the last of what was missed.
+    """
+    return f"{_folder(name)}{_ALIVE}{terminal.attach(keys, whole=whole)}"
 
 
 _SIGNAL_GROUP = 'kill -s "$1" -- "-$pid"'
@@ -244,6 +264,9 @@ class ProcessJobs:
         """Return the script that prints how a job waits, and a group separator, at each change."""
         loop = f"{_folder(key)}{_ALIVE}{_WAITING}"
         return until_hang_up(command_line(("sh", "-c", loop)))
+
+    def attach(self, job: Job, keys: str | None) -> str:
+        return attach(job.name, keys)
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
         return show(_folder(key), f"-c +{stdout + 1}", f"-c +{stderr + 1}")
@@ -294,7 +317,8 @@ def read(printed: str) -> list[Job]:
 
 
 def _job(fields: list[str]) -> Job:
-    name, command, container, gpus, remove, interactive, waiting, began, ending, alive = fields
+    name, command, container, gpus, remove, interactive, has_terminal, waiting, *rest = fields
+    began, ending, alive = rest
     code, ended, full = (*ending.split(), "", "", "")[:3]
     queued, told = bool(alive and waiting), _told(waiting)
     detail = _FULL if full else None if code or alive else _LOST
@@ -312,6 +336,7 @@ def _job(fields: list[str]) -> Job:
         gpus=gpus or None,
         remove=bool(remove),
         interactive=bool(interactive),
+        terminal=bool(has_terminal),
         place=place if queued and isinstance(place, int) else None,
         reason=one_line(str(told.get("why", ""))) if queued else None,
         detail=waits(waiting) if queued else detail,

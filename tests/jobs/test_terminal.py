@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from tests.cli.terminal import Terminal
-from tests.jobs.parts import SECONDS, at_terminal
+from tests.jobs.conftest import every_place
+from tests.jobs.parts import SECONDS, Jobs, at_terminal
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.sshd import SSHServer
@@ -18,16 +19,19 @@ def answers(terminal: Terminal, command: str, answer: str) -> None:
     terminal.wait_for(f"{answer}\r\n", seconds=SECONDS)
 
 
+@every_place
 def test_a_job_with_a_terminal_is_left_lost_and_found_again(
-    owner: Laptop, containers: ContainerFactory, sshd: SSHServer
+    jobs: Jobs, owner: Laptop, sshd: SSHServer
 ) -> None:
-    name = containers.name()
-    run = ("run", "lab", "--image", "lab/plain", "--name", name, "-it", "--rm", "--", "sh")
-    with at_terminal(owner, *run) as terminal:
-        terminal.wait_for("# ", seconds=SECONDS)  # the first output is not lost
-        sized = "until [ \"$(stty size)\" = '24 80' ]; do sleep .1; done; tty"
-        answers(terminal, sized, "/dev/pts/0")
-        answers(terminal, "kept=4; echo begun $kept; sleep 600", "begun 4")
+    name = jobs.name()
+    run = ("run", "lab", *jobs.where, "--name", name, "-it", "--rm", "-e", "ONE=it's é")
+    with at_terminal(owner, *run, "--", "sh", "-c", 'echo "[${#ONE}]"; exec sh') as terminal:
+        terminal.wait_for("]\r\n", seconds=SECONDS)  # the first output is not lost
+        assert "it's" not in terminal.screen
+        answers(terminal, "until [ \"$(stty size)\" = '24 80' ]; do sleep .1; done; echo $?", "0")
+        terminal.resize(30, 100)
+        answers(terminal, "until [ \"$(stty size)\" = '30 100' ]; do sleep .1; done; echo $?", "0")
+        answers(terminal, "kept=4; echo begun $kept $ONE; sleep 600", "begun 4 it's é")
         terminal.type("\x03")
         terminal.type("\x10\x11")
         assert terminal.process.wait(SECONDS) == 0
@@ -56,18 +60,19 @@ def test_a_terminal_that_cannot_be_given_is_refused(
 ) -> None:
     name = containers.name()
     run = ("run", "lab", "--name", name)
-    for words, told in (
-        (("--image", "lab/plain", "-it"), "needs a terminal here"),
-        (("--runtime", "none", "-itd"), "`jlr shell lab --keep -- COMMAND`"),
-    ):
-        refused = owner.jlr(*run, *words, "--", "true")
-        assert refused.status == 2, refused
-        assert told in refused.stderr
+    refused = owner.jlr(*run, "--image", "lab/plain", "-it", "--", "true")
+    assert refused.status == 2, refused
+    assert "needs a terminal here" in refused.stderr
     image = ("--image", "lab/plain", "--no-init")
     with at_terminal(owner, *run, *image, "-it", "--", "/no/such/program") as terminal:
         assert terminal.process.wait(SECONDS) == 1
         terminal.wait_for(f"cannot start `lab/{name}`")
     assert owner.jlr("attach", f"lab/{name}").status == 6
+    numbers = ("sh", "-c", "seq 30000; exit 4")
+    with at_terminal(owner, *run, "--runtime", "none", "-it", "--rm", "--", *numbers) as terminal:
+        terminal.wait_for("\n30000\r", seconds=SECONDS)  # it may have ended before it is attached
+        assert terminal.process.wait(SECONDS) == 4
+        assert "\n2\r" in terminal.screen
     begun = owner.jlr(*run, "--image", "lab/plain", "-itd", "--", "sh")
     assert begun.status == 0, begun
     with at_terminal(owner, "attach", name) as terminal:

@@ -39,6 +39,17 @@ def take_first(text: str) -> str:
     return f'jlr_given=$(dd bs=1 count={count} 2>/dev/null); eval "$jlr_given"; unset jlr_given\n'
 
 
+def take_typed(text: str, marker: str) -> str:
+    """Return what begins a script in a terminal that is given such text where it prints `marker`.
+
+    It needs `stty`: neither the echo nor the editing of lines must touch them.
+    """
+    return (
+        f"jlr_kept=$(stty -g) && stty raw -echo && printf %s {marker} || exit\n"
+        f'{take_first(text)}stty "$jlr_kept"; unset jlr_kept\n'
+    )
+
+
 def parted(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """Return the variables that only an argument can set, and the shell text for `TAKE`.
 

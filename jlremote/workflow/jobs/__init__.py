@@ -24,7 +24,9 @@ What does Ctrl-C do to a job? The first sends SIGINT to all that the job began, 
 `docker run` signals only the first process, and a shell there would wait for the rest. The second
 kills the job, and the third leaves it alone. A hang-up or a lost connection never ends a job.
 
-What keeps a job's terminal? The engine, so only a job in a container of its own has one. It is
-created first and started by a client in the user's terminal: a client that attaches to a running
-container misses what it has printed.
+What keeps a job's terminal? That of a container of its own the engine. It is created first and
+started by a client in the user's terminal: a client that attaches to a running container misses
+what it has printed. Any other a program on the host, in Python (`jobs/terminal_program`): tmux is
+often missing, would draw the output anew, and keeps no exit code. In a session's container the
+engine's client runs in that terminal.
 """

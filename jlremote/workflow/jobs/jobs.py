@@ -46,7 +46,7 @@ class JobHandle:
     host: Link
     backend: JobBackend
     job: Job
-    starting: str = ""  # the script that starts it in a terminal; empty once it was started
+    starting: str = ""  # the script that shows its terminal from the beginning, if it has one
 
     @property
     def selector(self) -> str:

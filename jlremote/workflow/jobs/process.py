@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 from contextlib import suppress
@@ -12,7 +13,7 @@ from jlremote.gpus import leases
 from jlremote.gpus.waiting import archive
 from jlremote.host import process_mark
 from jlremote.host.contract import run_script
-from jlremote.jobs import processes
+from jlremote.jobs import processes, terminal
 from jlremote.jobs.processes import ProcessPlan
 from jlremote.jupyter.survey import survey
 from jlremote.runtimes.bare import Bare
@@ -30,11 +31,15 @@ from jlremote.workflow.selection import naming, ownership
 from jlremote.workflow.selection.host_search import candidates
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
+_FIRST_SIZE = os.terminal_size((80, 24))  # until one is attached
 DISK_HINT = "its disk or quota may be full: `df -h ~` and `quota -s` there show it"
 
 
-def begin(start: StartContext, request: RunRequest) -> None:
-    """Run a command as a process of the host, or in a session's container."""
+def begin(start: StartContext, request: RunRequest) -> str:
+    """Run a command as a process of the host, or in a session's container.
+
+    Return the script that shows its terminal from the beginning, empty without one.
+    """
     place = _container(start, request) if _in_session(start, request) else start.request.host
     bare = replace(start, runtime=Bare())
     gpus = gpu_allocation.take_or_promise(bare, detached=request.detach)
@@ -53,6 +58,12 @@ def begin(start: StartContext, request: RunRequest) -> None:
     if done.status == processes.NO_FOLDER:
         home = f"your home on `{start.request.host}`"
         raise JlrError(f"cannot write the job's files in {home}: {done.complaint}", hint=DISK_HINT)
+    if done.status == terminal.NO_PYTHON:
+        raise NotFound(
+            f"`{start.request.host}` has no python3, which would keep the job's terminal",
+            hint=f"`jlr shell {_shell_of(request)} --keep -- COMMAND` runs it in tmux; "
+            "or leave out `-t`",
+        )
     if done.status != 0:
         raise JlrError(f"cannot start the job: {done.complaint}")
     if gpus.wait is not None:
@@ -60,6 +71,15 @@ def begin(start: StartContext, request: RunRequest) -> None:
     if gpus.lease is not None:
         pid, started, *_ = done.stdout.split()
         run_script(start.host, leases.keep(gpus.lease, int(pid), started))
+    if not request.terminal:
+        return ""
+    return processes.attach(start.name, request.detach_keys, whole=True)
+
+
+def _shell_of(request: RunRequest) -> str:
+    """Return what `jlr shell` calls the place where the command runs."""
+    host = request.wanted.host
+    return host if request.inside is None else f"{host}/{request.inside.rpartition('/')[2]}"
 
 
 def _in_session(start: StartContext, request: RunRequest) -> bool:
@@ -105,8 +125,10 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
     how = Attachment(user=options.user, workdir=options.workdir, job=True)
-    reads = variables.take_first(private) if request.interactive else variables.TAKE
-    take = reads if private else ""
+    if request.terminal:
+        keys = terminal.ENGINES_KEYS if runtime.has_containers else None
+        how = replace(how, terminal=_FIRST_SIZE, detach_keys=keys)
+    take = _taking(request, private, mark) if private else ""
     signal: tuple[str, ...] = ()
     sweep: tuple[str, ...] = ()
     exports = gpu_allocation.exports(gpus)
@@ -142,7 +164,15 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         remove=request.remove,
         interactive=request.interactive,
         wait=gpus.wait,
+        terminal=request.terminal,
     )
+
+
+def _taking(request: RunRequest, private: str, mark: str) -> str:
+    """Return what begins the command's script: it takes its variables."""
+    if request.terminal:
+        return variables.take_typed(private, mark)
+    return variables.take_first(private) if request.interactive else variables.TAKE
 
 
 def _take_back(start: StartContext, mark: str) -> None:

@@ -57,7 +57,7 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
         elif request.inside is None and runtime.has_containers:
             start, starting = container.begin(start, request)
         else:
-            process.begin(start, request)
+            starting = process.begin(start, request)
         for name in [each.job.name for each in begun] or [start.name]:
             undo.callback(records.delete, host.name, name)
             records.save(_record(start, name))
@@ -96,26 +96,20 @@ def _runtime(request: RunRequest) -> Runtime:
 
 
 def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
-    """Refuse a terminal where nothing on the host would keep it, and stdin in a queue.
+    """Refuse a terminal and stdin to what waits: a job in a queue, or one without its packages.
 
     Raises:
-        Usage: the job is a cluster's, or has no container of its own, or waits for its packages.
+        Usage: the job is such.
     """
     host = request.wanted.host
-    if request.interactive and request.scheduled is not None:
+    if request.scheduled is not None and (request.interactive or request.terminal):
         raise Usage(
-            "a job of a cluster gets no stdin",
-            hint="put the input into a file on the cluster, and redirect it in the command",
+            f"a job of a cluster gets no {'terminal' if request.terminal else 'stdin'}",
+            hint="`jlr shell` in a session of the cluster has both; or put the input into a file "
+            "there, and redirect it in the command",
         )
-    if not request.terminal:
-        return
-    if request.inside is not None or not runtime.has_containers:
-        where = host if request.inside is None else f"{host}/{request.inside.rpartition('/')[2]}"
-        raise Usage(
-            "`-t` is for a new container, which keeps the terminal",
-            hint=f"`jlr shell {where} --keep -- COMMAND` runs it in one that tmux keeps",
-        )
-    if request.wanted.options.packages and not request.detach:
+    own = request.inside is None and runtime.has_containers
+    if own and request.terminal and request.wanted.options.packages and not request.detach:
         raise Usage(
             "`-t` and `--install` cannot be combined",
             hint=f"`--detach` and then `jlr attach`, or `jlr save {host}/SESSION IMAGE` an image "

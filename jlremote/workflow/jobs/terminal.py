@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from jlremote.errors import JlrError, LinkLost
-from jlremote.host.shell_text import command_line
 from jlremote.jobs.containers import ContainerJobs
-from jlremote.runtimes.docker.docker_commands import attach_argv, start_attached_argv
+from jlremote.jobs.processes import ProcessJobs
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.conversation import Screen, TerminalClosed, converse
 from jlremote.workflow.jobs import jobs
@@ -48,7 +47,5 @@ def attach(
 
 
 def _script(found: JobHandle, detach_keys: str | None) -> str:
-    assert isinstance(found.backend, ContainerJobs), "no other jobs have a terminal"
-    make = start_attached_argv if found.job.state == "created" else attach_argv
-    argv = make(found.backend.engine, found.job.key, detach_keys)
-    return found.starting or f"{command_line(argv)}\n"
+    assert isinstance(found.backend, (ContainerJobs, ProcessJobs)), "no other jobs have a terminal"
+    return found.starting or found.backend.attach(found.job, detach_keys)
