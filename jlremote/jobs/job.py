@@ -41,6 +41,11 @@ class Job:
         return self.state in ("ended", "lost")
 
     @property
+    def waits_for_gpus(self) -> bool:
+        """Whether it is in the queue for GPUs of its host."""
+        return self.state == "waiting" and self.job is None
+
+    @property
     def key(self) -> str:
         """What its backend is told: the id, as another container may get the name meanwhile."""
         return self.id or self.name

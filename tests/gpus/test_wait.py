@@ -17,7 +17,9 @@ from jlremote.gpus.leases import FOLDER
 from jlremote.gpus.wait_queue import PLACE_SECONDS, QueueTicket, ahead, read
 from tests.gpus.conftest import GpuHost
 from tests.gpus.test_leases import run, shared
+from tests.lab.containers import ContainerFactory
 from tests.lab.desktop import Desktop, desktop
+from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.sessions.parts import failed
@@ -209,6 +211,50 @@ def test_a_detached_job_waits_on_the_host_whatever_becomes_of_the_laptop(
     assert (seen.status, seen.stdout) == (3, f"got {gpus} word\nSigIgn:\t{0:016}\n"), seen
     assert queue_of(ada) == []
     assert ada.jlr("stop", "far", "--remove", "--yes").status == 0
+
+
+def test_jobs_in_containers_wait_on_the_host_as_others_do(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
+) -> None:
+    """The link is killed while they wait; each gets one GPU, in the order of arrival."""
+    inside, image, odd = container("lab/plain").name, container.name(), container.name()
+    for gpu in (0, 1):
+        gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
+    wanted = ("--gpus", "auto", "--wait", "-d", "--env", "SECRET=word", "--name")
+    shell = ("--", "sh", "-c", "echo $SECRET $CUDA_VISIBLE_DEVICES; cat; exit 3")
+    begun = ada.jlr("run", "lab", "--in", inside, "-i", *wanted, "inner", *shell)
+    assert begun.status == 0, begun
+    wait_until(lambda: queue_of(ada) == ["inner"], "the first in the queue")
+    begun = ada.jlr("run", "lab", "--image", "lab/plain", *wanted, image, *shell)
+    assert begun.status == 0, begun
+    wait_until(lambda: queue_of(ada) == ["inner", image], "the second in the queue")
+    assert ada.jlr("run", "lab", "--image", "lab/plain", *wanted, odd, *shell).status == 0
+    wait_until(lambda: queue_of(ada) == ["inner", image, odd], "the third in the queue")
+    failed(
+        ada.jlr("run", "lab", "--image", "lab/plain", *wanted, image, *shell), 7, "already exists"
+    )
+    assert job_of(ada, image)["place"] == 2
+    engine.docker("create", "--name", odd, "lab/plain")
+    for process in ada.processes():
+        process.kill()  # the link
+    with waiting(ada, "logs", "-f", image) as logs, waiting(ada, "attach", image) as attached:
+        gpu_host.gpus.free(0)
+        seen = ada.jlr("attach", "inner", "-i", stdin="typed")
+        assert (seen.status, seen.stdout) == (3, f"word {gpu_host.gpus.uuids[0]}\ntyped"), seen
+        told = attached.communicate(timeout=60)[0]
+        assert attached.returncode == 3, told
+        assert "number " in told
+        assert logs.communicate(timeout=60)[0].endswith("word\n")
+    found = job_of(ada, image)
+    assert (found["state"], found["container"], found["place"]) == ("ended", image, None)
+    assert found["gpus"] in ("0", "1")
+    wait_until(partial(has_ended, ada, odd), "the end of the job that cannot begin")
+    assert str(job_of(ada, odd)["detail"]).startswith("not begun: ")
+    assert "already in use" in ada.jlr("logs", odd).stderr
+    engine.docker("rm", odd)
+    for name in ("inner", image, odd):
+        assert ada.jlr("stop", name, "--remove", "--yes").status == 0
+    assert queue_of(ada) == []
 
 
 def has_ended(laptop: Laptop, name: str) -> bool:

@@ -17,7 +17,7 @@ MODULES = (
     "errors",
     "text",
     "times",
-    *(f"host/{name}" for name in ("contract", "records", "shell_text", "sudo")),
+    *(f"host/{name}" for name in ("contract", "process_mark", "records", "shell_text", "sudo")),
     *(
         f"gpus/{name}"
         for name in (

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,9 +33,11 @@ from jlremote.gpus.snapshot import CannotAsk
 from jlremote.gpus.waiting import taking
 from jlremote.gpus.waiting.placeholders import with_gpus
 from jlremote.gpus.waiting.taking import Taken, Wish
-from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps, run_script
+from jlremote.host.process_mark import VARIABLE
 
-AGAIN = 123  # the exit status of a script after which the next one is tried
+CREATION_SECONDS = 300.0  # an engine may be busy with other containers
+ENDS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126
 
 
@@ -43,6 +46,11 @@ class ThisHost:
     """The host itself; see `host.contract.Host`."""
 
     name: str
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        """The variables without the mark, by which the processes of a job are ended."""
+        return {name: value for name, value in os.environ.items() if name != VARIABLE}
 
     def run(
         self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
@@ -58,6 +66,8 @@ class ThisHost:
                     capture_output=True,
                     timeout=max(1.0, until - time.monotonic()),
                     check=False,
+                    env=self._environment,
+                    start_new_session=True,  # what ends the job must not leave half of a step
                 )
             except subprocess.TimeoutExpired as late:
                 raise CannotAsk(f"`{self.name}` took too long") from late
@@ -74,7 +84,6 @@ class Waiter:
         self._folder, self._plan = folder, plan
         asked, engines = parse_request(plan["gpus"]), [tuple(argv) for argv in plan["engines"]]
         self._wish = Wish(ThisHost(plan["host"]), plan["name"], asked, engines)
-        self._since = time.time()
         self._told: dict[str, Any] = {}
         self._leases: list[Lease] = []
 
@@ -125,6 +134,31 @@ class Waiter:
             missing = isinstance(failure, FileNotFoundError)
             sys.exit(_NOT_FOUND if missing else _NOT_RUNNABLE)
 
+    def create(self, taken: Taken) -> int:
+        """Create and start the job's container, which is the job from then on; return a status."""
+        host, ends, lease = self._wish.host, list[int](), taken.lease
+        for end in ENDS:  # the container is whole or is not there
+            signal.signal(getattr(signal, end), lambda number, _: ends.append(number))
+        keep = {} if lease is None else {"lease": leases.keep_for(lease, self._plan["pid"])}
+        for script in self._plan["create"]:
+            steps = {"create": with_gpus(script, taken.chosen), **keep}
+            done = host.run(steps, timeout=CREATION_SECONDS)["create"]
+            if done.status != self._plan["again"]:
+                break
+        if done.status != 0:
+            print(done.stderr, end="", file=sys.stderr)  # noqa: T201  # it is the job's
+            self.end(f"not begun: {done.complaint}")
+            return done.status
+        if ends:
+            run_script(host, self._plan["remove"])
+            return 128 + ends[0]
+        self._leases.clear()
+        # In one step: `jlr runs` shows the container, if it does not show this folder.
+        gone = self._folder.with_name(f".{self._folder.name}-{os.getpid()}")
+        self._folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+        return 0
+
     def end(self, why: str) -> None:
         """Say why the job ends without having begun."""
         self._write({"end": why})
@@ -160,11 +194,14 @@ def main(folder: str, command: list[str]) -> int:
     plan = json.loads(file.read_text("utf-8"))
     file.unlink()
     Path(sys.argv[0]).unlink()  # all modules are loaded
-    for end in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-        signal.signal(end, _ended)
+    for end in ENDS:
+        signal.signal(getattr(signal, end), _ended)
     waiter = Waiter(Path(folder), plan)
     try:
-        waiter.become(waiter.wait(), command)
+        taken = waiter.wait()
+        if "create" in plan:
+            return waiter.create(taken)
+        waiter.become(taken, command)
     except JlrError as failure:
         waiter.end(f"gave up: {failure.message}")
         return failure.exit_code

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError
 from jlremote.host.contract import Host, run_script
@@ -35,7 +35,7 @@ class WatchedJob:
     """A job to watch."""
 
     name: str
-    key: str  # see `Job.key`
+    key: str  # see `Job.key`; the name of one that waits for GPUs, as it has no container yet
     kind: str  # `processes`, `scheduled`, or the runtime whose engine has it
 
 
@@ -137,4 +137,9 @@ def _found(host: Host, watched: WatchedJob) -> Job | None:
     done = run_script(host, backend.tell(watched.name))
     if done.status != 0:
         raise JlrError(f"`{watched.name}` cannot be looked for: {done.complaint}")
-    return next((job for job in read(done.stdout) if job.key == watched.key), None)
+    listed = read(done.stdout)
+    found = next((job for job in listed if watched.key in (job.key, job.name)), None)
+    if found is None and watched.kind not in ("processes", "scheduled"):
+        # It may wait for GPUs before its container is created.
+        return _found(host, replace(watched, kind="processes"))
+    return found

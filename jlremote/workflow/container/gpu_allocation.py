@@ -279,7 +279,7 @@ def promise(start: StartContext, busy: Busy) -> AllocatedGpus:
         "seconds": request.wait,
         "why": busy.message,
     }
-    return replace(promised, shown=asked.text, wait=wait)
+    return replace(promised, wait=wait)
 
 
 def give_back(start: StartContext, taken: AllocatedGpus) -> None:

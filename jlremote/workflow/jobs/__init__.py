@@ -20,6 +20,10 @@ What if the image has no shell? A copy of `/bin/sh` out of the container shows i
 starts it: under `--init` a missing shell would show only in the job's output. Then the program runs
 by itself.
 
+Where does a job wait for GPUs? A detached one on the host (see `gpus.waiting`), as a process job.
+If it is to have a container of its own, that process creates it and deletes its own folder, so from
+then on the engine has the job, as any other.
+
 What does Ctrl-C do to a job? The first sends SIGINT to all that the job began, as a terminal would;
 `docker run` signals only the first process, and a shell there would wait for the rest. The second
 kills the job, and the third leaves it alone. A hang-up or a lost connection never ends a job.

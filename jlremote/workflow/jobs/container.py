@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from jlremote.errors import Busy, JlrError, NotFound
+from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.host.contract import Completed, Steps, run_script
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images.commands import inspect_image_argv
 from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
+from jlremote.jobs.processes import ProcessPlan
 from jlremote.runtimes.contract import JOB_LABEL, START_LABEL, ContainerSpec
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.docker import docker_errors
@@ -24,6 +25,7 @@ from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import RunRequest
 from jlremote.workflow.images import registry
+from jlremote.workflow.jobs import process
 from jlremote.workflow.jobs.process import ANOTHER_NAME
 from jlremote.workflow.selection import naming
 
@@ -61,7 +63,7 @@ def _begun(start: StartContext, image: str, request: RunRequest) -> tuple[StartC
     entrypoint = _entrypoint(start, image) if before else ()
     if entrypoint is None:
         return None
-    gpus = gpu_allocation.take(start)
+    gpus = gpu_allocation.take_or_promise(start, detached=request.detach)
     options = start.request.options
     options = replace(options, environment=(*gpus.in_container, *options.environment))
     spec = ContainerSpec(
@@ -84,6 +86,8 @@ def _begun(start: StartContext, image: str, request: RunRequest) -> tuple[StartC
         REMOVE_LABEL: "yes" if request.remove else "",
         GPUS_LABEL: gpus.shown or "",
     }
+    if gpus.wait is not None:
+        return _waiting(start, request, spec, (entrypoint, labels, gpus))
     later = request.terminal and not request.detach
     engine, done = _attempted(start, spec, (*entrypoint, *command), labels, gpus, later)
     if done.status == _NO_SHELL:
@@ -98,6 +102,57 @@ def _begun(start: StartContext, image: str, request: RunRequest) -> tuple[StartC
     if "already in use by container" in done.stderr:
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
     raise docker_errors.creation_error(engine, spec, done)
+
+
+def _waiting(
+    start: StartContext,
+    request: RunRequest,
+    spec: ContainerSpec,
+    how: tuple[Argv, Mapping[str, str], AllocatedGpus],
+) -> tuple[StartContext, str] | None:
+    """Begin a job that waits on the host and then creates its container there.
+
+    Return `None` if the image is not on the host.
+
+    Raises:
+        Busy: there is a container or job of that name.
+        Usage: what it wants needs the laptop once the container runs.
+    """
+    entrypoint, labels, gpus = how
+    if start.request.options.packages or spec.interactive:
+        raise Usage(
+            "`--install`, `-i` and `-t` cannot be combined with a wait on the host",
+            hint="leave out `--detach` to wait from here",
+        )
+    if _entrypoint(start, spec.image) is None:
+        return None
+    engine = creation.foreseen_engine(start)
+    taken = run_script(start.host, command_line(docker.inspect_argv(engine, spec.name)))
+    if taken.status == 0:
+        raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
+    tries = [(spec, (*entrypoint, *request.command))]
+    if spec.script:  # the image may have no shell for it
+        tries.append((replace(spec, script=""), request.command))
+    steps = [_steps(engine, each, argv, labels, gpus, later=False) for each, argv in tries]
+    wait = {
+        **(gpus.wait or {}),
+        "create": [each["create"] for each in steps],
+        "again": _NO_SHELL,
+        "pid": docker.state_argv(engine, spec.name, "Pid"),
+        "remove": command_line(docker.remove_argv(engine, spec.name)),
+    }
+    plan = ProcessPlan(
+        start.name,
+        argv=(),
+        shown=shlex.join(request.command),
+        container=spec.name,
+        gpus=wait["gpus"],
+        mark=secrets.token_hex(8),
+        remove=request.remove,
+        wait=wait,
+    )
+    process.launched(start.with_engine(engine), plan)
+    return start.with_engine(engine), ""
 
 
 def _attempted(

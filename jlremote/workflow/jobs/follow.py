@@ -71,8 +71,8 @@ class _Watch:
 
     def to_the_end(self) -> int:
         """Show all output; return the exit code, or raise that it is not known."""
-        name, backend = self._found.job.name, self._found.backend
         self._wait_begun()
+        name, backend = self._found.job.name, self._found.backend
         while True:
             has_all_lines = self._print(backend.follow)
             job = self._reached(self._found.again)
@@ -104,6 +104,7 @@ class _Watch:
         elif isinstance(found.backend, ProcessJobs):
             process = found.backend
             self._reached(lambda: queue.wait_for_gpus(found, process, note))
+            self._found = self._reached(found.begun)
         self.queued = False
 
     def _print(self, script: Callable[[str, int, int], str]) -> bool:

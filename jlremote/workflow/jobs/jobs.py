@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.host.contract import run_script
@@ -60,6 +61,10 @@ class JobHandle:
             raise NotFound(f"the job `{self.selector}` was deleted, and another has its name now")
         return job
 
+    def begun(self) -> JobHandle:
+        """Return the job after its wait: one in a new container is the engine's from then on."""
+        return _one(self.host, engine_of(self.host), self.job.name)
+
 
 def find(selector: str | None, context: Context) -> JobHandle:
     """Return the job called `NAME` or `HOST/NAME`, the latest of this laptop by default.
@@ -86,7 +91,7 @@ def find(selector: str | None, context: Context) -> JobHandle:
             ),
         )
     link = link_on(host, context)
-    return _one(link, _engine(link), name)
+    return _one(link, engine_of(link), name)
 
 
 def meant(selector: str | None, context: Context) -> JobHandle | None:
@@ -103,7 +108,7 @@ def meant(selector: str | None, context: Context) -> JobHandle | None:
         return None
     link = link_on(host, context)
     try:
-        return _one_of(_all(link, _engine(link), name), name)
+        return _one_of(_all(link, engine_of(link), name), name)
     except EngineRefused:  # it may be a session
         return None
 
@@ -129,6 +134,10 @@ def log(found: JobHandle, show: Show, wanted: LogRequest) -> None:
     with found.host.process(script) as process:
         for stream, data in process:
             show(stream, data)
+    if wanted.follow and found.job.waits_for_gpus:
+        later = found.begun()
+        if later.job.key != found.job.key:
+            log(later, show, wanted)
 
 
 def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
@@ -139,7 +148,7 @@ def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
     """
     for link in _links(host, context):
         try:
-            found = _all(link, _engine(link))
+            found = _all(link, engine_of(link))
         except JlrError as failure:
             if host is not None:
                 raise
@@ -160,7 +169,7 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
     over = [
         found
         for link in _links(host, context)
-        for found in _all(link, _engine(link))
+        for found in _all(link, engine_of(link))
         if found.job.over and (host is not None or (link.name, found.job.name) in here)
     ]
     losses = tuple(f"the job {found.selector} and its output" for found in over)
@@ -187,17 +196,27 @@ def stop(found: JobHandle, request: StopRequest, context: Context) -> list[str]:
             ended = run_script(found.host, text, timeout=STOP_SECONDS)
         if ended.status != 0:
             raise JlrError(f"cannot stop `{found.selector}`: {ended.complaint}")
+        if found.job.waits_for_gpus and (later := _begun(found)) is not None:
+            return stop(later, replace(request, yes=True), context)
         ended_it = "killed the job" if request.force else "stopped the job"
-        done.append("took it out of the queue" if found.job.place else ended_it)
+        done.append("took it out of the queue" if found.job.waits_for_gpus else ended_it)
     if request.remove:
         remove(found)
         done.append("deleted it and its output")
     return done or ["it had already ended"]
 
 
+def _begun(found: JobHandle) -> JobHandle | None:
+    """Return a job that waited if it has a container now, where its waiter was not reached."""
+    with suppress(NotFound):
+        later = found.begun()
+        return later if later.job.key != found.job.key else None
+    return None
+
+
 def _planned(found: JobHandle, request: StopRequest) -> Destruction:
     """Return what is lost; SIGTERM alone, which is what a bare `jlr stop JOB` is for, is not."""
-    state = "waiting" if found.job.place else "running"
+    state = "waiting" if found.job.waits_for_gpus else "running"
     runs = f"the {state} job: {one_line(found.job.command)}"
     losses: tuple[str, ...] = (runs,) if request.destroys and not found.job.over else ()
     losses += ("its output and exit code",) if request.remove else ()
@@ -225,7 +244,7 @@ def _links(host: str | None, context: Context) -> list[Link]:
     return [link_of(record, context) for record in ways.values()]
 
 
-def _engine(host: Link) -> Engine:
+def engine_of(host: Link) -> Engine:
     """Return the engine of a host's latest job in a container, else of its latest session."""
     return _of_jobs(host) or engine_if_any(host)
 
@@ -267,7 +286,11 @@ def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[Job
     if theirs is not None:
         answer = told["containers"]
         if answer.status == 0:
-            found += [JobHandle(host, theirs, job) for job in containers.read(answer.stdout)]
+            begun = [JobHandle(host, theirs, job) for job in containers.read(answer.stdout)]
+            names = {each.job.name for each in begun}
+            # A job that waited is there twice for a moment, until its container is all of it.
+            waited = [each for each in found if each.job.waits_for_gpus and each.job.name in names]
+            found = [*(each for each in found if each not in waited), *begun]
         elif answer.status != COMMAND_NOT_FOUND and not found:
             why = engine_error(theirs.engine, answer)
             raise EngineRefused(why.message, hint=why.hint)

@@ -9,7 +9,7 @@ from jlremote.desktop import NoDesktop
 from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.jobs.jobs import JobHandle
+from jlremote.workflow.jobs.jobs import JobHandle, engine_of
 
 
 def watch(found: JobHandle, context: Context) -> None:
@@ -18,6 +18,9 @@ def watch(found: JobHandle, context: Context) -> None:
     kind = "scheduled" if isinstance(backend, ScheduledJobs) else "processes"
     if isinstance(backend, ContainerJobs):
         kind = backend.engine.name
+    elif found.job.waits_for_gpus and found.job.container == found.job.name:
+        engine = engine_of(found.host)  # which has it after its wait
+        kind = engine.name if engine else kind
     found.host.watch_job(found.job.name, found.job.key, kind)
     try:
         desktop.check()

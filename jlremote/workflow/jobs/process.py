@@ -12,7 +12,7 @@ from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.gpus import leases
 from jlremote.gpus.waiting import archive
 from jlremote.host import process_mark
-from jlremote.host.contract import run_script
+from jlremote.host.contract import Completed, run_script
 from jlremote.jobs import processes, terminal
 from jlremote.jobs.processes import ProcessPlan
 from jlremote.jupyter.survey import survey
@@ -44,9 +44,25 @@ def begin(start: StartContext, request: RunRequest) -> str:
     bare = replace(start, runtime=Bare())
     gpus = gpu_allocation.take_or_promise(bare, detached=request.detach)
     plan = _plan(start, request, place, gpus)
-    start.undo.callback(_take_back, start, plan.mark)
     with start.context.progress.step(f"Run {start.name}"):
-        done = run_script(start.host, processes.launch(plan))
+        done = launched(start, plan)
+    if gpus.lease is not None:
+        pid, started, *_ = done.stdout.split()
+        run_script(start.host, leases.keep(gpus.lease, int(pid), started))
+    if not request.terminal:
+        return ""
+    return processes.attach(start.name, request.detach_keys, whole=True)
+
+
+def launched(start: StartContext, plan: ProcessPlan) -> Completed:
+    """Launch a job; return what the host said.
+
+    Raises:
+        Busy: there is a job of that name.
+        JlrError: the host cannot launch it.
+    """
+    start.undo.callback(_take_back, start, plan.mark)
+    done = run_script(start.host, processes.launch(plan))
     if done.status == processes.TAKEN:
         raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
     if done.status == archive.NO_PYTHON:
@@ -61,25 +77,20 @@ def begin(start: StartContext, request: RunRequest) -> str:
     if done.status == terminal.NO_PYTHON:
         raise NotFound(
             f"`{start.request.host}` has no python3, which would keep the job's terminal",
-            hint=f"`jlr shell {_shell_of(request)} --keep -- COMMAND` runs it in tmux; "
+            hint=f"`jlr shell {_shell_of(start, plan)} --keep -- COMMAND` runs it in tmux; "
             "or leave out `-t`",
         )
     if done.status != 0:
         raise JlrError(f"cannot start the job: {done.complaint}")
-    if gpus.wait is not None:
-        start.note(f"`{start.name}` waits on the host: {one_line(gpus.wait['why'])}")
-    if gpus.lease is not None:
-        pid, started, *_ = done.stdout.split()
-        run_script(start.host, leases.keep(gpus.lease, int(pid), started))
-    if not request.terminal:
-        return ""
-    return processes.attach(start.name, request.detach_keys, whole=True)
+    if plan.wait is not None:
+        start.note(f"`{start.name}` waits on the host: {one_line(plan.wait['why'])}")
+    return done
 
 
-def _shell_of(request: RunRequest) -> str:
+def _shell_of(start: StartContext, plan: ProcessPlan) -> str:
     """Return what `jlr shell` calls the place where the command runs."""
-    host = request.wanted.host
-    return host if request.inside is None else f"{host}/{request.inside.rpartition('/')[2]}"
+    host = start.request.host
+    return host if plan.container is None else f"{host}/{plan.container}"
 
 
 def _in_session(start: StartContext, request: RunRequest) -> bool:
@@ -155,7 +166,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         argv=argv,
         shown=shlex.join(request.command),
         container=place if _in_session(start, request) else None,
-        gpus=gpus.shown or "",
+        gpus=gpus.wait["gpus"] if gpus.wait else gpus.shown or "",
         exports="" if runtime.has_containers else exports,
         signal=signal,
         variables=private,

@@ -26,7 +26,7 @@ FIELD, RECORD = "\x1f", "\x1e"
 
 
 def process(name: str, began: int, ended: str = "") -> str:
-    return FIELD.join((name, "true", *[""] * 5, str(began), ended, "" if ended else "yes")) + RECORD
+    return FIELD.join((name, "true", *[""] * 6, str(began), ended, "" if ended else "yes")) + RECORD
 
 
 def container(name: str, typed: str | None = None) -> dict[str, Any]:

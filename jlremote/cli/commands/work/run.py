@@ -102,6 +102,8 @@ def run(
     Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
     running. A job that still waits in Slurm's queue stays there, unless --cancel-on-interrupt.
 
+    With --wait and --detach it waits for its GPUs on the host, and begins without this machine.
+
     With a pool, `@NAME`, it runs on the host of the session, else where most GPU memory is free.
 
     An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
