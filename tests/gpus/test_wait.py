@@ -144,33 +144,49 @@ def test_a_wait_ends_with_its_time_or_ctrl_c_and_leaves_no_place(
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_twenty_starts_of_two_users_share_eight_gpus_in_their_order(
-    ada: Laptop, bert: Laptop, gpu_host: GpuHost
+    ada: Laptop, bert: Laptop, gpu_host: GpuHost, container: ContainerFactory
 ) -> None:
+    """Some wait from a laptop, others on the host; those are to get a container, or none."""
     gpu_host.gpus.install(8)
     for gpu in range(8):
         gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
-    script = 'date "+=%s.%N $CUDA_VISIBLE_DEVICES"; sleep 2; date +=%s.%N'
-    begun = []
+    places = (("--runtime", "none"), ("--runtime", "none", "-d"), ("--image", "lab/plain", "-d"))
+    script = "date +=%s.%N; sleep 2; date +=%s.%N"
+    names: list[str] = []
+    near: dict[str, subprocess.Popen[str]] = {}
     for number in range(20):
         laptop, count = (ada, bert)[number % 2], (3, 1, 2, 5)[number % 4]
-        words = ("--gpus", f"auto:{count}", "--wait", "--", "sh", "-c", script)
-        begun.append(laptop.spawn(*JOB, *words))
-        wait_until(lambda: len(queue_of(ada)) == len(begun), "the place of the latest")
+        where, name = places[number % 3], container.name()
+        words = ("--name", name, "--gpus", f"auto:{count}", "--wait", "--", "sh", "-c", script)
+        if "-d" in where:
+            assert laptop.jlr("run", "lab", *where, *words).status == 0
+        else:
+            near[name] = laptop.spawn("run", "lab", *where, *words)
+        names.append(name)
+        wait_until(lambda: queue_of(ada) == names, "the place of the latest")
+    for laptop in (ada, bert):
+        assert laptop.jlr("disconnect", "lab").status == 0
     for gpu in range(8):
         gpu_host.gpus.free(gpu)
     runs: list[tuple[float, float, set[str]]] = []
-    for one in begun:
-        told = one.communicate(timeout=280)[0]
-        assert one.returncode == 0, told
-        first, last = (line[1:] for line in told.splitlines() if line.startswith("="))
-        since, gpus = first.split()
-        runs.append((float(since), float(last), set(gpus.split(","))))
+    for number, name in enumerate(names):
+        laptop = (ada, bert)[number % 2]
+        if name in near:
+            told = near[name].communicate(timeout=280)[0]
+            assert near[name].returncode == 0, told
+        else:
+            told = laptop.jlr("attach", f"lab/{name}", timeout=280).stdout
+        since, last = (float(line[1:]) for line in told.splitlines() if line.startswith("="))
+        runs.append((since, last, set(str(job_of(laptop, name)["gpus"]).split(","))))
     for (begin, end, mine), (other_begin, other_end, theirs) in combinations(runs, 2):
         assert not mine & theirs or end <= other_begin or other_end <= begin, "given twice"
     for number, (begin, _, mine) in enumerate(runs):
         taken = sum(len(gpus) for since, end, gpus in runs if since < begin < end)
         kept = sum(len(gpus) for since, _, gpus in runs[:number] if since > begin)
         assert taken + kept + len(mine) <= 8, f"number {number} has overtaken"
+    assert queue_of(ada) == []
+    for laptop in (ada, bert):
+        assert laptop.jlr("runs", "lab", "--clean", "--yes").status == 0
 
 
 def job_of(laptop: Laptop, name: str) -> dict[str, object]:
