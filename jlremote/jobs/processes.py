@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.gpus.waiting import archive
+from jlremote.gpus.waiting.placeholders import first_words
 from jlremote.host.answers import understood
 from jlremote.host.process_mark import LIST, STAYS, VARIABLE, sweep_argv
 from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, records
@@ -199,7 +200,7 @@ def launch(plan: ProcessPlan) -> str:
         terminal.FILE: terminal.PROGRAM if plan.terminal else "",
     } | dict.fromkeys((".process", ".exit", "began"), _ROOM)
     if plan.wait is not None:
-        facts["waiting"] = json.dumps({"why": plan.wait["why"]})
+        facts["waiting"] = json.dumps(first_words(plan.wait))
     if plan.mark:  # an empty one would be in everything
         end_all = plan.sweep or sweep_argv(plan.mark)
         facts["sweep"] = f'{command_line(end_all)} "$1" </dev/null'
@@ -230,6 +231,20 @@ def take_back(name: str, mark: str) -> str:
     jobs = ProcessJobs()
     ending = f"(\n{jobs.signal(name, 'KILL')})\n{pause(0.3)}\n"
     return f"{_folder(name)}{ours}{ending}{jobs.remove(name)}"
+
+
+def take_back_if(name: str, word: str) -> str:
+    """Return the script that ends a waiting job and deletes its folder, if it tells that word."""
+    ours = f'grep -qsF {shlex.quote(word)} "$directory/waiting" || exit 0\n'
+    jobs = ProcessJobs()
+    return (
+        f"{_folder(name)}{ours}(\n{jobs.signal(name, 'KILL')})\n{pause(0.3)}\n{jobs.remove(name)}"
+    )
+
+
+def look(name: str) -> str:
+    """Return the script that prints how a job waits, and fails if it has ended."""
+    return f'{_folder(name)}{_ALIVE}cat "$directory/waiting" 2>/dev/null; alive'
 
 
 def attach(name: str, keys: str | None, *, whole: bool = False) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
 from tests.sessions.parts import START_SECONDS, failed, start, started
 
 NEW = ("--image", "lab/jupyter")
@@ -323,3 +325,38 @@ def test_a_container_that_lost_its_gpus_is_noticed_everywhere(
     report = json.loads(ada.jlr("status", "--json").stdout)
     assert report["state"] == "up"
     assert words[0] in report["detail"]
+
+
+def jobs_of(laptop: Laptop) -> dict[str, dict[str, Any]]:
+    return {job["name"]: job for job in json.loads(laptop.jlr("runs", "lab", "--json").stdout)}
+
+
+def test_a_place_and_its_gpus_outlast_a_start_that_is_killed_but_not_one_that_is_left(
+    ada: Laptop, bert: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
+) -> None:
+    for gpu in (0, 1):
+        gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
+    name, other = container.name(), container.name()
+    wanted = ("start", "lab", name, *NEW, "--gpus", "auto", "--wait", "--no-browser")
+    begun = ada.spawn(*wanted)
+    wait_until(lambda: jobs_of(ada).get(name, {}).get("place") == 1, "the place in the queue")
+    for process in ada.processes():
+        process.kill()  # the command and its link
+    begun.communicate()
+    assert jobs_of(ada)[name]["state"] == "waiting"
+    gpu_host.gpus.free(0)
+    wait_until(lambda: "held" in str(jobs_of(ada)[name]["reason"]), "the GPU that is held")
+    refused = bert.jlr("run", "lab", "--runtime", "none", "--gpus", "auto", "--", "true")
+    assert f"session `{name}`" in failed(refused, 7)
+    session = started(ada, name, *NEW, "--gpus", "auto")
+    assert session.report["gpus"] == "0"
+    assert label(engine, name) == gpu_host.gpus.uuids[0]
+    assert name not in jobs_of(ada)
+    assert len(leases_of(gpu_host)) == 1
+    left = ada.spawn("start", "lab", other, *NEW, "--gpus", "auto", "--wait", "--no-browser")
+    wait_until(lambda: jobs_of(ada).get(other, {}).get("place") == 1, "the place of another")
+    left.send_signal(2)
+    left.communicate(timeout=30)
+    assert left.returncode == 130
+    assert other not in jobs_of(ada)
+    assert json.loads(ada.jlr("gpus", "lab", "--json").stdout)["queue"] == []

@@ -6,7 +6,8 @@ what Python 3.8 has.
 
 `.wait` in the job's folder is what it is to do, and is deleted as soon as it was read. `waiting`
 says how it waits, for `jlr runs`: an object with its `place` in the queue and `why` it waits, in
-words; `end` says why it has given up.
+words; `end` says why it has given up. The waiter of a `jlr start` tells with `start` what that
+wants, and with `held` what it holds for it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from jlremote.gpus.waiting.placeholders import with_gpus
 from jlremote.gpus.waiting.taking import Taken, Wish
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps, run_script
 from jlremote.host.process_mark import VARIABLE
+from jlremote.times import in_words
 
 CREATION_SECONDS = 300.0  # an engine may be busy with other containers
 ENDS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
@@ -85,6 +87,7 @@ class Waiter:
         asked, engines = parse_request(plan["gpus"]), [tuple(argv) for argv in plan["engines"]]
         self._wish = Wish(ThisHost(plan["host"]), plan["name"], asked, engines)
         self._told: dict[str, Any] = {}
+        self._first = {"start": plan["gpus"]} if "hold" in plan else {}
         self._leases: list[Lease] = []
 
     def wait(self) -> Taken:
@@ -95,8 +98,7 @@ class Waiter:
         """
         wish, first = self._wish, Busy(self._plan["why"])
         found = self._first_look()
-        start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-        ticket = taking.ticket_of(wish, found, os.getpid(), start)
+        ticket = taking.ticket_of(wish, found, os.getpid(), _own_start())
 
         def attempt(word: str, seen: Inventory) -> Taken:
             return taking.take(wish, word, self._leases.append, lambda _: None, seen)
@@ -117,10 +119,7 @@ class Waiter:
     def become(self, taken: Taken, command: list[str]) -> NoReturn:
         """Become the job's command, with the GPUs that were taken."""
         chosen = taken.chosen
-        if taken.lease is not None:
-            start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-            keep = leases.keep(taken.lease, os.getpid(), start)
-            self._wish.host.run({"keep": keep})
+        self._keep(taken.lease)
         self._begin(chosen)
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(chosen.uuids)
         argv = [with_gpus(word, chosen) for word in command]
@@ -133,6 +132,18 @@ class Waiter:
             print(f"{argv[0]}: {failure.strerror}", file=sys.stderr)  # noqa: T201  # as a shell
             missing = isinstance(failure, FileNotFoundError)
             sys.exit(_NOT_FOUND if missing else _NOT_RUNNABLE)
+
+    def hold(self, taken: Taken) -> int:
+        """Hold the GPUs for some time, in which the session's start takes them over."""
+        chosen, lease, seconds = taken.chosen, taken.lease, int(self._plan["hold"])
+        held = {kind: getattr(chosen, kind) for kind in ("names", "uuids", "places")}
+        self._keep(lease)
+        held.update(word=lease and lease.word, boot=lease and lease.boot)
+        names, until = ", ".join(chosen.places), in_words(seconds)
+        self._write({"held": held, "why": f"GPU {names}: held for a `jlr start`, at most {until}"})
+        time.sleep(seconds)
+        self.end(f"gave up: its GPUs were held for {until}, and no `jlr start` took them")
+        return Busy.exit_code
 
     def create(self, taken: Taken) -> int:
         """Create and start the job's container, which is the job from then on; return a status."""
@@ -163,6 +174,11 @@ class Waiter:
         """Say why the job ends without having begun."""
         self._write({"end": why})
 
+    def _keep(self, lease: Lease | None) -> None:
+        """Let the lease last as long as this process."""
+        if lease is not None:
+            self._wish.host.run({"keep": leases.keep(lease, os.getpid(), _own_start())})
+
     def _first_look(self) -> Inventory:
         while True:
             try:
@@ -178,7 +194,7 @@ class Waiter:
             return
         self._told = told
         new = self._folder / ".waiting"
-        new.write_text(json.dumps(told), "ascii")
+        new.write_text(json.dumps({**self._first, **told}), "ascii")
         new.replace(self._folder / "waiting")
 
     def _begin(self, chosen: Chosen) -> None:
@@ -186,6 +202,10 @@ class Waiter:
         with (self._folder / "began").open("r+") as began:  # its room on the disk was taken before
             began.write(f"{time.time():.0f}\n")
         (self._folder / "waiting").unlink()
+
+
+def _own_start() -> str:
+    return Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
 
 
 def main(folder: str, command: list[str]) -> int:
@@ -199,6 +219,8 @@ def main(folder: str, command: list[str]) -> int:
     waiter = Waiter(Path(folder), plan)
     try:
         taken = waiter.wait()
+        if "hold" in plan:
+            return waiter.hold(taken)
         if "create" in plan:
             return waiter.create(taken)
         waiter.become(taken, command)

@@ -24,7 +24,7 @@ from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.workflow.container import gpu_wait
+from jlremote.workflow.container import gpu_holder, gpu_wait
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.gpus import ask, engines_asked
 from jlremote.workflow.host.requests import StartRequest
@@ -52,8 +52,10 @@ class AllocatedGpus:
         return {"lease": leases.keep_for(self.lease, docker.state_argv(engine, container, "Pid"))}
 
 
-def take(start: StartContext) -> AllocatedGpus:
+def take(start: StartContext, *, holds: bool = True) -> AllocatedGpus:
     """Choose the requested GPUs and lease them.
+
+    With `holds` the place in the queue, and GPUs whose turn it was, outlast this command.
 
     Raises:
         Busy: they are in use; names the users of each.
@@ -68,7 +70,7 @@ def take(start: StartContext) -> AllocatedGpus:
     if asked.kind not in _CHOSEN:
         return _as_asked(start, asked)
     try:
-        return _take(start, asked)
+        return _take(start, asked, holds=holds)
     except CannotAsk as reason:
         if asked.automatic or (asked.kind == "free" and not start.runtime.has_containers):
             raise
@@ -92,11 +94,11 @@ def take_or_promise(start: StartContext, *, detached: bool) -> AllocatedGpus:
         Busy, NotFound, CannotAsk: as `take` does.
     """
     if not detached or start.request.wait is None:
-        return take(start)
+        return take(start, holds=False)
     without = replace(start, request=replace(start.request, wait=None))
     _check_wait(start.request)
     try:
-        return take(without)
+        return take(without, holds=False)
     except Busy as busy:
         return promise(start, busy)
 
@@ -244,7 +246,7 @@ def _of(
     )
 
 
-def _take(start: StartContext, asked: GpuRequest) -> AllocatedGpus:
+def _take(start: StartContext, asked: GpuRequest, *, holds: bool = True) -> AllocatedGpus:
     """Choose and lease GPUs; with `--wait`, as soon as it is this start's turn."""
     request = start.request
     engines = engines_asked(request.host)
@@ -256,7 +258,13 @@ def _take(start: StartContext, asked: GpuRequest) -> AllocatedGpus:
     def now(word: str | None, found: Inventory | None = None) -> Taken:
         return taking.take(wish, word, about_to_lease, start.note, found)
 
-    taken = now(None) if request.wait is None else gpu_wait.in_turn(start, wish, now)
+    found = taking.ask(start.host, engines)
+    taken = gpu_holder.pick_up(start, wish, found) if holds else None
+    if taken is None:
+        waits = request.wait is not None
+        taken = (
+            gpu_wait.in_turn(start, wish, now, found, holds=holds) if waits else now(None, found)
+        )
     shared = request.share_gpus
     return _of(taken.chosen, taken.found, start.runtime, lease=taken.lease, shared=shared)
 
@@ -271,15 +279,8 @@ def promise(start: StartContext, busy: Busy) -> AllocatedGpus:
     # Named ones are known, though they are in use.
     known = choose(asked, found, request.host, share=True) if asked.names else None
     promised = _of(known or placeholders.promised(asked.count), found, start.runtime)
-    wait = {
-        "host": request.host,
-        "name": start.name,
-        "gpus": asked.text,
-        "engines": engines_asked(request.host),
-        "seconds": request.wait,
-        "why": busy.message,
-    }
-    return replace(promised, wait=wait)
+    wish = Wish(start.host, start.name, asked, engines_asked(request.host))
+    return replace(promised, wait=gpu_holder.plan(wish, request.wait or 0.0, busy.message))
 
 
 def give_back(start: StartContext, taken: AllocatedGpus) -> None:

@@ -10,25 +10,34 @@ from jlremote.gpus.usage import how_many
 from jlremote.gpus.waiting import taking
 from jlremote.gpus.waiting.taking import Taken, Wish
 from jlremote.text import one_line
+from jlremote.workflow.container import gpu_holder
 from jlremote.workflow.container.start_context import StartContext
 
 
 def in_turn(
-    start: StartContext, wish: Wish, take: Callable[[str | None, Inventory | None], Taken]
+    start: StartContext,
+    wish: Wish,
+    take: Callable[[str | None, Inventory | None], Taken],
+    found: Inventory,
+    *,
+    holds: bool,
 ) -> Taken:
     """Return what `take` gives as soon as it is this start's turn.
 
     `take` is called with the word of the start's place in the queue and what the host has just
     said, and raises `Busy` while it has to wait. Losing the connection for a while does not lose
-    the place.
+    the place; with `holds` a program on the host keeps it, if that has a Python for it.
 
     Raises:
         Busy: the time of `--wait` is over.
     """
     try:
-        return take(None, None)
+        return take(None, found)
     except Busy as busy:
         first = busy
+    if holds and (taken := gpu_holder.wait(start, wish, first)) is not None:
+        _tell(start, wish.count)
+        return taken
     ticket = taking.ticket_of(wish, taking.ask(wish.host, wish.engines))
     # Ctrl-C and a kill of the step that waits give the place up as well.
     start.undo.callback(taking.leave, wish, ticket)

@@ -8,7 +8,7 @@ import pytest
 
 from jlremote.errors import Busy, NotFound, Usage
 from jlremote.gpus.snapshot import CannotAsk
-from jlremote.gpus.waiting import taking
+from jlremote.gpus.waiting import archive, taking
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
@@ -102,6 +102,18 @@ def test_gpus_that_others_use_are_not_waited_for(state: list[float]) -> None:
     with pytest.raises(Busy, match="a GPU was asked for, and none of 1 on `dgx` is free"):
         gpu_allocation.take(asking("auto", ALL_BUSY).context)
     assert state == []
+
+
+def test_without_python_on_the_host_a_start_waits_from_here(state: list[float]) -> None:
+    answers: dict[str, list[Answer]] = {
+        "script": [ALL_BUSY], "earlier": [""], "launch": [refused("", archive.NO_PYTHON)],
+        "stand": [""], "gpus": [ALL_BUSY, FREE], "lease": [""],
+    }  # fmt: skip
+    begun = start(answers, StartRequest("dgx", "cont1", gpus="auto", wait=60.0), CONTAINERS)
+    taken = gpu_allocation.take(begun.context)
+    assert taken.shown == "0"
+    assert len(state) == 1
+    assert begun.notes.notes[0].startswith("number 1 in the queue: a GPU was asked for")
 
 
 def test_a_host_where_no_lease_can_be_made_is_named() -> None:
