@@ -24,6 +24,7 @@ LEASE_SECONDS = 300.0
 _AHEAD_SECONDS = 60.0
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 
+HIDDEN = "hidden"  # where users see only their own processes
 # Prints every lease with its owner, its time and the /proc entry of the process that it names.
 LIST = f"""\
 for link in {FOLDER}/*+*; do
@@ -33,7 +34,7 @@ for link in {FOLDER}/*+*; do
     pid=${{target%:*}}; pid=${{pid##*:}}
     case $pid in ''|0|*[!0-9]*) pid=none;; esac
     say lease "${{link##*/}}" "$(stat -c '%U %Y' "$link")" "$target" \\
-      "$(clean <"/proc/$pid/stat")"
+      "$([ -r /proc/1/stat ] || echo {HIDDEN}; clean <"/proc/$pid/stat")"
   done"""
 
 # Begins a script that changes links: it goes to the folder, which must be all users' own.

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jlremote.gpus.leases import ENTER, is_of
+from jlremote.gpus.leases import ENTER, HIDDEN, is_of
 
 # After so long without a sign of its start a place counts no more: time for a lost connection.
 PLACE_SECONDS = 180.0
@@ -83,6 +83,7 @@ def read(
             owner, _, changed = fields[1].rpartition(" ")
             if owner and changed.isdigit():
                 alive = is_of(fields[3], fields[2].rpartition(":")[2])
+                alive = alive or fields[3].startswith(HIDDEN)  # its sign is all that is known
                 links[fields[0]] = (owner, float(changed), fields[2].split(":"), alive)
     waiting, dead = [], {}
     for name, (owner, since, target, _) in links.items():

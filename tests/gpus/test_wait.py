@@ -54,6 +54,21 @@ def test_who_came_first_is_first_while_signs_of_life_are_fresh() -> None:
     assert read(found, GPU, now, "another boot")[0] == ()
 
 
+def test_a_place_of_a_process_ends_with_it_as_far_as_it_can_be_seen() -> None:
+    now = 10_000.0
+    queues = {}
+    for stat in (
+        "7 (python3) S " + "1 " * 18 + "555 1",
+        "7 (python3) S " + "1 " * 18 + "556 1",
+        "",
+    ):
+        for seen in (stat, f"hidden\n{stat}"):
+            sign = link("waits", "a", now - 5)
+            found = [link("queue", "a", 100), [*sign[:2], f"jlr:s-a:{BOOT}:7:555", seen]]
+            queues[seen] = [one.word for one in read(found, GPU, now, BOOT)[0]]
+    assert list(queues.values()) == [["a"], ["a"], [], ["a"], [], ["a"]]
+
+
 def test_a_place_keeps_its_time_while_its_start_shows_that_it_waits(shared: Path) -> None:
     ticket = QueueTicket(GPU, "cont1", 2, "w", BOOT)
     folder = shared / "jlr-gpus"

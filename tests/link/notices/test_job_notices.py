@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
+from jlremote.host.contract import Completed, Steps
 from jlremote.jobs.job import Job
 from jlremote.link.notices import job_notices
 from jlremote.link.notices.job_notices import JobNotices, WatchedJob
@@ -77,3 +79,33 @@ def test_a_job_that_was_deleted_is_not_watched_any_more(monkeypatch: pytest.Monk
     desk.notices.add(WATCHED)
     until(lambda: desk.gone, "the end of its thread")
     assert desk.shown == []
+
+
+def test_a_job_that_waits_for_gpus_is_watched_until_the_engine_has_it() -> None:
+    waits = ["sweep", "./sweep.sh", "sweep", "auto", "", "", "", '{"place": 1}', "100\n", "", "yes"]
+    record = "\x1f".join(waits) + "\x1e"
+    labels = {"org.jlremote.job": "sweep", "org.jlremote.job-command": "./sweep.sh"}
+    container = {
+        "Id": "abc",
+        "Name": "/sweep",
+        "State": {"Status": "running"},
+        "Config": {"Labels": labels},
+    }
+    host = ScriptHost(["", record, json.dumps([container])])
+    watched = WatchedJob("sweep", "sweep", "docker")
+    first, second = (job_notices._found(host, watched) for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert (first.state, first.place, second.state, second.id) == ("waiting", 1, "running", "abc")
+
+
+class ScriptHost:
+    """A host that prints these answers, one after the other."""
+
+    name = "dgx"
+
+    def __init__(self, answers: list[str]) -> None:
+        self._answers = answers
+
+    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
+        return {name: Completed(0, self._answers.pop(0), "") for name in steps}

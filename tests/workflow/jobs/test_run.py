@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jlremote.errors import Usage
+from jlremote.errors import JlrError, Usage
+from jlremote.gpus.waiting import archive
+from jlremote.jobs.processes import ProcessPlan
 from jlremote.runtimes.containers import CONTAINER_NAME
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.requests import RunRequest, StartRequest
-from jlremote.workflow.jobs import run
+from jlremote.workflow.jobs import process, run
+from tests.workflow.container.parts import refused, start
 from tests.workflow.parts import FakeHost
 
 
@@ -92,3 +95,11 @@ def test_an_engine_that_was_named_is_not_searched_for() -> None:
     ):
         named = run._runtime(request)
         assert run._with_engine(host, request, named) is named
+
+
+def test_a_host_without_python_keeps_no_place_of_a_detached_job() -> None:
+    begun = start({"script": [refused("", archive.NO_PYTHON)]})
+    plan = ProcessPlan("sweep", ("true",), "true", wait={"why": "none is free"})
+    with pytest.raises(JlrError, match=r"`dgx`: it has no Python from 3\.8 on") as error:
+        process.launched(begun.context, plan)
+    assert "without `--detach`" in str(error.value.hint)
