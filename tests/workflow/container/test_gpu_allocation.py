@@ -7,12 +7,15 @@ import time
 import pytest
 
 from jlremote.errors import Busy, NotFound, Usage
+from jlremote.gpus.choice import Chosen
 from jlremote.gpus.snapshot import CannotAsk
 from jlremote.gpus.waiting import archive, taking
+from jlremote.gpus.waiting.placeholders import with_gpus
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
-from jlremote.runtimes.engine.engine import DOCKER, PODMAN
+from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
+from jlremote.runtimes.engine.engine_gpus import gpu_flags
 from jlremote.workflow.container import gpu_allocation
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.host.requests import StartRequest
@@ -102,6 +105,29 @@ def test_gpus_that_others_use_are_not_waited_for(state: list[float]) -> None:
     with pytest.raises(Busy, match="a GPU was asked for, and none of 1 on `dgx` is free"):
         gpu_allocation.take(asking("auto", ALL_BUSY).context)
     assert state == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags"),
+    [
+        (DOCKER, '--gpus="device=1,0"'),
+        (PODMAN, "--device=nvidia.com/gpu=1 --device=nvidia.com/gpu=0"),
+    ],
+)
+def test_a_detached_job_is_promised_gpus_in_the_words_of_its_engine(
+    engine: Engine, flags: str
+) -> None:
+    busy = answer("\n".join((row(0, used=9000), row(1))), processes=process(0))
+    request = StartRequest("dgx", "job", gpus="auto:2", wait=60.0)
+    begun = start({"script": [busy]}, request, Containers(engine))
+    promised = gpu_allocation.take_or_promise(begun.context, detached=True)
+    assert promised.wait is not None
+    assert (promised.wait["gpus"], promised.wait["seconds"]) == ("auto:2", 60.0)
+    assert "2 GPUs were asked for" in promised.wait["why"]
+    chosen = Chosen(("1", "0"), (uuid(1), uuid(0)), ("1", "0"))
+    words = " ".join(gpu_flags(engine, promised.engine))
+    assert with_gpus(words, chosen) == flags
+    assert with_gpus(promised.labels["org.jlremote.gpus"], chosen) == f"{uuid(1)},{uuid(0)}"
 
 
 def test_without_python_on_the_host_a_start_waits_from_here(state: list[float]) -> None:
