@@ -297,9 +297,16 @@ def test_a_job_that_waits_on_the_host_is_stopped_killed_or_gives_up(
 ) -> None:
     for gpu in (0, 1):
         gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
-    wanted = (*JOB[:-1], "--gpus", "auto", "-d", "--name")
-    for name, wait in (("stopped", "--wait"), ("killed", "--wait"), ("late", "--wait=1s")):
-        assert ada.jlr(*wanted, name, wait, "--", "true").status == 0
+    in_image, plain = ("--image", "lab/plain"), JOB[2:4]
+    for where, name, wait in (
+        (in_image, "stopped", "--wait"),
+        (plain, "killed", "--wait"),
+        (plain, "late", "--wait=1s"),
+    ):
+        wanted = (*where, "--gpus", "auto", wait, "-d", "--name", name)
+        assert ada.jlr("run", "lab", *wanted, "--", "true").status == 0
+    terminal = (*in_image, "--gpus", "auto", "--wait", "-d", "-t")
+    failed(ada.jlr("run", "lab", *terminal, "--", "sh"), 2, "leave out `--detach`")
     wait_until(lambda: set(queue_of(ada)) == {"stopped", "killed"}, "the places")
     done = ada.jlr("stop", "stopped", "--yes")
     assert done.status == 0, done
