@@ -332,6 +332,14 @@ def test_containers_on_gpus_are_named_without_a_question(
                 assert watched_gpus(laptop) == [inside.name]
                 disconnect(laptop, "lab")  # the next link finds it in the keychain
                 assert on_gpus(laptop) == [inside.name]
+                name = containers.name()  # a job that waits on the host knows it, too
+                wanted = ("--name", name, "--gpus", "auto", "--wait", "--detach", *BY_SUDO)
+                words = ("run", "lab", "--image", "lab/plain", *wanted, "--", "sh", "-c", "exit 3")
+                assert without_terminal(laptop, *words).status == 0
+                disconnect(laptop, "lab")
+                gpus.free(0)
+                done = without_terminal(laptop, "attach", name)
+                assert done.status == 3, done
     finally:
         containers.remove_all()
         run("usermod", "--gid", GROUP, host.account.name)
