@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -14,6 +15,7 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward
+from jlremote.link.wire import states
 from jlremote.link.wire.states import Condition, State
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ssh.contract import Connection, Gateway
@@ -259,6 +261,28 @@ def test_a_failed_proof_is_not_repeated_with_every_request(
         with pytest.raises(JlrError, match="daemon does not run"):
             forward.wait(20)
     assert len(parts.asked) == 1
+
+
+def test_an_ended_server_is_looked_for_less_often_the_longer_it_is_gone(
+    parts: Parts, forward: SessionForward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = began = 1000.0
+    clock = SimpleNamespace(monotonic=lambda: now, time=lambda: now)
+    for module in (session_forward, states):
+        monkeypatch.setattr(module, "time", clock)
+    parts.reconnect()
+    parts.settle(JupyterDead("the server is gone"))
+    assert forward.settled(20)
+    proved = []
+    for _ in range(80):
+        now += 1
+        parts.settle(JupyterDead("the server is gone"))
+        before = len(parts.asked)
+        forward.prove(parts.connection)
+        assert forward.settled(20)
+        if len(parts.asked) > before:
+            proved.append(now - began)
+    assert proved == [2, 4, 8, 16, 31, 46, 61, 76]
 
 
 def test_a_forward_that_was_added_on_a_connection_just_lost_is_proved(parts: Parts) -> None:

@@ -36,15 +36,18 @@ log = logging.getLogger(__name__)
 _PROOF_SECONDS = 10.0
 # How long a proof that may become wrong at any time is believed.
 UNSURE_SECONDS = 2.0
-# The same for an ended server: a page that was left open asks for it all night.
+# The same for a server that ended, or waits, long ago: a page that was left open asks all night.
 ENDED_SECONDS = 15.0
 
 # States that end by themselves, so that the next request causes another proof.
-PASSING = (State.DOWN, State.CLOSED, State.TAKEN, State.PAUSED, State.RESTARTING)
-# States that a person may end, by starting the server by hand.
+PASSING = (
+    *(State.DOWN, State.CLOSED, State.TAKEN, State.PAUSED, State.RESTARTING),
+    State.STARTING,
+)
+# States that may last, and that a person may end, by starting the server by hand.
 ENDED = (
     *(State.JUPYTER_DEAD, State.STOPPED, State.IDLE_STOPPED),
-    *(State.QUEUED, State.STARTING, State.JOB_ENDED),
+    *(State.QUEUED, State.JOB_ENDED),
 )
 # States in which nothing is left that would close a connection.
 CUT = (
@@ -215,9 +218,11 @@ class SessionForward:
         state = self._condition.state
         passing = self._doubted or state in PASSING + ENDED or self._endpoint.changeable
         sure = self._proved and not passing
-        pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
-        asked_long_ago = time.monotonic() - self._asked_at >= pause
-        return not self._proving and not sure and asked_long_ago
+        pause, proved_ago = UNSURE_SECONDS, time.monotonic() - self._asked_at
+        if state in ENDED:  # the proof is believed as long again as the state had lasted then
+            lasted = time.time() - proved_ago - self._condition.since
+            pause = min(max(pause, lasted), ENDED_SECONDS)
+        return not self._proving and not sure and proved_ago >= pause
 
     def _find(self, proof: int, connection: Connection, known: Endpoint) -> None:
         try:
