@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.lab.laptop import PROGRAMS
 from tests.lab.programs import Result, wait_until
@@ -40,9 +41,11 @@ def check_clients(session: Session, node: str) -> None:
         "scp": ("scp", "-F", str(config), f"{name}.jlr:{there}", "scp"),
         "rsync": ("rsync", "-e", " ".join(ssh), f"{name}.jlr:{there}", "rsync"),
     }
-    for copy, argv in copies.items():
-        if shutil.which(argv[0]):
-            ran(*argv)
+    copies = {copy: argv for copy, argv in copies.items() if shutil.which(argv[0])}
+    with ThreadPoolExecutor() as pool:
+        copying = [pool.submit(ran, *argv) for argv in copies.values()]
+        for copy, copied in zip(copies, copying, strict=True):
+            copied.result()
             assert (home / copy).read_bytes() == data, copy
 
     code = ran(str(PROGRAMS / "jlr"), "code", name, "--print").stdout

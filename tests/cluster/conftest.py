@@ -44,9 +44,22 @@ def other(cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
 @pytest.fixture
 def zih(cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
     """A new laptop that knows the login node as `zih`, for alice."""
+    with cancelled_jobs(cluster), known_to(cluster, keys) as laptop:
+        yield laptop
+
+
+@pytest.fixture(scope="module")
+def file_zih(cluster: Cluster, keys: Keys) -> Iterator[Laptop]:
+    """The same laptop for all tests of a file, which saves a link for each."""
+    with known_to(cluster, keys) as laptop:
+        yield laptop
+
+
+@contextmanager
+def cancelled_jobs(cluster: Cluster) -> Iterator[None]:
+    """Cancel all jobs at the end of a `with` block."""
     try:
-        with known_to(cluster, keys) as laptop:
-            yield laptop
+        yield
     finally:
         cluster.slurm("scancel", "--user=alice")
         cluster.slurm("scancel", "--user=bob")

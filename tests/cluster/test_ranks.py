@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Iterator
 
 import pytest
 
+from tests.cluster.conftest import cancelled_jobs
 from tests.cluster.parts import until
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
@@ -21,6 +23,12 @@ number = torch.tensor([dist.get_rank() + 1.0])
 dist.all_reduce(number)
 print(os.uname().nodename, dist.get_world_size(), number.item())
 """
+
+
+@pytest.fixture
+def zih(cluster: Cluster, file_zih: Laptop) -> Iterator[Laptop]:
+    with cancelled_jobs(cluster):
+        yield file_zih
 
 
 @pytest.mark.parametrize("launcher", ["srun", LONG("torchrun")])
@@ -53,7 +61,9 @@ def test_two_nodes_add_up_their_numbers(zih: Laptop, launcher: str) -> None:
 )
 def test_a_rank_that_dies_ends_the_job(zih: Laptop, launcher: str, nodes: str, words: str) -> None:
     text = '[ "$RANK" != 1 ] || kill -9 $$; exec sleep 300'
-    asked = ("--nodes", nodes, "--ntasks", "4", "--launcher", launcher)
+    # An agent of torchrun looks at its ranks every five seconds, unless it is told otherwise.
+    often = "PET_MONITOR_INTERVAL=0.1"
+    asked = ("--nodes", nodes, "--ntasks", "4", "--launcher", launcher, "-e", often)
     done = zih.jlr(*SLURM, *asked, "--", "sh", "-c", text)
     assert done.status not in (0, 130), done
     assert words in done.stderr

@@ -7,16 +7,24 @@ import re
 import secrets
 import signal
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.cluster.conftest import cancelled_jobs
 from tests.cluster.parts import busy, stand_in, startup_line, until
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 
 SILENT = "Socket timed out on send/recv operation"
+
+
+@pytest.fixture
+def zih(cluster: Cluster, file_zih: Laptop) -> Iterator[Laptop]:
+    with cancelled_jobs(cluster):
+        yield file_zih
 
 
 def name() -> str:
@@ -160,7 +168,7 @@ def test_the_ends_that_slurm_gives_are_named(cluster: Cluster, zih: Laptop) -> N
     done = {each: zih.jlr("attach", each) for each in (cancelled, preempted, failed)}
     cluster.wait_ready()
     assert "CANCELLED: it was cancelled" in done[cancelled].stderr
-    assert done[cancelled].status == 143
+    assert done[cancelled].status == 143, done[cancelled]
     assert "PREEMPTED: a job of higher priority preempted it" in done[preempted].stderr
     assert "NODE_FAIL: a node that it ran on failed" in done[failed].stderr
     assert done[failed].status != 0
@@ -214,10 +222,11 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
             too_long: f"`jlr stop zih/{too_long}` cancels it; ask for a shorter `--time`",
             reserved: "maintenance begins in ",
         }
-        for called, words in advice.items():
-            with zih.spawn("attach", called) as waits:
+        waiting = {called: zih.spawn("attach", called) for called in advice}
+        for called, waits in waiting.items():
+            with waits:
                 assert waits.stdout
-                until(iter(waits.stdout.readline, ""), words)
+                until(iter(waits.stdout.readline, ""), advice[called])
                 waits.terminate()
         running(zih, before)
         on_drained = job(zih, there)

@@ -248,18 +248,9 @@ def test_the_end_of_a_job_is_told_before_and_named_after(cluster: Cluster, zih: 
     failed(zih.jlr(*words), 1, "exit code 1", "No module named jupyterlab", "`--module`")
 
 
-def test_a_time_limit_is_told_on_the_desktop_in_time_and_named_after(
-    cluster: Cluster, zih: Laptop
-) -> None:
-    with desktop() as shown:
-        zih.shut_down()  # its link has no desktop
-        zih.environment["DBUS_SESSION_BUS_ADDRESS"] = shown.address
-        check_warning(cluster, zih, shown)
-    del zih.environment["DBUS_SESSION_BUS_ADDRESS"]
-
-
-def check_warning(cluster: Cluster, zih: Laptop, desk: Desktop) -> None:
-    session = started(zih, name(), *JUPYTER, "--time", "20", host="zih")
+def check_warning(cluster: Cluster, session: Session, desk: Desktop) -> None:
+    """Check that the desktop and each command tell of a time limit, when that is near."""
+    zih = session.laptop
     assert "time limit" not in zih.jlr("url", session.name).stderr
     assert not desk.shown
     # An administrator takes some of it, which the next question to Slurm tells.
@@ -271,9 +262,6 @@ def check_warning(cluster: Cluster, zih: Laptop, desk: Desktop) -> None:
     assert text.startswith("its time limit ends it in 14m")
     assert text.endswith(f"; `jlr renew zih/{session.name}` queues a successor")
     assert "its time limit ends it in 14m" in zih.jlr("url", session.name).stderr
-    # Slurm looks at limits every half minute.
-    cluster.slurm("scontrol", "update", f"jobid={session.report['job']}", "endtime=now")
-    ended(session, "TIMEOUT: its time limit was reached")
 
 
 def page(session: Session) -> str:
@@ -303,10 +291,16 @@ def ended(session: Session, *words: str) -> None:
 def test_ends_by_slurm_are_named_wherever_a_session_is_asked_for(
     cluster: Cluster, zih: Laptop
 ) -> None:
+    """And its time limit is told before that ends it."""
     on_scavenge = ("--partition", "scavenge", *on_node(1)[:3], "--cpus", "3", *on_node(1)[-1:])
-    preempted, too_big, killed = started_together(
-        zih, on_scavenge, (*on_node(2), "--mem", "600M"), on_node(2)
-    )
+    others = (*on_node(2), "--mem", "600M"), on_node(2), (*on_node(2), "--time", "20")
+    with desktop() as shown:
+        zih.environment["DBUS_SESSION_BUS_ADDRESS"] = shown.address
+        preempted, too_big, killed, limited = started_together(zih, on_scavenge, *others)
+        check_warning(cluster, limited, shown)
+    del zih.environment["DBUS_SESSION_BUS_ADDRESS"]
+    # Slurm looks at limits every half minute; the other ends come meanwhile.
+    cluster.slurm("scontrol", "update", f"jobid={limited.report['job']}", "endtime=now")
     # With cgroups one process is killed: the server, if the kernel is told so.
     server = f"$(cat ~/.local/state/jlr/slurm/servers/{too_big.name}/pid)"
     text = "import time; x = bytearray(900 << 20); time.sleep(300)"
@@ -317,6 +311,7 @@ def test_ends_by_slurm_are_named_wherever_a_session_is_asked_for(
     ended(preempted, "PREEMPTED: a job of higher priority preempted it")
     ended(too_big, "OUT_OF_MEMORY: it used more memory than it had asked for")
     wait_until(lambda: "exit code 137; its last words" in page(killed), "the end by a signal")
+    ended(limited, "TIMEOUT: its time limit was reached")
 
 
 def test_a_successor_takes_over_name_and_port_when_the_job_is_over(
@@ -433,7 +428,7 @@ for path in {row.split()[-1] for row in text('/proc/net/unix').splitlines() if '
 # Prints the status of an answer.
 ASK = """\
 import http.client, sys
-there = http.client.HTTPConnection("node2", int(sys.argv[1]), timeout=10)
+there = http.client.HTTPConnection("node1", int(sys.argv[1]), timeout=10)
 there.request("GET", sys.argv[2], headers={"Host": "127.0.0.1"})
 print(there.getresponse().status)
 """
@@ -441,7 +436,7 @@ print(there.getresponse().status)
 
 def test_by_tcp_another_user_can_connect_but_needs_the_token(cluster: Cluster, zih: Laptop) -> None:
     called = name()
-    done = start(zih, "zih", called, *on_node(2), "--reach", "tcp")
+    done = start(zih, "zih", called, *on_node(1), "--reach", "tcp")
     assert "every user of the cluster can connect" in done.stderr, done
     session = started(zih, called, host="zih")
     servers = "list(__import__('jupyter_server.serverapp').serverapp.list_running_servers())"
