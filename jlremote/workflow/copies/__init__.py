@@ -1,9 +1,10 @@
 """`jlr cp`: files between this machine and a session, a container or a host.
 
 Read `names` (what `cont1:path` means), `copy` (the story), `files` (one file, either way), `trees`
-(folders and links), then `sftp_client` with `sftp_answers`. The server is that of ssh clients
-(`runtimes/scripts/sftp`), a process over the link. `rsync` copies folders where both machines have
-it, with `rsync_pipe` in place of ssh. `completion` is for the shell.
+(folders and links), `small_files` (many in one request), then `sftp_client` with `sftp_answers`.
+The server is a process over the link (`runtimes/scripts/sftp`): ours where Python is there, else
+OpenSSH's. `rsync` copies folders where both machines have it, with `rsync_pipe` in place of ssh.
+`completion` is for the shell.
 
 A file is written beside its final name and renamed once it is whole, so a reader never sees a part.
 The name of that part tells the size and time of its source: a copy that was interrupted goes on

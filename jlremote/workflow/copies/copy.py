@@ -52,7 +52,7 @@ def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bo
 
 @contextmanager
 def _client(place: ShellPlace) -> Iterator[SftpClient]:
-    argv = place.runtime.attached(place.name, sftp.server_argv(), Attachment(), {})
+    argv = place.runtime.attached(place.name, sftp.copy_server_argv(), Attachment(), {})
     with place.host.process(command_line(argv)) as process:
         process.wait_connected()
         client = SftpClient(process)

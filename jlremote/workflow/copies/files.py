@@ -30,15 +30,16 @@ PIECE = 255 << 10
 _UNDER_WAY = 32  # pieces
 # A smaller file begins anew rather than to ask how much of it is there.
 _RESUMED = 1 << 20
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 Moved = Callable[[int], None]
 
 
 def part_name(name: str, size: int, modified: int) -> str:
     """Return the name of an unfinished copy, which tells its source's size and time."""
-    word = hashlib.sha256(f"{size} {modified}".encode()).hexdigest()[:12]
-    return f".{name[:200]}.{word}.jlr-part"
+    encoded = os.fsencode(name)
+    word = hashlib.sha256(b"%d %d %s" % (size, modified, encoded)).hexdigest()[:12]
+    return f".{encoded[:200].decode('utf-8', 'ignore')}.{word}.jlr-part"
 
 
 def send(client: SftpClient, local: Path, remote: str, moved: Moved) -> None:
@@ -74,7 +75,7 @@ def send(client: SftpClient, local: Path, remote: str, moved: Moved) -> None:
 def fetch(client: SftpClient, remote: str, facts: RemoteFacts, local: Path, moved: Moved) -> None:
     """Copy a file there to a path of this machine, never through a symbolic link of that name."""
     part = local.with_name(part_name(local.name, facts.size, facts.modified))
-    flags = os.O_RDWR | os.O_CREAT | _NO_FOLLOW
+    flags = os.O_RDWR | os.O_CREAT | NO_FOLLOW
     with os.fdopen(os.open(part, flags, 0o600), "r+b") as target:
         here = target.seek(0, os.SEEK_END)
         if here > facts.size or here < _RESUMED:

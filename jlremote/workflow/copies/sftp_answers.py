@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from jlremote.errors import JlrError
 
-STATUS, HANDLE, DATA, NAME, ATTRIBUTES = 101, 102, 103, 104, 105
+STATUS, HANDLE, DATA, NAME, ATTRIBUTES, EXTENDED_REPLY = 101, 102, 103, 104, 105, 201
 OK, EOF, NO_SUCH_FILE = 0, 1, 2
 _SIZE, _OWNER, _MODE, _TIMES, _EXTENDED = 1, 2, 4, 8, 1 << 31
 
@@ -51,6 +51,11 @@ class Fields:
 
     def __init__(self, body: memoryview) -> None:
         self._body = body
+
+    @property
+    def left(self) -> int:
+        """How many bytes are left."""
+        return len(self._body)
 
     def number(self, size: int = 4) -> int:
         return int.from_bytes(self._take(size), "big")

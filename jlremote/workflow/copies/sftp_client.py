@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import struct
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.client.remote_process import RemoteProcess
@@ -14,6 +16,7 @@ from jlremote.workflow.copies.sftp_answers import (
     ATTRIBUTES,
     DATA,
     EOF,
+    EXTENDED_REPLY,
     HANDLE,
     NAME,
     NO_SUCH_FILE,
@@ -31,8 +34,19 @@ _MOST_ANSWER = 1 << 20
 _COMPLAINT = 500
 
 _HEAD = 5  # the size and the kind
+_PUT_FILES, _GET_FILES = b"put-files@jlr", b"get-files@jlr"
 
 Answer = tuple[int, memoryview]
+
+
+@dataclass(frozen=True)
+class SmallFile:
+    """A file of one folder, as a whole."""
+
+    name: str
+    mode: int
+    modified: int  # seconds since the epoch
+    data: bytes
 
 
 class SftpClient:
@@ -43,6 +57,7 @@ class SftpClient:
         # The reader must go on while a sender waits: its `taken` messages let that go on.
         self._sending = threading.Lock()
         self._lock = threading.Lock()
+        self._extensions: set[bytes] = set()
         self._last = 0
         self._waiting: dict[int, Future[Answer]] = {}
         self._complaint = b""
@@ -57,7 +72,11 @@ class SftpClient:
             JlrError: no SFTP server runs there.
         """
         self._process.give(struct.pack(">IBI", 5, 1, 3))
-        self._greeting.result()
+        _, body = self._greeting.result()
+        words = Fields(body[4:])
+        while words.left:
+            self._extensions.add(words.text())
+            words.text()
 
     def end(self) -> None:
         """End the server."""
@@ -144,6 +163,26 @@ class SftpClient:
         fields = Fields(taken(self.ask(19, text(path)), NAME))
         fields.number()
         return os.fsdecode(fields.text())
+
+    @property
+    def takes_many(self) -> bool:
+        """Whether one request may have many small files, as our own server has it."""
+        return {_PUT_FILES, _GET_FILES} <= self._extensions
+
+    def put_files(self, folder: str, files: Sequence[SmallFile]) -> None:
+        """Write small files whole."""
+        fields = [text(_PUT_FILES), text(folder)]
+        for file in files:
+            head = struct.pack(">II", file.mode, file.modified)
+            fields += (text(file.name), head, struct.pack(">I", len(file.data)), file.data)
+        done(self.ask(200, *fields))
+
+    def get_files(self, folder: str, files: Sequence[tuple[str, int]]) -> list[memoryview]:
+        """Return the bytes of small files, given by name and size."""
+        asked = [text(name) + struct.pack(">I", size) for name, size in files]
+        answer = self.ask(200, text(_GET_FILES), text(folder), *asked)
+        fields = Fields(taken(answer, EXTENDED_REPLY))
+        return [fields.data() for _ in files]
 
     # In the reader's thread.
 

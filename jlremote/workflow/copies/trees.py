@@ -15,11 +15,10 @@ from jlremote.errors import JlrError
 from jlremote.workflow.copies import files
 from jlremote.workflow.copies.sftp_answers import attributes, text
 from jlremote.workflow.copies.sftp_client import SftpClient, done
+from jlremote.workflow.copies.small_files import SMALL, Act, Fetched, Sent
 
 # Small files wait for answers most of the time.
 _AT_ONCE = 12
-
-Act = Callable[[], None]
 
 
 class FoundFiles(Protocol):
@@ -91,6 +90,7 @@ def _sending(
 ) -> Iterator[Act]:
     client = copied.client
     make_folder(client, remote, follow=local == top)
+    small = Sent(client, local, remote, copied.moved)
     with os.scandir(local) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
@@ -104,12 +104,17 @@ def _sending(
         elif entry.is_dir():
             yield from _sending(copied, path, target, top, after)
         elif entry.is_file():
-            copied.found(entry.stat().st_size)
+            size = entry.stat().st_size
+            copied.found(size)
+            if client.takes_many and size <= SMALL:
+                yield from small.add(entry.name, size)
+                continue
             yield lambda path=path, target=target: files.send(  # type: ignore[misc]
                 client, path, target, copied.moved
             )
         else:
             copied.skipped(f"left out `{path}`: it is neither file, folder nor link")
+    yield from small.rest()
     own = local.stat()
     given = attributes(mode=stat.S_IMODE(own.st_mode), modified=int(own.st_mtime))
     after.append(lambda: done(client.ask(9, text(remote), given)))
@@ -122,6 +127,7 @@ def _fetching(
     if local.is_symlink() and remote != top:
         raise JlrError(f"`{local}` is in the way: it is a symbolic link")
     local.mkdir(exist_ok=True, mode=0o700)
+    small = Fetched(client, remote, local, copied.moved)
     for name, facts in client.names(remote):
         path, target = posixpath.join(remote, name), local / name
         if facts.is_link:
@@ -130,11 +136,15 @@ def _fetching(
             yield from _fetching(copied, path, target, top, after)
         elif facts.is_file:
             copied.found(facts.size)
+            if client.takes_many and facts.size <= SMALL:
+                yield from small.add(name, facts)
+                continue
             yield lambda path=path, facts=facts, target=target: files.fetch(  # type: ignore[misc]
                 client, path, facts, target, copied.moved
             )
         else:
             copied.skipped(f"left out `{path}`: it is neither file, folder nor link")
+    yield from small.rest()
     if (own := client.facts(remote)) is not None:
         after.append(lambda: local.chmod(stat.S_IMODE(own.mode)))
         after.append(lambda: os.utime(local, (own.modified, own.modified)))
