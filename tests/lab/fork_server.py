@@ -1,8 +1,9 @@
 """A process that has loaded `jlr` and forks for each call: a real start takes 0.3 s of CPU.
 
-What a fork runs is `jlr` with arguments, environment, folder and pipes of its own, up to the end of
-the interpreter. Its name and environment in /proc are the server's: tests about processes, signals
-and terminals start `jlr` itself, by `Laptop.spawn` and `Laptop.terminal`.
+What a fork runs is `jlr` with arguments, environment, folder and pipes of its own, up to the
+functions for the end. Freeing its modules one by one would take as long as all else, so that is
+left to the kernel. Its name and environment in /proc are the server's: tests about processes,
+signals and terminals start `jlr` itself, by `Laptop.spawn` and `Laptop.terminal`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -24,7 +26,7 @@ from functools import cache
 from importlib import import_module
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tests.lab.place import LabError
 
@@ -34,7 +36,7 @@ MOST_BYTES = 1 << 17  # of a message between the processes
 
 
 def serve(door: socket.socket) -> int:
-    """Fork for each request; return in each fork its exit code, here once the tests have ended."""
+    """Fork for each request until the tests have ended."""
     ending: dict[int, tuple[int, socket.socket]] = {}
     with selectors.DefaultSelector() as selector:
         selector.register(door, selectors.EVENT_READ)
@@ -51,7 +53,7 @@ def serve(door: socket.socket) -> int:
                 if not request:
                     return 0
                 if (pid := os.fork()) == 0:
-                    return called(json.loads(request), descriptors)
+                    called(json.loads(request), descriptors)
                 answer = socket.socket(fileno=descriptors.pop())
                 with suppress(OSError):  # the test may have been interrupted
                     answer.send(b"%d" % pid)
@@ -62,8 +64,8 @@ def serve(door: socket.socket) -> int:
                     os.close(each)
 
 
-def called(request: Mapping[str, Any], descriptors: Sequence[int]) -> int:
-    """Run `jlr` in this process as its caller wants it, and return its exit code."""
+def called(request: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
+    """Run `jlr` in this process as its caller wants it, and end with its exit code."""
     for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)
     for descriptor in descriptors:
@@ -73,7 +75,12 @@ def called(request: Mapping[str, Any], descriptors: Sequence[int]) -> int:
     os.chdir(request["folder"])
     time.tzset()
     sys.argv = request["argv"]
-    return int(import_module("jlremote.__main__").main())
+    status = int(import_module("jlremote.__main__").main())
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 class ForkServer:
