@@ -33,6 +33,7 @@ An error that is defined in another package is drawn with that package's name. :
     ├── NoLink                   link      no link runs for the host
     ├── LinkStuck                link      the host's link does not answer
     ├── OtherVersion             link      … it is of a version that is not understood
+    ├── Unproved                 link      … it does not know whether a session runs
     ├── EngineUnusable           runtimes  the container engine cannot be used
     │   ├── EngineMissing        runtimes  … it is not installed
     │   ├── EngineNotPermitted   runtimes  … the user may not use it

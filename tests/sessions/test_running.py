@@ -276,6 +276,9 @@ def test_why_a_container_does_not_run_is_told_on_the_page_too(
     here = container("lab/jupyter", "sh", "-c", GREEDY, options=limits)
     docker, name = here.engine.docker, here.name
     session = started(laptop, here)
+    commands = laptop.jlr("-v", "shell", name, "--", "true").stderr
+    assert "docker exec" in commands, commands
+    assert "inspect" not in commands, "the link has proved the container"
 
     def told(state: str, why: str) -> None:
         wait_until(lambda: reported(laptop)["state"] == state, state, timeout=30)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import LinkLost, Usage
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
@@ -19,9 +19,11 @@ from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
 from jlremote.link.wire.protocol import DATA, Message
-from jlremote.link.wire.status import ForwardStatus, LinkStatus, forward_status, link_status
-from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker
+
+if TYPE_CHECKING:
+    from jlremote.link.wire.status import ForwardStatus, LinkStatus
+    from jlremote.ports.endpoint import Endpoint
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,16 @@ class SshPlace:
     runtime: str
     name: str  # of the session or container, or the host's
     container_id: str = ""  # the engine's full id, empty to go by name
+
+
+@dataclass(frozen=True)
+class ShellCommand:
+    """What to run in a place, and how; see `Attachment`."""
+
+    command: tuple[str, ...]  # a shell if it is empty
+    user: str | None = None
+    workdir: str | None = None
+    detach_keys: str | None = None
 
 
 class Link:
@@ -125,6 +137,31 @@ class Link:
             finally:
                 process.leave()
 
+    @contextmanager
+    def shell(
+        self, place: SshPlace, shell: ShellCommand, terminal: TerminalKind | None, *, checked: bool
+    ) -> Iterator[RemoteProcess]:
+        """Run a shell or command in a place; leaving ends it.
+
+        Unless it was `checked` that the place runs and may be joined, the link must know that it
+        does, and `wait_connected` raises `Unproved` where it does not.
+        """
+        marker = None if terminal else new_marker()
+        request: Message = {"place": asdict(place), **asdict(shell), "marker": marker}
+        request["terminal"] = terminal and {"kind": terminal.kind, "size": terminal.size}
+        request |= {"timeout": None, "gives": True, "checked": checked}
+        with self._caller.call("shell", **request) as call:
+
+            def begun(script: str) -> None:
+                self._on_command(script)
+                call.on_silence = self._patience(script, once=True)
+
+            process = RemoteProcess(call.messages(), marker, call.say, on_script=begun)
+            try:
+                yield process
+            finally:
+                process.leave()
+
     def forward(
         self, session: str, local_port: int, endpoint: Endpoint, *, seen: bool = True
     ) -> ForwardStatus:
@@ -138,6 +175,8 @@ class Link:
         """
         where = endpoint.to_json()
         request: Message = {"session": session, "local_port": local_port, "endpoint": where}
+        from jlremote.link.wire.status import forward_status
+
         return forward_status(self._caller.ask("forward", **request, seen=seen))
 
     def unforward(self, session: str, port: int | None = None) -> bool:
@@ -150,7 +189,11 @@ class Link:
     def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Have the far end of a forward proved anew; `None` if there is no such forward."""
         answer = self._caller.ask("check", replace=False, session=session, port=port)
-        return None if answer is None else forward_status(answer)
+        if answer is None:
+            return None
+        from jlremote.link.wire.status import forward_status
+
+        return forward_status(answer)
 
     def refusal(self, address: str, port: int) -> str | None:
         """Return why the SSH server forbids forwards to an address, `None` if it allows them.
@@ -213,6 +256,8 @@ class Link:
         """
         asked = {"connect": connect, "patience": patience}
         replace = connect and patience is None
+        from jlremote.link.wire.status import link_status
+
         return link_status(self._caller.ask("status", start=connect, replace=replace, **asked))
 
     def forget(self) -> tuple[str, ...]:

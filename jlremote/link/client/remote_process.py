@@ -25,7 +25,8 @@ class RemoteProcess:
 
     Its output begins after the line `marker`, `None` in a terminal. `say` sends a message to the
     link. `on_ready` is called when the next piece of stdin may be sent; without it `give` waits for
-    that. The exit `status` is known once the iteration has ended.
+    that. `on_script` is called with a script that the link made. The exit `status` is known once
+    the iteration has ended.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class RemoteProcess:
         marker: str | None,
         say: Callable[[Message], None],
         on_ready: Callable[[], None] | None = None,
+        on_script: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.status: int | None = None
         self._messages = messages
@@ -44,6 +46,7 @@ class RemoteProcess:
         # How many pieces may be sent: none until the program and not its shell reads stdin.
         self._credit = threading.Semaphore(PIECES if self._in_terminal else 0)
         self._on_ready = on_ready or self._credit.release
+        self._on_script = on_script
         self._left = threading.Event()
 
     def wait_connected(self) -> None:
@@ -54,6 +57,8 @@ class RemoteProcess:
         """
         for message in self._messages:
             if "connected" in message:
+                if "script" in message:
+                    self._on_script(message["script"])
                 return
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:

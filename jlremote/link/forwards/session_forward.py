@@ -177,6 +177,13 @@ class SessionForward:
             else:
                 self._settle(self._proof, State.UP)
 
+    def is_sure(self, connection: Connection, container_id: str) -> bool:
+        """Return whether that container is known to run, without a question to the host."""
+        with self._changed:
+            is_proved = self._proved and self._connection is connection
+            is_same = self._endpoint.place.container_id == container_id != ""
+            return is_proved and is_same and self._condition.state is State.UP
+
     def settled(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds for the end of the proof; return whether it has ended."""
         with self._changed:

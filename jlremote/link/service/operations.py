@@ -9,6 +9,7 @@ from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import Authentication
+from jlremote.host.framing import announced
 from jlremote.host.shell_text import command_line
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
@@ -21,7 +22,7 @@ from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.script_run import run
 from jlremote.link.ssh_server.served_place import served_place
 from jlremote.link.ssh_server.ssh_clients import SshClients
-from jlremote.link.wire.protocol import Message
+from jlremote.link.wire.protocol import Message, Unproved
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import endpoint_from_json
@@ -52,6 +53,7 @@ class Operations:
         """The operations by their name in a request."""
         return {
             "run": self._run,
+            "shell": self._shell,
             "forward": self._forward,
             "unforward": self._unforward,
             "check": self._check,
@@ -69,8 +71,28 @@ class Operations:
 
     def _run(self, conversation: Conversation) -> int:
         connection = self.supervisor.connection(conversation)
-        self.dialer.elevate(connection, str(conversation.request["script"]), conversation)
-        return run(conversation, connection)
+        script = str(conversation.request["script"])
+        self.dialer.elevate(connection, script, conversation)
+        return run(conversation, connection, script)
+
+    def _shell(self, conversation: Conversation) -> int:
+        """Run a shell or command in a place; the script is made here, where all is loaded for it.
+
+        Unless the command has `checked` that the place runs and may be joined, its forward must
+        know: only what may be joined is forwarded.
+        """
+        request = conversation.request
+        place = served_place(request["place"])
+        connection = self.supervisor.connection(conversation)
+        if not request["checked"]:
+            forward = self.forwards.find((str(place.session), None))
+            if forward is None or not forward.is_sure(connection, request["place"]["container_id"]):
+                raise Unproved(f"the link does not know whether `{place.selector}` runs")
+        script = place.shell(request)
+        self.dialer.elevate(connection, script, conversation)
+        marker = request["marker"]
+        begun = script if marker is None else announced(script, marker)
+        return run(conversation, connection, begun, shown=script)
 
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request

@@ -76,8 +76,12 @@ class CommandStdin:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def run(conversation: Conversation, connection: Connection) -> int:
+def run(
+    conversation: Conversation, connection: Connection, script: str, *, shown: str | None = None
+) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
+
+    `shown` is what the person may see of it, where the command did not make it.
 
     Raises:
         LinkLost: the connection broke, or the command has gone.
@@ -102,11 +106,11 @@ def run(conversation: Conversation, connection: Connection) -> int:
             given.arrived(message)
 
     conversation.when_gone(cancelled.set, told)
-    _say(conversation, {"connected": True})
+    _say(conversation, {"connected": True, **({} if shown is None else {"script": shown})})
 
     try:
         return connection.execute(
-            bytes_of(request["script"]),
+            bytes_of(script),
             partial(_pass_on, conversation),
             timeout=request.get("timeout"),
             cancelled=cancelled,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -43,6 +45,18 @@ class ServedPlace:
         return shells.script(
             self.runtime, self.name, attached, argv, word, environment=environment, marked=True
         )
+
+    def shell(self, request: Mapping[str, Any]) -> str:
+        """Return the script for a request of `jlr shell`.
+
+        Raises:
+            Usage: the runtime has no such option.
+        """
+        terminal = request["terminal"]
+        size = None if terminal is None else os.terminal_size(map(int, terminal["size"]))
+        attached = Attachment(size, request["user"], request["workdir"], request["detach_keys"])
+        word = secrets.token_hex(8)
+        return shells.script(self.runtime, self.name, attached, tuple(request["command"]), word)
 
     def relay(self) -> tuple[str, ...]:
         """Return the argv that runs Python where the place's network is, with our stdin."""

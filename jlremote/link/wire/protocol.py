@@ -8,7 +8,8 @@ number of messages and closes. The messages, told apart by their only or first k
     ← {"accepted": true}         work begins; before this a request may be sent again
     ← {"replace": VERSION}       the link is older than a command that `replaces` it, and ends
     ← {"ask": KIND, "text": …, "echo": …}   → {"answer": …} or {"declined": ERROR}
-    ← {"connected": true}        a script begins; no more questions
+    ← {"connected": true}        a script begins, no more questions; with the `script` if
+                                 the link made it
     ← {"stream": "stdout" | "stderr"}, and the bytes
     → {"given": true}, and the bytes: a piece of a script's stdin, empty at its end
     ← {"taken": COUNT}           as many further pieces may come; `PIECES` may be under way
@@ -31,7 +32,7 @@ from typing import Any
 from jlremote.errors import JlrError
 
 Message = dict[str, Any]
-PROTOCOL = 8
+PROTOCOL = 9
 MESSAGE_BYTES = 16 << 20
 
 
@@ -46,6 +47,10 @@ READY = b"ready\n"
 
 class OtherVersion(JlrError):
     """The link and the command do not understand each other."""
+
+
+class Unproved(JlrError):
+    """The link does not know whether a session runs; the command has to ask the host."""
 
 
 def error_line(trouble: Exception) -> bytes:

@@ -9,7 +9,6 @@ import sys
 import threading
 from contextlib import suppress
 
-from jlremote.link.client.link import SshPlace
 from jlremote.workflow.editors.host_names import selector_of
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.session.shell import place_of
@@ -25,10 +24,7 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
     """
     config = None if context.ssh_config is None else str(context.ssh_config)
     place = place_of(selector_of(name, config), context)
-    served = SshPlace(
-        place.selector, place.session, place.runtime.name, place.name, place.container_id
-    )
-    with place.host.serve_ssh(served) as link:
+    with place.host.serve_ssh(place.served) as link:
         if _wants_descriptor(stdin, stdout):
             _pass_on(link, stdout)
         else:

@@ -52,8 +52,17 @@ def converse(host: Link, script: str, screen: Screen) -> int:
         TerminalClosed: the user typed `~.` or closed the terminal.
         LinkLost: the connection broke.
     """
-    terminal = TerminalKind(screen.kind, screen.size) if screen.kind else None
-    with host.process(script, terminal) as process:
+    return carried(host.process(script, terminal_of(screen)), screen)
+
+
+def terminal_of(screen: Screen) -> TerminalKind | None:
+    """Return the terminal for a process that is connected to the screen, `None` for none."""
+    return TerminalKind(screen.kind, screen.size) if screen.kind else None
+
+
+def carried(opened: AbstractContextManager[RemoteProcess], screen: Screen) -> int:
+    """Connect a process to the screen likewise, and end it if it does not end by itself."""
+    with opened as process:
         process.wait_connected()
         with screen.taken():
             typing = _Typing(process, screen)

@@ -6,27 +6,26 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jlremote.errors import Authentication, JlrError, NameNotResolved, Unreachable, Usage
-from jlremote.host.sudo import by_hand
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.wire.files import destinations
 from jlremote.link.wire.protocol import OtherVersion
-from jlremote.link.wire.states import State
-from jlremote.link.wire.status import LinkStatus
 from jlremote.questions import NeverAsks
 from jlremote.storage import sessions
-from jlremote.storage.jobs import JobRecord
-from jlremote.storage.mounts import MountRecord
 from jlremote.storage.records import matching
 from jlremote.storage.sessions import SessionRecord
-from jlremote.storage.settings import settings
 from jlremote.storage.settings.options import is_pool
-from jlremote.storage.settings.ssh_hosts import host_names
 from jlremote.text import closest
-from jlremote.times import utc
 from jlremote.workflow.host.context import Context, known_way
+
+if TYPE_CHECKING:
+    from jlremote.link.wire.states import State
+    from jlremote.link.wire.status import LinkStatus
+    from jlremote.storage.jobs import JobRecord
+    from jlremote.storage.mounts import MountRecord
 
 # How long a list waits for a link that is reconnecting.
 PATIENCE_SECONDS = 4.0
@@ -52,6 +51,8 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
     replaced by a newer version. The session `without` is left to the caller.
     """
     if is_pool(host):
+        from jlremote.storage.settings import settings
+
         hosts = settings.load().pool(host)
         raise Usage(
             f"`{host}` is a pool, and this command takes one host",
@@ -64,11 +65,17 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         config,
         context.asker,
         agent_socket=os.environ.get("SSH_AUTH_SOCK"),
-        on_command=lambda script: context.progress.command(by_hand(script)),
+        on_command=lambda script: _tell_command(script, context),
         on_start=lambda link: context.restore(link, config, without, context.progress),
         on_silence=_expect_answer,
         explain=lambda error: _explained(error, host, context),
     )
+
+
+def _tell_command(script: str, context: Context) -> None:
+    from jlremote.host.sudo import by_hand
+
+    context.progress.command(by_hand(script))
 
 
 def _expect_answer(link: Link, script: str) -> None:
@@ -117,6 +124,8 @@ def nearest_host(typed: str, context: Context) -> str | None:
 
 def known_hosts(context: Context) -> list[str]:
     """Return the names of hosts in the ssh configuration, and those with sessions."""
+    from jlremote.storage.settings.ssh_hosts import host_names
+
     config = None if context.ssh_config is None else str(context.ssh_config)
     used = (record.host.rpartition("@")[2] for record in sessions.load_all())
     return [*host_names(config), *used]
@@ -181,6 +190,8 @@ def connected(link: Link) -> LinkStatus:
 
 def status_of(link: Link, ask: Callable[[Link], LinkStatus] = connected) -> LinkStatus | Unreached:
     """Return the status of a link, or why it is not connected."""
+    from jlremote.link.wire.states import State
+
     try:
         return ask(link)
     except Authentication as refused:
@@ -195,6 +206,9 @@ def status_of(link: Link, ask: Callable[[Link], LinkStatus] = connected) -> Link
 
 def _unreached(link: Link, state: State | None, why: JlrError) -> Unreached:
     """Describe a link that is not connected, by its own state where it still runs."""
+    from jlremote.link.wire.states import State
+    from jlremote.times import utc
+
     try:
         told = link.status()
     except JlrError:

@@ -1,33 +1,36 @@
 """`jlr shell`: a terminal, or plain stdin and stdout, in a session, any container, or the host.
 
-Some imports happen where they are needed: loading all of them would double the time of a short
-command in a session that this laptop knows.
+A session that this laptop knows, and whose container the link has proved, is not looked for again.
+Most imports happen where they are needed: that way needs few of them, and all would double the time
+of a short command.
 """
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from jlremote.errors import LinkLost, NameNotResolved, NotFound
-from jlremote.host.contract import run_script
-from jlremote.link.client.link import Link
-from jlremote.link.wire.states import State
-from jlremote.runtimes.bare import Bare
-from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.contract import Attachment, Runtime
-from jlremote.runtimes.owner import WHO, other_owner
-from jlremote.runtimes.scripts import kept_shells, shells
-from jlremote.runtimes.table import runtime_of
+from jlremote.link.client.link import Link, ShellCommand, SshPlace
+from jlremote.link.wire.protocol import Unproved
 from jlremote.storage import sessions
-from jlremote.storage.records import hint_of_missing
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.conversation import Screen, TerminalClosed, converse
+from jlremote.workflow.host.conversation import (
+    Screen,
+    TerminalClosed,
+    carried,
+    converse,
+    terminal_of,
+)
 from jlremote.workflow.host.links import connect, link_of, link_on, nearest_host
-from jlremote.workflow.selection import ownership, session_selection
+
+if TYPE_CHECKING:
+    from jlremote.runtimes.contract import Runtime
 
 HUNG_UP = 255  # as ssh
+# How docker and podman exit where a container does not run; a command may exit so, too.
+_OF_ENGINES = (1, 125, 126, 255)
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,13 @@ class ShellPlace:
     session: str | None = None  # the session's name, `None` for what is none
     container_id: str = ""  # the engine's full id of a session's container
 
+    @property
+    def served(self) -> SshPlace:
+        """The place as the link knows it."""
+        return SshPlace(
+            self.selector, self.session, self.runtime.name, self.name, self.container_id
+        )
+
 
 def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     """Run a shell or a command where a session's server runs, and return its exit status.
@@ -64,15 +74,44 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
         NotFound: there is no such session, container or host, or the container does not run.
         LinkLost: the connection broke.
     """
+    record = _recorded(request.where)
+    if record is not None and request.keep is None:
+        known = SshPlace(
+            f"{record.host}/{record.name}",
+            record.name,
+            record.runtime,
+            record.name,
+            record.container_id,
+        )
+        try:
+            return _run(link_of(record, context), known, request, screen, context, checked=False)
+        except Unproved:
+            pass
     place = place_of(request.where, context, as_shared=request.as_shared)
-    size = screen.size if screen.kind else None
-    attached = Attachment(size, request.user, request.workdir, request.detach_keys)
     if request.keep is not None:
-        return _kept(place, request, attached, request.keep, screen, context)
-    word = secrets.token_hex(8)
-    script = shells.script(place.runtime, place.name, attached, request.command, word)
+        return _kept(place, request, request.keep, screen, context)
+    return _run(place.host, place.served, request, screen, context, checked=True)
+
+
+def _recorded(where: str | None) -> SessionRecord | None:
     try:
-        return converse(place.host, script, screen)
+        return sessions.choose(where)
+    except NotFound:
+        return None
+
+
+def _run(
+    host: Link,
+    place: SshPlace,
+    request: ShellRequest,
+    screen: Screen,
+    context: Context,
+    *,
+    checked: bool,
+) -> int:
+    what = ShellCommand(request.command, request.user, request.workdir, request.detach_keys)
+    try:
+        status = carried(host.shell(place, what, terminal_of(screen), checked=checked), screen)
     except TerminalClosed:
         screen.recover()
         context.progress.note(f"closed the terminal in `{place.selector}`")
@@ -80,17 +119,21 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     except LinkLost as lost:
         screen.recover()
         raise _lost(place.selector, lost) from lost
+    if not checked and status in _OF_ENGINES:  # the container may have stopped a moment ago
+        place_of(request.where, context, as_shared=request.as_shared)
+    return status
 
 
 def _kept(
-    place: ShellPlace,
-    request: ShellRequest,
-    attached: Attachment,
-    label: str,
-    screen: Screen,
-    context: Context,
+    place: ShellPlace, request: ShellRequest, label: str, screen: Screen, context: Context
 ) -> int:
     """Run a shell or command that tmux keeps, or lead back to it; return its exit status or 0."""
+    from jlremote.host.contract import run_script
+    from jlremote.runtimes.contract import Attachment
+    from jlremote.runtimes.scripts import kept_shells
+
+    size = screen.size if screen.kind else None
+    attached = Attachment(size, request.user, request.workdir, request.detach_keys)
     named = None if place.is_host else place.name
     name = kept_shells.session(place.runtime, named, label)
     again = f"`jlr shell {place.selector} --keep{f' --name {label}' if label else ''}`"
@@ -125,6 +168,9 @@ def place_of(where: str | None, context: Context, *, as_shared: bool = False) ->
     Raises:
         NotFound: there is no such session, container or host, or the container does not run.
     """
+    from jlremote.runtimes.table import runtime_of
+    from jlremote.workflow.selection import session_selection
+
     try:
         record = session_selection.chosen(where, context, as_shared=as_shared)
     except NotFound as missing:
@@ -150,8 +196,10 @@ def _any_container(
     host: str, typed: str, context: Context, missing: NotFound, *, as_shared: bool
 ) -> ShellPlace:
     """Return the place of a container that is no session; no record of it is made."""
+    from jlremote.runtimes.containers import Containers
+    from jlremote.storage.records import hint_of_missing
     from jlremote.workflow.host.engines import engine_if_any
-    from jlremote.workflow.selection import host_search
+    from jlremote.workflow.selection import host_search, ownership
 
     link = link_on(host, context)
     engine = engine_if_any(link)
@@ -185,6 +233,8 @@ def _host_itself(host: str, context: Context, missing: NotFound) -> ShellPlace:
             f"there is neither a session nor a host `{host}`",
             hint=missing.hint if near in (None, host) else f"did you mean `{near}`? {missing.hint}",
         ) from missing
+    from jlremote.runtimes.bare import Bare
+
     return ShellPlace(link, Bare(), host, host, is_host=True)
 
 
@@ -193,6 +243,9 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
 
     The engine's own message would come unformatted.
     """
+    from jlremote.runtimes.owner import WHO, other_owner
+    from jlremote.workflow.selection import ownership
+
     told = host.run({**runtime.describe(record.name), **WHO})
     found = runtime.read(record.name, told)
     if found is not None:
@@ -200,6 +253,7 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
         ownership.refuse(record.host, record.name, owner, agreed=as_shared or record.shared)
     if found is not None and found.running:
         return
+    from jlremote.link.wire.states import State
     from jlremote.workflow.session.open import again
 
     if found is None:

@@ -17,11 +17,11 @@ from jlremote.errors import Bug, Busy, JlrError, LinkLost, NeedsAuthentication, 
 from jlremote.host.framing import OutputTooLong
 from jlremote.link.client import call, dial
 from jlremote.link.client.dial import NoLink
-from jlremote.link.client.link import Link
+from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.service import server
 from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.protocol import PROTOCOL, OtherVersion, receive, send
+from jlremote.link.wire.protocol import PROTOCOL, OtherVersion, Unproved, receive, send
 from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker, Question
@@ -170,6 +170,38 @@ def test_a_script_runs_and_its_steps_come_back(parts: Parts, link: Link) -> None
     done = link.run({"one": "echo 1", "two": "echo 2 >&2; exit 3"})
     assert (done["one"].stdout, done["one"].status) == ("1\n", 0)
     assert (done["two"].stderr, done["two"].status) == ("2\n", 3)
+
+
+def shell(link: Link, *command: str, container: str = "c0ffee", checked: bool = False) -> int:
+    place = SshPlace("dgx/cont1", "cont1", "docker", "cont1", container)
+    with link.shell(place, ShellCommand(command, user="ada"), None, checked=checked) as process:
+        process.wait_connected()
+        assert list(process) == [("stdout", b"hi\n")]
+    assert process.status is not None
+    return process.status
+
+
+def test_a_shell_needs_a_forward_that_knows_the_container(parts: Parts, link: Link) -> None:
+    scripts: list[str] = []
+
+    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
+        scripts.append(script.decode())
+        marker = scripts[-1].split("'")[3]
+        output("stdout", f"{marker}\nhi\n".encode())
+        return 5
+
+    parts.supervisor.host.run = run
+    with pytest.raises(Unproved):
+        shell(link, "true")
+    link.forward("cont1", 8888, SERVER)
+    with pytest.raises(Unproved):
+        shell(link, "true", container="beef")
+    assert scripts == []
+    assert shell(link, "echo", "two  words") == 5
+    assert "docker exec --interactive --user=ada" in scripts[0]
+    assert "c0ffee sh -c" in scripts[0]
+    assert scripts[0] in parts.dialer.elevated
+    assert shell(link, "true", container="beef", checked=True) == 5
 
 
 def test_output_beyond_the_limit_ends_the_script(parts: Parts, link: Link) -> None:

@@ -16,7 +16,7 @@ from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.contract import Attachment, Runtime
+from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.runtimes.scripts import kept_shells
 from jlremote.storage.sessions import SessionRecord
@@ -133,7 +133,7 @@ def test_a_shell_is_kept_only_by_tmux() -> None:
     place = shell.ShellPlace(host, Bare(), "dgx", "dgx", is_host=True)
     request = shell.ShellRequest("dgx", keep="")
     with pytest.raises(NotFound, match="`dgx` has no tmux") as caught:
-        shell._kept(place, request, Attachment(SIZE), "", FakeScreen(), context())
+        shell._kept(place, request, "", FakeScreen(), context())
     assert "`jlr shell dgx` opens one that ends with the connection" in (caught.value.hint or "")
 
 
