@@ -9,8 +9,11 @@ from typing import Any, Literal, Protocol
 
 from jlremote.host.target import Target
 
-Stream = Literal["stdout", "stderr"]
+Stream = Literal["stdout", "stderr", "rest"]  # `rest` is that of a message begun by `WriteNow`
 Output = Callable[[Stream, bytes], None]
+# Writes output without waiting, from the transport's thread. It returns how much of its own message
+# is left to be written, or `None` if nothing was written; then, or for a rest, `Output` follows.
+WriteNow = Callable[[Stream, memoryview], memoryview | None]
 
 
 class Stdin(Protocol):
@@ -70,6 +73,7 @@ class Connection(Protocol):
         stdin: Stdin | None = None,
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
+        write_now: WriteNow | None = None,
     ) -> int:
         """Feed `script` to `exec /bin/sh -s` and return its exit status, 128 + N for signal N.
 
@@ -90,6 +94,7 @@ class Connection(Protocol):
                 connection is gone, for whatever reason.
             terminal: runs the script in a terminal of its own, in which `stdin` never ends and
                 both streams are one. `stdin` also wakes the call when the size changes.
+            write_now: writes output in place of `output`, as long as that does not have to wait.
 
         Raises:
             TimeoutError: `timeout` seconds went by.

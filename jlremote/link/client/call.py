@@ -12,7 +12,7 @@ from jlremote import __version__
 from jlremote.errors import Bug, JlrError, LinkLost, from_json
 from jlremote.link.client.dial import NoLink, Socket, dial, next_message, start_link, turn
 from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.protocol import PROTOCOL, Message, receive, send
+from jlremote.link.wire.protocol import PROTOCOL, Message, MessageReader, send
 from jlremote.questions import Asker, Question
 
 TRIES = 5
@@ -26,8 +26,11 @@ Explain = Callable[[JlrError], JlrError]
 class Call:
     """A request that the link has accepted; `on_silence` is that of `next_message`."""
 
-    def __init__(self, socket: Socket, files: LinkFiles, asker: Asker, explain: Explain) -> None:
-        self._socket = socket
+    def __init__(
+        self, reader: MessageReader, files: LinkFiles, asker: Asker, explain: Explain
+    ) -> None:
+        self._reader = reader
+        self._socket = reader.connection
         self._files = files
         self._asker = asker
         self._explain = explain
@@ -42,7 +45,7 @@ class Call:
         """
         while True:
             try:
-                message = next_message(self._socket, self._files, self.on_silence)
+                message = next_message(self._reader, self._files, self.on_silence)
             except (EOFError, OSError) as gone:
                 raise LinkLost(
                     f"the link to `{self._files.host}` ended before it answered",
@@ -77,8 +80,8 @@ class Call:
             return
         with suppress(EOFError, OSError, ValueError):
             send(self._socket, {"end": True})
-            while self._socket.poll(END_SECONDS):
-                if not {"error", "result"}.isdisjoint(receive(self._socket)):
+            while self._reader.wait(END_SECONDS):
+                if not {"error", "result"}.isdisjoint(self._reader.receive()):
                     return
 
     def _reply(self, message: Message) -> Message:
@@ -128,12 +131,19 @@ class Caller:
 
     @contextmanager
     def call(
-        self, operation: str, *, start: bool = True, replace: bool | None = None, **arguments: Any
+        self,
+        operation: str,
+        *,
+        start: bool = True,
+        replace: bool | None = None,
+        takes_over: bool = False,
+        **arguments: Any,
     ) -> Iterator[Call]:
         """Begin an operation of the link; leaving the block hangs up.
 
-        `replace` tells whether a link of an older version may end for it, which takes the forwards
-        away until the new link has logged in; by default if it may start a link.
+        With `takes_over` the socket is for another protocol after the result. `replace` tells
+        whether a link of an older version may end for it, which takes the forwards away until the
+        new link has logged in; by default if it may start a link.
 
         Raises:
             NoLink: no link runs, and none was to be started.
@@ -142,11 +152,12 @@ class Caller:
         replaces = start if replace is None else replace
         common = {"op": operation, "agent": self._agent_socket, "replaces": replaces}
         request = common | versions | arguments
-        with self._accepted(request, start=start) as socket:
-            yield Call(socket, self._files, self._asker, self._explain)
+        reader = self._accepted(request, start=start, exactly=takes_over)
+        with reader.connection:
+            yield Call(reader, self._files, self._asker, self._explain)
 
-    def _accepted(self, request: Message, *, start: bool) -> Socket:
-        """Return a socket to a link that has accepted the request.
+    def _accepted(self, request: Message, *, start: bool, exactly: bool) -> MessageReader:
+        """Return the messages of a link that has accepted the request.
 
         A link may end, because it is old or idle, between our connecting and its answer. Until it
         has accepted the request, the request can be sent to the next link.
@@ -160,8 +171,9 @@ class Caller:
                 continue
             try:
                 send(socket, request)
-                if "accepted" in next_message(socket, self._files):
-                    return socket
+                reader = MessageReader(socket, exactly=exactly)
+                if "accepted" in next_message(reader, self._files):
+                    return reader
             except (EOFError, OSError):
                 pass
             socket.close()

@@ -228,7 +228,7 @@ class Link:
         """
         if sys.platform == "win32":
             raise Usage("ssh clients on Windows cannot use the link yet")
-        with self._caller.call("serve_ssh", **asdict(place)) as call:
+        with self._caller.call("serve_ssh", takes_over=True, **asdict(place)) as call:
             for _ in call.messages():
                 pass
             return call.take_over()

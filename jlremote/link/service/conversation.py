@@ -12,7 +12,7 @@ from typing import Any
 
 from jlremote.errors import NeedsAuthentication, from_json
 from jlremote.link.wire.authentication import authenticate_command
-from jlremote.link.wire.protocol import Message, receive, send
+from jlremote.link.wire.protocol import Message, output_now, receive, send, send_rest
 from jlremote.questions import Question
 
 log = logging.getLogger(__name__)
@@ -28,6 +28,9 @@ class Conversation:
         self.request: Message = {}  # empty until it has authenticated
         self._socket = socket
         self._sending = threading.Lock()
+        # The same socket, for `output_now`, and what that has left to be sent.
+        self._plain: plain_sockets.socket | None = None
+        self._rest = memoryview(b"")
         self._watched = False
         self.handed_over = False  # whether its socket carries another protocol by now
 
@@ -43,7 +46,37 @@ class Conversation:
 
     def say(self, message: Message) -> None:
         with self._sending:
+            self._send_rest()
             send(self._socket, message)
+
+    def open_output(self) -> None:
+        """Prepare for `output_now`."""
+        self._plain = plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
+
+    def output_now(self, stream: str, data: memoryview) -> memoryview | None:
+        """Send output without waiting; return the rest, `None` for all.
+
+        The rest precedes the next message; `say_rest` sends it.
+        """
+        if not self._sending.acquire(blocking=False):
+            return None
+        try:
+            if self._rest or self._plain is None:
+                return None
+            rest = output_now(self._plain, stream, data)
+            self._rest = rest or self._rest
+            return rest
+        finally:
+            self._sending.release()
+
+    def say_rest(self) -> None:
+        """Send what `output_now` has left."""
+        with self._sending:
+            self._send_rest()
+
+    def _send_rest(self) -> None:
+        rest, self._rest = self._rest, memoryview(b"")
+        send_rest(self._socket, rest)
 
     def ask(self, question: Question) -> str:
         """Put a question to the person at the command.
@@ -86,7 +119,7 @@ class Conversation:
             finally:
                 then()
                 with self._sending:  # or a message under way would go to the next owner
-                    self._socket.close()
+                    self._close()
 
         self._watched = True
         threading.Thread(target=wait_for_hang_up, daemon=True).start()
@@ -104,4 +137,10 @@ class Conversation:
         another conversation's by the time that it reads.
         """
         if not self._watched:
-            self._socket.close()
+            self._close()
+
+    def _close(self) -> None:
+        self._socket.close()
+        if self._plain is not None:
+            self._plain.close()
+            self._plain = None

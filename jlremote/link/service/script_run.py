@@ -12,7 +12,7 @@ from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.service.conversation import Conversation
-from jlremote.link.wire.protocol import DATA, Message, bytes_of
+from jlremote.link.wire.protocol import DATA, WRITES_NOW, Message, bytes_of
 from jlremote.ssh.contract import Connection, Stream
 
 # Bytes of stdin that are sent at once.
@@ -106,6 +106,10 @@ def run(
             given.arrived(message)
 
     conversation.when_gone(cancelled.set, told)
+    write_now = None
+    if given is not None and WRITES_NOW:  # its end wakes the script's thread
+        conversation.open_output()
+        write_now = conversation.output_now
     _say(conversation, {"connected": True, **({} if shown is None else {"script": shown})})
 
     try:
@@ -117,6 +121,7 @@ def run(
             stdin=given,
             hold_stdin=bool(request.get("hold_stdin")),
             terminal=terminal,
+            write_now=write_now,
         )
     except TimeoutError as late:
         raise JlrError(
@@ -127,12 +132,19 @@ def run(
 
 def _pass_on(conversation: Conversation, stream: Stream, data: bytes) -> None:
     # Raises, because a flood of output leaves no time to look at `cancelled`.
-    _say(conversation, {"stream": stream, DATA: data})
+    if stream == "rest":
+        _said(conversation.say_rest)
+    else:
+        _say(conversation, {"stream": stream, DATA: data})
 
 
 def _say(conversation: Conversation, message: Message) -> None:
+    _said(partial(conversation.say, message))
+
+
+def _said(say: Callable[[], None]) -> None:
     try:
-        conversation.say(message)
+        say()
     except OSError as gone:
         raise LinkLost("the command has ended") from gone
 

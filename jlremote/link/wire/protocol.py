@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket as plain_sockets
 import struct
 import sys
 from multiprocessing.connection import Connection
@@ -73,6 +74,37 @@ def send(connection: Connection[Any, Any], message: Message) -> None:
     _write(connection, json.dumps(head).encode("ascii") + b"\n", data)
 
 
+def output_now(
+    connection: plain_sockets.socket, stream: str, data: memoryview
+) -> memoryview | None:
+    """Send a message of output without waiting.
+
+    Return what of the message was not sent, which must follow before anything else, or `None` if
+    nothing was. Not on Windows.
+    """
+    if sys.platform == "win32":
+        return None
+    head = _HEADS[stream]
+    begin = _SIZE.pack(len(head) + len(data)) + head
+    try:
+        sent = connection.sendmsg((begin, data), (), _NOW)
+    except OSError:  # the socket is full, or the other side gone, which a later message finds
+        return None
+    if sent >= len(begin):
+        return data[sent - len(begin) :]
+    return memoryview(begin[sent:] + data)
+
+
+def send_rest(connection: Connection[Any, Any], rest: memoryview) -> None:
+    """Send what `output_now` has left.
+
+    Raises:
+        OSError: the other side is gone.
+    """
+    while rest:
+        rest = rest[os.write(connection.fileno(), rest) :]
+
+
 def receive(connection: Connection[Any, Any]) -> Message:
     """Return the next message.
 
@@ -81,7 +113,10 @@ def receive(connection: Connection[Any, Any]) -> Message:
         OSError: the other side is gone, or sent more than a message may hold.
         ValueError: what came is not a message.
     """
-    frame = _read(connection)
+    return _message(_read(connection))
+
+
+def _message(frame: bytes | bytearray) -> Message:
     end = frame.find(b"\n")
     message = json.loads(frame if end < 0 else frame[:end])
     if not isinstance(message, dict):
@@ -104,6 +139,12 @@ def is_there(connection: Connection[Any, Any], seconds: float) -> bool:
 # The frames of `multiprocessing.connection`, which makes several system calls and copies of each,
 # and a selector for each wait.
 _SIZE = struct.Struct("!i")
+_HEADS = {s: json.dumps({"stream": s}).encode("ascii") + b"\n" for s in ("stdout", "stderr")}
+_STREAMS = {head: stream for stream, head in _HEADS.items()}
+_LONGEST_HEAD = max(map(len, _STREAMS))
+_AT_ONCE = 256 << 10
+_NOW: int = getattr(plain_sockets, "MSG_DONTWAIT", 0)  # not on Windows
+WRITES_NOW = bool(_NOW)  # whether `output_now` can be used
 
 
 def _write(connection: Connection[Any, Any], *parts: bytes) -> None:
@@ -122,10 +163,13 @@ def _write(connection: Connection[Any, Any], *parts: bytes) -> None:
 def _read(connection: Connection[Any, Any]) -> bytes | bytearray:
     if sys.platform == "win32":
         return connection.recv_bytes(MESSAGE_BYTES)
-    (size,) = _SIZE.unpack(_exactly(connection, _SIZE.size))
+    return _exactly(connection, _checked(*_SIZE.unpack(_exactly(connection, _SIZE.size))))
+
+
+def _checked(size: int) -> int:
     if not 0 <= size <= MESSAGE_BYTES:
         raise OSError(f"a message of {size} bytes")
-    return _exactly(connection, size)
+    return size
 
 
 def _exactly(connection: Connection[Any, Any], size: int) -> bytearray:
@@ -139,6 +183,68 @@ def _exactly(connection: Connection[Any, Any], size: int) -> bytearray:
             raise EOFError
         rest = rest[count:]
     return data
+
+
+class MessageReader:
+    """Reads messages in large pieces; output of one stream that has come is one message.
+
+    All that comes must be read with it, unless it reads `exactly` one message at a time.
+    """
+
+    def __init__(self, connection: Connection[Any, Any], *, exactly: bool = False) -> None:
+        self.connection = connection
+        self._exactly = exactly or sys.platform == "win32"
+        self._came = b""
+        self._at = 0
+
+    def wait(self, seconds: float) -> bool:
+        """Wait as `is_there`."""
+        return self._frame_size() is not None or is_there(self.connection, seconds)
+
+    def receive(self) -> Message:
+        """Return the next message, as `receive`."""
+        if self._exactly:
+            return receive(self.connection)
+        while (size := self._frame_size()) is None:
+            self._fill()
+        head = self._head(size)
+        if head is None:
+            return _message(self._taken(size))
+        pieces = list[bytes]()
+        while size is not None and self._came.startswith(head, self._at + _SIZE.size):
+            pieces.append(self._taken(size)[len(head) :])
+            size = self._frame_size()
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return {"stream": _STREAMS[head], DATA: data}
+
+    def _frame_size(self) -> int | None:
+        """Return the size of the next frame, `None` unless all of it has come."""
+        begin = self._at + _SIZE.size
+        if len(self._came) < begin:
+            return None
+        size = _checked(*_SIZE.unpack_from(self._came, self._at))
+        return size if len(self._came) >= begin + size else None
+
+    def _head(self, size: int) -> bytes | None:
+        begin = self._at + _SIZE.size
+        end = self._came.find(b"\n", begin, begin + min(size, _LONGEST_HEAD)) + 1
+        head = self._came[begin:end]
+        return head if head in _STREAMS else None
+
+    def _taken(self, size: int) -> bytes:
+        begin = self._at + _SIZE.size
+        self._at = begin + size
+        return self._came[begin : self._at]
+
+    def _fill(self) -> None:
+        rest = self._came[self._at :]
+        wanted = _AT_ONCE
+        if len(rest) >= _SIZE.size:
+            wanted = max(wanted, _SIZE.size + _SIZE.unpack_from(rest)[0] - len(rest))
+        data = os.read(self.connection.fileno(), wanted)
+        if not data:
+            raise EOFError
+        self._came, self._at = rest + data, 0
 
 
 def text_of(data: bytes) -> str:

@@ -9,23 +9,26 @@ from collections.abc import Callable
 from typing import Any
 
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.contract import Stream
+from jlremote.ssh.contract import Stream, WriteNow
 
 # Bytes of output that are passed on at once.
 _PIECE = 256 << 10
+# A packet of so many bytes is part of much output.
+_BULK = 8 << 10
 
 
 class ScriptChannel(TunnelChannel):
     """A session channel; one thread opens it, sends on it and takes its output.
 
-    The transport's thread leaves all that comes here and sets `wake`. So this is the handler and
-    the loop of the channel, too.
+    The transport's thread writes what comes with `write_now`, or leaves it here and sets `wake`. So
+    this is the handler and the loop of the channel, too.
 
     Attributes:
         wake: set when something has come, or when there is room to send more.
         answered: set once the server has granted or refused the session, or is gone.
         exit: set once `exit_status` is known, or will never be.
         exited_at: when it came, in seconds of the monotonic clock; output may follow it.
+        written_at: when output was written after that.
         is_granted: whether the server opened the session.
         is_accepted: whether it accepted the last request that wanted a reply.
         has_ended: whether the far end sends no more output.
@@ -35,21 +38,26 @@ class ScriptChannel(TunnelChannel):
     may_be_polled = False
     turn_end: list[Callable[[], None]] | None = None
 
-    def __init__(self, transport: Any) -> None:
+    def __init__(self, transport: Any, write_now: WriteNow | None = None) -> None:
         super().__init__(transport, self, self)
         self.wake = threading.Event()
         self.answered = threading.Event()
         self.exit = threading.Event()
         self.exit_status: int | None = None
-        self.exited_at = 0.0
+        self.exited_at = self.written_at = 0.0
         self.is_granted = self.is_accepted = self.has_ended = self.is_over = False
+        self._write_now = write_now
         self._output: deque[tuple[Stream, memoryview]] = deque()
+        self._is_passing_on = False  # whether the script's thread has output that it took from here
         self._actions: deque[Callable[[], None]] = deque()
         self._later: list[tuple[float, Callable[[], None]]] = []
 
     def take(self) -> tuple[Stream, bytes] | None:
         """Return the next piece of output, `None` if there is none; report it to `consumed`."""
+        # Set before a look: what comes after it is left here until the next one.
+        self._is_passing_on = True
         if not self._output:
+            self._is_passing_on = False
             return None
         stream, data = self._output.popleft()
         pieces, size = [data], len(data)
@@ -98,19 +106,32 @@ class ScriptChannel(TunnelChannel):
         self._end()
 
     def received(self, data: memoryview) -> int:
-        """Keep output; nothing is passed on here."""
-        return self._keep("stdout", data)
+        """Write output, or keep it; return how much needs no `consumed`."""
+        return self._pass_on("stdout", data)
 
     def _feed_extended(self, message: Any) -> None:
         message.get_int()
         data = memoryview(message.get_binary())
-        self._count(len(data), len(data) - self._keep("stderr", data))
+        self._count(len(data), len(data) - self._pass_on("stderr", data))
 
-    def _keep(self, stream: Stream, data: memoryview) -> int:
+    def _pass_on(self, stream: Stream, data: memoryview) -> int:
+        rest = None
+        if self._write_now is not None and not (self._output or self._is_passing_on):
+            rest = self._write_now(stream, data)
+            if self.exit.is_set():
+                self.written_at = time.monotonic()
+        if rest is not None and not rest:
+            if len(data) >= _BULK and not self._sharing.is_shared():
+                self._reader.is_unhurried = True
+            return len(data)
+        written = 0
+        if rest is not None:
+            # What its message has beyond the data counts as data that was written already.
+            stream, written, data = "rest", len(data) - len(rest), rest
         self._output.append((stream, data))
         if not self.wake.is_set():
             self.wake.set()
-        return 0
+        return written
 
     def ended(self) -> None:
         self.has_ended = True

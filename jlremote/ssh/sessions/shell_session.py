@@ -7,7 +7,7 @@ from typing import Any
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.ssh.channels.session_slots import SessionSlots
-from jlremote.ssh.contract import Output, Stdin, Terminal
+from jlremote.ssh.contract import Output, Stdin, Terminal, WriteNow
 from jlremote.ssh.sessions import pseudo_terminal
 from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.script_channel import ScriptChannel
@@ -68,11 +68,18 @@ class StdinSender:
 class ShellSession:
     """One session channel that runs one script."""
 
-    def __init__(self, transport: Any, deadline: Deadline, terminal: Terminal | None) -> None:
+    def __init__(
+        self,
+        transport: Any,
+        deadline: Deadline,
+        terminal: Terminal | None,
+        write_now: WriteNow | None = None,
+    ) -> None:
         self._transport = transport
         self._deadline = deadline
         self._terminal = terminal
         self._size = None if terminal is None else terminal.size
+        self._write_now = write_now
         self._channel = self._open()
 
     def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
@@ -99,7 +106,7 @@ class ShellSession:
         """Open the channel; try again, as sshd counts a session a moment longer than it lasts."""
         pauses = iter(_PAUSES)
         while True:
-            channel = ScriptChannel(self._transport)
+            channel = ScriptChannel(self._transport, self._write_now)
             channel.ask(b"session")
             channel.answered.wait(self._deadline.remaining(_OPEN_SECONDS))
             if channel.is_granted:
@@ -167,7 +174,7 @@ class ShellSession:
         if not channel.exit.is_set():
             return False
         # sshd may send the exit status before the last output of a script that was long quiet.
-        quiet_since = max(quiet_since, channel.exited_at)
+        quiet_since = max(quiet_since, channel.exited_at, channel.written_at)
         return channel.has_ended or time.monotonic() - quiet_since >= _QUIET_SECONDS
 
     def _status(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,9 @@ _PIECE = 128 * 1024
 # Seconds that a borrower has to accept: it may be busy, or ending.
 _ACCEPT_SECONDS = 0.05
 
+# How long packets may wait for others, where that is allowed.
+_NAP_SECONDS = 0.001
+
 _OWN, _OFFERED, _LENT = range(3)
 
 Sink = Callable[[memoryview], None]
@@ -36,6 +40,9 @@ class PacketReader:
         talked_at: when a small message of a conversation went over the connection last, seconds of
             the monotonic clock; downloads beside it give way.
         keys: the keys of the packets; `None` until they are agreed on.
+        is_unhurried: whether the next packets may wait for more to come behind them. To read each
+            one as it comes wakes the thread, and the program that gets it, thousands of times a
+            second. A sink sets it, for the next time only.
         sinks: take the data of a channel, by its number; channels without one get messages from
             the transport. Called from the transport's thread, or from the one that polls.
 
@@ -52,7 +59,8 @@ class PacketReader:
         self._is_exchange_due = is_exchange_due
         self._is_exchanging = is_exchanging
         self._buffer = memoryview(bytearray(_BUFFER if isinstance(sock, socket.socket) else 0))
-        self._start = self._end = 0
+        self._start = self._end = self._received = 0
+        self.is_unhurried = False
         self.talked_at = -math.inf
         self._handover = ReaderHandover()
         self._left: bytes | None = None
@@ -178,6 +186,10 @@ class PacketReader:
             rest = bytes(self._buffer[self._start : self._end])
             self._buffer[: len(rest)] = rest
             self._start, self._end = 0, len(rest)
+        if self.is_unhurried and not flags:
+            self.is_unhurried = False
+            if self._received < _PIECE:
+                time.sleep(_NAP_SECONDS)
         try:
             free = self._buffer[self._end : self._end + most]
             count: int = self.socket.recv_into(free, 0, flags)
@@ -188,6 +200,7 @@ class PacketReader:
         if not count:
             raise EOFError("the server closed the connection")
         self._end += count
+        self._received = count
 
 
 class ReaderHandover:

@@ -64,7 +64,7 @@ class _Watch:
     _context: Context
     _cancels: bool = False
     _seen: Counter[str] = field(default_factory=Counter)
-    _last: dict[str, bytes] = field(default_factory=lambda: defaultdict(bytes))
+    _last: dict[str, bytearray] = field(default_factory=lambda: defaultdict(bytearray))
     _asked: int = 0
     _cancelled: bool = False
     queued: bool = False  # whether it is in a queue, as far as is known
@@ -121,7 +121,9 @@ class _Watch:
                 for stream, data in process:
                     self._show(stream, data)
                     self._seen[stream] += len(data)
-                    self._last[stream] = (self._last[stream] + data)[-LAST_BYTES:]
+                    last = self._last[stream]
+                    last += data[-LAST_BYTES:]
+                    del last[:-LAST_BYTES]
             backend = self._found.backend
             to_the_end = isinstance(backend, ContainerJobs) and backend.follows_to_the_end
             return to_the_end and from_beginning and process.status == 0
@@ -142,7 +144,7 @@ class _Watch:
             return last
 
         last = self._reached(ask)
-        return all(is_all_shown(self._last[stream], data) for stream, data in last.items())
+        return all(is_all_shown(bytes(self._last[stream]), data) for stream, data in last.items())
 
     def _reached(self, ask: Callable[[], T]) -> T:
         return reached(ask, self._found.selector, self._context)

@@ -6,15 +6,16 @@ from typing import Any
 
 from paramiko import Message
 
+from jlremote.ssh.contract import WriteNow
 from jlremote.ssh.sessions.script_channel import ScriptChannel
 from jlremote.ssh.transport.tuning import FIRST_WINDOW
 from jlremote.ssh.wire_format import string
 from tests.ssh.channels.parts import Transport
 
 
-def opened() -> tuple[ScriptChannel, Transport]:
+def opened(write_now: WriteNow | None = None) -> tuple[ScriptChannel, Transport]:
     transport = Transport()
-    channel = ScriptChannel(transport)
+    channel = ScriptChannel(transport, write_now)
     channel.ask(b"session")
     channel._set_remote_channel(77, 10, 1000)
     transport.sent.clear()
@@ -34,6 +35,33 @@ def test_both_streams_come_in_the_order_of_their_arrival() -> None:
     assert channel.wake.is_set()
     taken = [channel.take() for _ in range(4)]
     assert taken == [("stdout", b"onetwo"), ("stderr", b"three"), ("stdout", b"four"), None]
+
+
+def test_output_is_written_at_once_until_that_has_to_wait_and_then_again() -> None:
+    written: list[tuple[str, bytes]] = []
+    answers: list[memoryview | None] = [memoryview(b""), memoryview(b"wo"), memoryview(b"")]
+
+    def write_now(stream: str, data: memoryview) -> memoryview | None:
+        written.append((stream, bytes(data)))
+        return answers.pop(0) if answers else None
+
+    channel, _ = opened(write_now)
+    channel._take(memoryview(b"one"))
+    assert not channel.wake.is_set()
+    channel._feed_extended(stderr(b"two"))
+    channel._take(memoryview(b"three"))
+    assert written == [("stdout", b"one"), ("stderr", b"two")]
+    assert channel.take() == ("rest", b"wo")
+    channel._take(memoryview(b"four"))
+    assert channel.take() == ("stdout", b"threefour")
+    assert channel.take() is None
+    channel._take(memoryview(b"five"))
+    channel._take(memoryview(b"six"))
+    assert written[2:] == [("stdout", b"five"), ("stdout", b"six")]
+    assert channel.take() == ("stdout", b"six")
+    for size in (2, 9, 3):
+        channel.consumed(size)
+    assert (channel._unread, channel._credit) == (0, FIRST_WINDOW - 22)
 
 
 def test_a_server_may_send_no_more_than_was_passed_on() -> None:

@@ -74,6 +74,28 @@ def test_data_goes_to_the_sink_of_its_channel_and_other_packets_do_not(
     assert (message.get_int(), message.get_binary()) == (8, b"no sink")
 
 
+def test_packets_that_may_wait_are_read_together_once(
+    pair: tuple[Packetizer, Packetizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender, reader = pair
+    taken: list[bytes] = []
+
+    def sink(data: memoryview) -> None:
+        taken.append(bytes(data))
+        reader.reader.is_unhurried = len(taken) == 1
+        assert sender.send_data(7 if len(taken) < 3 else 8, b"next")
+
+    def nap(seconds: float) -> None:
+        assert taken == [b"first"]
+        assert sender.send_data(7, b"beside it")
+
+    monkeypatch.setattr("jlremote.ssh.transport.packet_reader.time.sleep", nap)
+    reader.reader.sinks[7] = sink
+    assert sender.send_data(7, b"first")
+    reader.read_message()
+    assert taken == [b"first", b"next", b"beside it", b"next"]
+
+
 def test_several_payloads_are_written_at_once_and_in_order(
     pair: tuple[Packetizer, Packetizer],
 ) -> None:
