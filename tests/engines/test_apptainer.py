@@ -5,14 +5,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
 
 from tests.engines.conftest import SIF, EnginesHost
 from tests.engines.parts import told
+from tests.lab.accounts import claimed_account
 from tests.lab.laptop import Laptop
-from tests.lab.programs import wait_until
+from tests.lab.programs import run, wait_until
+from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.wheels import OFFLINE, write_wheel
 from tests.sessions.parts import Session, started
 
@@ -162,6 +166,23 @@ def test_a_folder_is_an_image_too_and_gpus_are_passed_in(
     older = ("--runtime", "singularity")
     done = engines_laptop.jlr("run", "lab", *words, *older, "--", "ls", "/host/etc/debian_version")
     assert (done.status, done.stdout) == (0, "/host/etc/debian_version\n"), done
+
+
+def test_a_home_below_tmp_is_seen_beside_the_sessions_own_tmp(
+    engines_host: EnginesHost, keys: Keys
+) -> None:
+    with TemporaryDirectory(dir="/tmp") as folder, claimed_account() as account:
+        home = Path(folder, "home")
+        run("install", "-d", "-m", "700", "-o", account.name, str(home))
+        Path(folder).chmod(0o755)
+        run("usermod", "--home", str(home), account.name)
+        (home / SIF).symlink_to((engines_host.account.home / SIF).readlink())
+        with new_laptop(engines_host.server, account, keys) as laptop:
+            session = started(laptop, "below", "--image", SIF, *RUNTIME)
+            with session.notebook("a.ipynb") as kernel:
+                seen = f"__import__('os').listdir({folder!r}), __import__('os').listdir('/tmp')"
+                assert kernel.run(seen) == str((["home"], [Path(folder).name]))
+            assert laptop.jlr("stop", "below", "--remove", "--force", "--yes").status == 0
 
 
 @pytest.mark.parametrize(

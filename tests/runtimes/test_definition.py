@@ -43,7 +43,7 @@ def entered(tmp_path: Path, spec: ContainerSpec, program: str = "apptainer") -> 
 def test_an_image_is_entered_with_its_options(tmp_path: Path) -> None:
     spec = ContainerSpec("s", "/i/x y.sif", options=OPTIONS, gpus="all")
     assert entered(tmp_path, spec) == [
-        *("--quiet", "exec", "--bind=/h/s 1", "--bind=/h/s 1/tmp:/tmp", "--nv"),
+        *("--quiet", "exec", "--bind=/h/s 1/tmp:/tmp", "--bind=/h/s 1", "--nv"),
         *("--bind=/raid/me:/data:ro", "--pwd=/data", "--writable-tmpfs", "/i/x y.sif"),
         *("echo", "a b"),
         "APPTAINERENV_KEY=it's 1 $x",

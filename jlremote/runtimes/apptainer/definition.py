@@ -29,6 +29,13 @@ _GPUS = f"""\
 [ -n "${{CUDA_VISIBLE_DEVICES+set}}" ] || [ ! -e "$directory/{GPUS_FILE}" ] ||
   . "$directory/{GPUS_FILE}"
 """
+# Its own `/tmp` would hide these folders where they are below the host's.
+_BELOW_TMP = """\
+home=; case $HOME/ in /tmp/*/) home=$HOME;; esac
+for folder in "$home" "$directory"; do
+  case $folder in /tmp/*) mkdir -p "$directory/tmp/${folder#/tmp/}";; esac
+done
+"""
 
 
 def enter(program: str, spec: ContainerSpec, directory: str) -> str:
@@ -50,8 +57,9 @@ def enter(program: str, spec: ContainerSpec, directory: str) -> str:
     )
     return (
         f"directory={directory}\n{_SURROUNDINGS}{_GPUS}{''.join(_variables(program, spec))}"
-        f'exec {program} ${{{TRIAL}:---quiet}} exec --bind="$directory" '
-        f'--bind="$directory/tmp:/tmp" {shlex.join(words)} "$@"\n'
+        f"{_BELOW_TMP}exec {program} ${{{TRIAL}:---quiet}} exec "
+        '--bind="$directory/tmp:/tmp" ${home:+"--bind=$home"} --bind="$directory" '
+        f'{shlex.join(words)} "$@"\n'
     )
 
 
