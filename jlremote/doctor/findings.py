@@ -67,6 +67,9 @@ def skip(text: str, *mend: str) -> Judgement:
     return Judgement(Mark.SKIPPED, text, mend)
 
 
+WITHOUT_CONTAINERS = skip("without containers (`--runtime none`)")
+
+
 def fail(text: str, *mend: str, exit_code: int = 1) -> Judgement:
     """Return a judgement that it does not work."""
     return Judgement(Mark.FAILED, text, mend, exit_code)

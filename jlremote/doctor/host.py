@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jlremote.doctor.findings import Check, Judgement, fail, fine, from_error, skip, warn
+from jlremote.doctor.findings import (
+    WITHOUT_CONTAINERS,
+    Check,
+    Judgement,
+    fail,
+    fine,
+    from_error,
+    skip,
+    warn,
+)
 from jlremote.doctor.host_facts import DiskSpace, HostFacts
 from jlremote.errors import NotFound
 from jlremote.gpus.inventory import Inventory
@@ -71,7 +80,7 @@ def _left(room: DiskSpace) -> str:
 
 
 def _logout(facts: HostFacts) -> Judgement:
-    if facts.engine is not None:
+    if facts.has_containers:
         return fine("containers stay")
     if facts.kills_at_logout:
         return warn(
@@ -103,8 +112,9 @@ def _apptainer(facts: HostFacts) -> Judgement:
 
 
 def _engine(facts: HostFacts) -> Judgement:
-    if facts.engine is None:
-        return skip("without containers (`--runtime none`)")
+    if not facts.has_containers:
+        return WITHOUT_CONTAINERS
+    engine = facts.required_engine
     if isinstance(facts.engine_error, EngineMissing) and facts.scheduler is not None:
         return skip("no container engine; `jlr run --slurm` and `--runtime none` need none")
     if facts.engine_version is None:
@@ -115,12 +125,12 @@ def _engine(facts: HostFacts) -> Judgement:
         return fail(
             "neither docker nor podman is installed on the host"
             if both
-            else f"`{facts.engine.name}` is not installed on the host",
-            *installation.commands(facts.engine.everyday.kind.program, facts.distribution),
+            else f"`{engine.name}` is not installed on the host",
+            *installation.commands(engine.everyday.kind.program, facts.distribution),
             *(("or images by Apptainer: `--runtime apptainer`",) if facts.apptainer else ()),
             "or without containers: `--runtime none`",
         )
-    if "podman" in facts.engine_version and facts.engine.kind is DOCKER.kind:
+    if "podman" in facts.engine_version and engine.kind is DOCKER.kind:
         return from_error(DockerIsPodman())
     by = facts.gpus_by
     besides = (f"{by.engine.name} gives GPUs, as {by.why}",) if by and by.why else ()
@@ -135,14 +145,15 @@ def _with_others(told: Sequence[str], others: Sequence[EngineUnusable]) -> Judge
 
 
 def _permission(facts: HostFacts) -> Judgement:
-    if facts.engine is None:
-        return skip("without containers (`--runtime none`)")
+    if not facts.has_containers:
+        return WITHOUT_CONTAINERS
+    engine = facts.required_engine
     error = facts.engine_error
     if error is None:
-        runs = ", and it runs" if facts.engine.kind.daemon else ""
-        return fine(f"{facts.user} may use {facts.engine.name}{runs}")
+        runs = ", and it runs" if engine.kind.daemon else ""
+        return fine(f"{facts.user} may use {engine.name}{runs}")
     if "may not use" in error.message:
-        group = facts.engine.kind.daemon or facts.engine.kind.program
+        group = engine.kind.daemon or engine.kind.program
         again = f"then `jlr disconnect {facts.host}`: a login reads groups"
         return from_error(error, f"sudo usermod -aG {group} {facts.user}", again)
     return from_error(error)

@@ -60,3 +60,14 @@ class HostFacts:
     toolkit: tuple[str, ...] = ()
     image: ImageFacts | None = None  # the image of a new container, `None` for none
     image_needed: bool = True  # whether a container is to be created because no session runs
+
+    @property
+    def has_containers(self) -> bool:
+        """Whether there is an engine, which may be unusable."""
+        return self.engine is not None
+
+    @property
+    def required_engine(self) -> Engine:
+        """The engine of a host with containers."""
+        assert self.engine is not None
+        return self.engine

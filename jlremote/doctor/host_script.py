@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 
 from jlremote.doctor.host_facts import DiskSpace, HostFacts, ImageFacts
-from jlremote.errors import JlrError
 from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, read
@@ -81,7 +80,6 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
 
     An engine that is known to be `silent`, or proves to be, is asked nothing more.
     """
-    of_docker = engine is not None and engine.everyday.kind is DOCKER.kind
     asked = {
         "user": "id -un || id -u",
         "system": "uname -s; uname -m; cat /etc/os-release 2>/dev/null",
@@ -93,17 +91,20 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         "hardware": _HARDWARE,
         "driver": _DRIVER,
         "gpus": snapshot_script.snapshot(engines=()),
-        "toolkit": _TOOLKIT.replace("OLD_TOOL", "nvidia-docker" if of_docker else ""),
+        "toolkit": _TOOLKIT.replace("OLD_TOOL", ""),
     }
-    if engine is not None:
-        trial = f"exit {TOOK_TOO_LONG}" if silent else tried(usable_argv(engine))
-        asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
-        asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
-        asked["storage"] = _storage(engine)
-        if engine.kind.daemon:
-            server = engine("version", "--format", "{{.Server.Version}}")
-            asked["server"] = f"{unless_silent(_DAEMON)}\n{tried(server)}"
-    if engine is not None and image is not None:
+    if engine is None:
+        return asked
+    if engine.everyday.kind is DOCKER.kind:
+        asked["toolkit"] = _TOOLKIT.replace("OLD_TOOL", "nvidia-docker")
+    trial = f"exit {TOOK_TOO_LONG}" if silent else tried(usable_argv(engine))
+    asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
+    asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
+    asked["storage"] = _storage(engine)
+    if engine.kind.daemon:
+        server = engine("version", "--format", "{{.Server.Version}}")
+        asked["server"] = f"{unless_silent(_DAEMON)}\n{tried(server)}"
+    if image is not None:
         asked["image"] = f"{unless_silent(_DAEMON)}\n{tried(inspect_image_argv(engine, image))}"
     return asked
 
@@ -127,6 +128,10 @@ def read_facts(
     machine, _, release = rest.partition("\n")
     named = installation.os_release(release)
     logout, storage = told["logout"].stdout, told.get("storage")
+    error = other = None
+    if engine is not None:
+        error = engine_error(engine, told[_DAEMON]) if told[_DAEMON].status != 0 else None
+        other = old_docker.foreseen(engine, told, gpus=True)
     return HostFacts(
         host=host,
         user=one_line(told["user"].stdout) or "?",
@@ -140,8 +145,8 @@ def read_facts(
         apptainer=one_line(told["apptainer"].stdout),
         engine=engine,
         engine_version=_version(told.get("engine"), told.get("server")),
-        engine_error=_engine_error(engine, told.get(_DAEMON)),
-        gpus_by=None if engine is None else old_docker.foreseen(engine, told, gpus=True),
+        engine_error=error,
+        gpus_by=other,
         storage=_room(storage, "") if storage is not None and storage.status == 0 else None,
         hardware=len(told["hardware"].stdout.split()),
         driver=_driver_version(told["driver"].stdout),
@@ -178,12 +183,6 @@ def _version(client: Completed | None, server: Completed | None) -> str | None:
     if not daemon or f" {daemon}," in text:
         return text
     return f"{text.partition(' version ')[0]} {daemon}; its client: {text}"
-
-
-def _engine_error(engine: Engine | None, told: Completed | None) -> JlrError | None:
-    if engine is None or told is None or told.status == 0:
-        return None
-    return engine_error(engine, told)
 
 
 def _driver_version(text: str) -> str:

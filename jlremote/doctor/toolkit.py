@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.doctor.findings import Judgement, fail, fine, skip, warn
+from jlremote.doctor.findings import WITHOUT_CONTAINERS, Judgement, fail, fine, skip, warn
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.gpus.inventory import Inventory
 from jlremote.host import installation
@@ -25,24 +25,25 @@ def has_gpus(facts: HostFacts) -> bool:
 
 def unproved(facts: HostFacts) -> Judgement:
     """Judge the toolkit without a container to prove it in."""
-    if facts.engine is None:
-        return skip("without containers (`--runtime none`)")
+    if not facts.has_containers:
+        return WITHOUT_CONTAINERS
     if not has_gpus(facts):
         return skip("no GPUs to give to containers")
     programs = [path for path in facts.toolkit if CDI_FOLDER not in path]
     described = [path for path in facts.toolkit if CDI_FOLDER in path]
-    by_description = facts.engine.kind.gpus == "devices"
+    engine = facts.required_engine
+    by_description = engine.kind.gpus == "devices"
     if by_description and programs and not described:
         return fail(
             f"NVIDIA's container toolkit is installed ({programs[0]}), but no file describes the "
-            f"GPUs, which {facts.engine.name} needs to give them to containers",
+            f"GPUs, which {engine.name} needs to give them to containers",
             _DESCRIBE_DEVICES,
         )
     there = described if by_description else programs
     if not there:
         return fail(
             "NVIDIA's container toolkit is not installed: containers get no GPUs",
-            *_install(facts.engine, facts.distribution),
+            *_install(engine, facts.distribution),
         )
     return warn(
         f"installed ({there[0]}), but not tried",
@@ -52,21 +53,19 @@ def unproved(facts: HostFacts) -> Judgement:
 
 def proved(facts: HostFacts, where: str, done: Completed) -> Judgement:
     """Judge the toolkit by the result of `PROOF` in the container that `where` names."""
-    assert facts.engine is not None
     if done.status == 0:
         gpus = sum(line.startswith("GPU ") for line in done.stdout.splitlines())
         return fine(f"`nvidia-smi` in {where}: {gpus} GPU{'' if gpus == 1 else 's'}")
     said = one_line(done.stderr) or one_line(done.stdout) or f"exit status {done.status}"
     return fail(
         f"containers get no GPUs: `nvidia-smi` in {where} says {said}",
-        *_install(facts.engine, facts.distribution),
+        *_install(facts.required_engine, facts.distribution),
     )
 
 
 def refused(facts: HostFacts, reason: str) -> Judgement:
     """Return that the engine gives containers no GPUs."""
-    assert facts.engine is not None
-    return fail(reason, *_install(facts.engine, facts.distribution))
+    return fail(reason, *_install(facts.required_engine, facts.distribution))
 
 
 def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:

@@ -110,8 +110,8 @@ def survey(
     if check_gpus and runtime.has_containers:
         inside += lost.CHECK
     steps = dict(runtime.survey(name, inside))
-    if typed is not None and runtime.engine is not None:
-        steps["called"] = _called(runtime.engine, typed)
+    if typed is not None and runtime.has_containers:
+        steps["called"] = _called(runtime.required_engine, typed)
     if runtime.has_containers:
         steps |= WHO
     results = host.run(steps)

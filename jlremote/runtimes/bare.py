@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NoReturn
 
 from jlremote.errors import Usage
 from jlremote.host.contract import Completed, Steps
@@ -81,6 +82,11 @@ class HostProcesses:
     bind_address: str = "127.0.0.1"
     has_containers: bool = False
     in_jobs: bool = False
+    gpus_by_index: bool = False
+
+    @property
+    def required_engine(self) -> NoReturn:
+        raise Usage("the runtime has no containers", hint="`--runtime docker`, or `podman`")
 
     def shown(self, *_words: str) -> str:
         return ""

@@ -42,6 +42,15 @@ class Containers:
     in_jobs: bool = False
     servers_folder: str = homes.ROOT
 
+    @property
+    def required_engine(self) -> Engine:
+        return self.engine
+
+    @property
+    def gpus_by_index(self) -> bool:
+        """CDI files name devices by index, and only of late by UUID, too."""
+        return self.engine.kind.gpus == "devices"
+
     def shown(self, *words: str) -> str:
         return self.engine.shown(*words)
 

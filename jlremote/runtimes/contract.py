@@ -118,6 +118,18 @@ class Runtime(Protocol):
         """The engine, for commands of its own; `None` without containers."""
 
     @property
+    def required_engine(self) -> Engine:
+        """The engine of a runtime that has containers.
+
+        Raises:
+            Usage: it has none.
+        """
+
+    @property
+    def gpus_by_index(self) -> bool:
+        """Whether a new container's GPUs are named by their places on the host, not by UUID."""
+
+    @property
     def has_containers(self) -> bool:
         """Whether a session has a container, with files, users and processes of its own."""
 

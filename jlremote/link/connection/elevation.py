@@ -122,8 +122,8 @@ class Elevation:
 
 def _engines(programs: frozenset[str]) -> list[Engine]:
     """Return the engines that a script runs by `sudo`."""
-    named = (ENGINES.get(f"sudo {program}") for program in sorted(programs))
-    return [engine for engine in named if engine is not None]
+    named = (f"sudo {program}" for program in sorted(programs))
+    return [ENGINES[name] for name in named if name in ENGINES]
 
 
 def _failure(engine: Engine, tried: Completed) -> JlrError | None:

@@ -42,8 +42,8 @@ class ContainerEvents:
 
     def observe(self, connection: Connection, runtime: str) -> None:
         """Read a runtime's events while the connection lives; repeating it is harmless."""
-        engine = runtime_named(runtime).engine
-        if engine is None:
+        observed = runtime_named(runtime)
+        if not observed.has_containers:
             return
         with self._lock:
             if self._connection is not connection:
@@ -51,7 +51,9 @@ class ContainerEvents:
             if runtime in self._observed:
                 return
             self._observed.add(runtime)
-        threading.Thread(target=self._follow, args=(connection, engine), daemon=True).start()
+        threading.Thread(
+            target=self._follow, args=(connection, observed.required_engine), daemon=True
+        ).start()
 
     def _follow(self, connection: Connection, engine: Engine) -> None:
         """Read events until the connection is gone or its session is needed."""

@@ -131,8 +131,7 @@ def _found(host: Host, watched: WatchedJob) -> Job | None:
         backend = queue = ScheduledJobs(SLURM)
         read = queue.read
     elif watched.kind != "processes":
-        engine = runtime_named(watched.kind).engine
-        assert engine is not None, watched
+        engine = runtime_named(watched.kind).required_engine
         backend, read = ContainerJobs(engine), containers.read
     done = run_script(host, backend.tell(watched.name))
     if done.status != 0:

@@ -10,7 +10,6 @@ from typing import Any
 from jlremote import __version__
 from jlremote.errors import Authentication
 from jlremote.host.framing import announced
-from jlremote.host.shell_text import command_line
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
@@ -99,9 +98,8 @@ class Operations:
         connection = self.supervisor.connection(conversation)
         endpoint = endpoint_from_json(request["endpoint"])
         key = (request["session"], endpoint.further_port)
-        engine = runtime_named(endpoint.place.runtime).engine
-        if engine is not None:
-            self.dialer.elevate(connection, command_line(engine()), conversation)
+        enters = runtime_named(endpoint.place.runtime).inside(endpoint.place.name, ":")
+        self.dialer.elevate(connection, enters, conversation)
         forward = self.forwards.add(
             key, request["local_port"], endpoint, connection, seen=request["seen"]
         )
@@ -149,9 +147,7 @@ class Operations:
         """Serve an ssh client on the conversation's socket, once the host is connected."""
         place = served_place(conversation.request)
         connection = self.supervisor.connection(conversation)
-        engine = place.runtime.engine
-        if engine is not None:
-            self.dialer.elevate(connection, command_line(engine()), conversation)
+        self.dialer.elevate(connection, place.runtime.inside(place.name, ":"), conversation)
         self.clients.serve(conversation.hand_over(), place)
 
     def _notify(self, conversation: Conversation) -> bool:

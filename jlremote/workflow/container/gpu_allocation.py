@@ -233,9 +233,7 @@ def _of(
     shared: bool = False,
 ) -> AllocatedGpus:
     names, uuids = ",".join(chosen.names), ",".join(chosen.uuids)
-    # CDI files name devices by index, and only of late by UUID, too.
-    by_index = runtime.engine is not None and runtime.engine.kind.gpus == "devices"
-    devices = ",".join(chosen.places) if by_index else names
+    devices = ",".join(chosen.places) if runtime.gpus_by_index else names
     kept = {} if shared else {USER_LABEL: found.user, GPUS_LABEL: uuids}
     return AllocatedGpus(
         engine=f"device={devices}",

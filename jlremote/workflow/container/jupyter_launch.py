@@ -310,13 +310,16 @@ def _abandon(start: StartContext) -> None:
 
 def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrError:
     """Return the error of a script that could not wait for Jupyter: mostly, the container ended."""
-    engine = start.runtime.engine
-    if engine is not None and not failed.stderr:  # so its client ends when its daemon is killed
+    why = JlrError(f"cannot wait for JupyterLab's start: {failed.complaint}")
+    if not start.runtime.has_containers:
+        return why
+    engine = start.engine
+    if not failed.stderr:  # so its client ends when its daemon is killed
         asked = run_script(start.host, tried(state_argv(engine, start.name, "Running")))
         if asked.status != 0:
             return engine_error(engine, asked)
-    if engine is None or not any(words in failed.complaint.lower() for words in NOT_RUNNING):
-        return JlrError(f"cannot wait for JupyterLab's start: {failed.complaint}")
+    if not any(words in failed.complaint.lower() for words in NOT_RUNNING):
+        return why
     if found.container is not None:
         return docker_errors.start_error(engine, start.name)
     said = run_script(start.host, command_line(logs_argv(engine, start.name, 1, follow=False)))

@@ -38,8 +38,7 @@ class StartContext:
     @property
     def engine(self) -> Engine:
         """The engine, if the runtime has containers."""
-        assert self.runtime.engine is not None
-        return self.runtime.engine
+        return self.runtime.required_engine
 
     @property
     def container(self) -> str:

@@ -140,7 +140,7 @@ class _Examination:
         if record is not None and (record.runtime != chosen.name or self.request.image):
             record = None
         image = self.request.image or (record.image if record else settled.get("image"))
-        named = None if image is None or chosen.engine is None else str(image)
+        named = str(image) if image is not None and chosen.has_containers else None
         facts, here = HostFacts(link.name, engine=chosen.engine), None
         if self.diagnosis.well(connection.SHELL):
             with self.context.progress.step("Check the host"):

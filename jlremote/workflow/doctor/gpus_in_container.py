@@ -27,7 +27,7 @@ def judge(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) -> Ju
         JlrError: the host cannot be asked.
     """
     facts, here = trial.facts, trial.running
-    if not toolkit.has_gpus(facts) or facts.engine is None:
+    if not toolkit.has_gpus(facts) or not facts.has_containers:
         return toolkit.unproved(facts)
     if here is not None and here.container.gpus:
         return _in_session(trial, here.record)
@@ -45,8 +45,7 @@ def _in_session(trial: Trial, record: SessionRecord) -> Judgement:
 
 
 def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> Judgement:
-    engine = trial.facts.engine
-    assert engine is not None
+    engine = trial.facts.required_engine
     # Without its entrypoint, which could end the container at once; only the engine is checked.
     spec = ContainerSpec(name, image, gpus="all", own_entrypoint=False)
     with ExitStack() as undo:
@@ -80,8 +79,7 @@ def _begun(trial: Trial, by: Engine, spec: ContainerSpec) -> Completed:
 
 
 def _remove(trial: Trial, name: str, context: Context) -> None:
-    engine = trial.facts.engine
-    assert engine is not None
+    engine = trial.facts.required_engine
     with suppress(JlrError):
         done = run_script(trial.link, command_line(docker.remove_argv(engine, name)))
         if done.status == 0 or "no such container" in done.stderr.lower():

@@ -13,7 +13,16 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from jlremote.doctor import network
-from jlremote.doctor.findings import Diagnosis, Finding, Judgement, fine, from_error, skip, warn
+from jlremote.doctor.findings import (
+    WITHOUT_CONTAINERS,
+    Diagnosis,
+    Finding,
+    Judgement,
+    fine,
+    from_error,
+    skip,
+    warn,
+)
 from jlremote.errors import JlrError
 from jlremote.host.contract import run_script
 from jlremote.jupyter import scripts
@@ -89,8 +98,8 @@ class SessionChecks:
 
     def _judge_container(self) -> Judgement:
         trial = self.trial
-        if trial.runtime.engine is None:
-            return skip("without containers (`--runtime none`)")
+        if not trial.runtime.has_containers:
+            return WITHOUT_CONTAINERS
         if trial.running is not None:
             return fine(f"the session `{trial.running.record.name}` runs")
         if trial.request.image is None:
@@ -110,13 +119,13 @@ class SessionChecks:
         return fine(f"a new container of {trial.request.image} starts")
 
     def _judge_network(self) -> Judgement:
-        engine, here = self.trial.runtime.engine, self.trial.running
-        if engine is None:
-            return skip("without containers (`--runtime none`)")
+        runtime, here = self.trial.runtime, self.trial.running
+        if not runtime.has_containers:
+            return WITHOUT_CONTAINERS
         name = self._name if here is None else here.record.name
-        inside = self.trial.runtime.inside(name, network.ASK)
+        inside = runtime.inside(name, network.ASK)
         told = self.trial.link.run({"host": network.ASK, "inside": inside})
-        return network.judge(engine, told["host"], told["inside"])
+        return network.judge(runtime.required_engine, told["host"], told["inside"])
 
     def _judge_toolkit(self) -> Judgement:
         name = f"{self._name}-gpus"

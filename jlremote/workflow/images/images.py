@@ -82,23 +82,23 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     image_names.parse_new(image)
     record = session_selection.chosen(selector, context)
     runtime = runtime_of(record)
-    if runtime.engine is None:
+    if not runtime.has_containers:
         raise Usage(f"cannot save `{record.host}/{record.name}`: it has no container")
-    host = link_of(record, context)
+    engine, host = runtime.required_engine, link_of(record, context)
     with context.progress.step(f"Inspect {record.name}"):
-        inspected, base = _inspected(host, runtime.engine, record)
+        inspected, base = _inspected(host, engine, record)
     with context.progress.step(f"Save {record.name} as {image}"):
-        folders = _shared(host, runtime.engine, record, image, (inspected, base))
+        folders = _shared(host, engine, record, image, (inspected, base))
         shared = docker.with_folders(inspected, folders)
         # Under a temporary name first: an interrupt then leaves the old image of that name.
         made = f"jlr-saving-{secrets.token_hex(8)}"
         steps = (
-            docker.commit_argv(runtime.engine, record.engine_name, made, inspected, base, shared),
-            runtime.engine("tag", made, image),
+            docker.commit_argv(engine, record.engine_name, made, inspected, base, shared),
+            engine("tag", made, image),
         )
-        untag = runtime.engine("rmi", made)
+        untag = engine("rmi", made)
         script = moved_aside(
-            runtime.engine,
+            engine,
             record.engine_name,
             " && ".join(map(command_line, steps)),
             command_line(untag),
@@ -106,12 +106,12 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
         )
         done = run_script(host, script, timeout=SAVE_SECONDS)
         if done.status == NOT_ASIDE:
-            raise _not_aside(runtime.engine, record.name, done)
+            raise _not_aside(engine, record.name, done)
         if done.status == LEFT_THERE:
-            raise _left_there(runtime.engine, record.name, done)
+            raise _left_there(engine, record.name, done)
         if done.status != 0:
-            raise commit_error(runtime.engine, record.name, image, record.host, done)
-        saved = run_script(host, command_line(docker.inspect_image_argv(runtime.engine, image)))
+            raise commit_error(engine, record.name, image, record.host, done)
+        saved = run_script(host, command_line(docker.inspect_image_argv(engine, image)))
     found = docker.read_image(saved.stdout)
     outside = docker.outside_image(inspected)
     variables = docker.added_variables(inspected, base)

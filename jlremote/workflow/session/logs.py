@@ -56,10 +56,10 @@ def _script(runtime: Runtime, record: SessionRecord, wanted: LogRequest) -> str:
     show = scripts.show_log(runtime, name, lines=lines, follow=follow, since=since)
     # Attached to stdin, because only stdin's end reaches a process in a container.
     own = command_line((*runtime.relay_prefix(name), "sh", "-c", show))
-    if runtime.engine is None:
+    if not runtime.has_containers:
         return own
     others = endable(
-        logs_argv(runtime.engine, record.engine_name, lines, follow=follow, since=since)
+        logs_argv(runtime.required_engine, record.engine_name, lines, follow=follow, since=since)
     )
     if wanted.container:
         return until_hang_up(f"{others} 2>&1")

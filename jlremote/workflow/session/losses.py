@@ -118,7 +118,7 @@ def planned(
     if found.whose is not None:
         lost = (f"work of another user, `{found.whose}`", *lost)
     question = f"Stop {selector}{whose}?"
-    if container is not None and runtime.engine is not None:
+    if container is not None and runtime.has_containers:
         deleted = request.remove or (work.whole and bool(container.options.remove))
         if work.whole or request.ends_container:
             question = f"Stop the container of {selector}{whose}?"
@@ -127,7 +127,7 @@ def planned(
         if deleted:
             question = f"Stop and delete the container of {selector}{whose}?"
             lost += ("all files of its container outside volumes",)
-            lost += () if request.yes else _changed(host, runtime.engine, container)
+            lost += () if request.yes else _changed(host, runtime.required_engine, container)
     elif container is not None and runtime.has_images and request.remove:
         question = f"Stop {selector} and delete its files?"
         lost += ("the files in its own /tmp, and its installed packages",)

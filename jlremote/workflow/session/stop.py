@@ -184,8 +184,8 @@ def _stop(
                 done.append(_end_server(host, runtime, record, look.api, request))
     done += unmount.unmount_session(record.host, record.name, context, force=request.force)
     done += _released(host, record, forwarded=look.forward is not None)
-    if found.container is not None and runtime.engine is not None:
-        done += _end_container(host, runtime.engine, found.container, request, context)
+    if found.container is not None and runtime.has_containers:
+        done += _end_container(host, runtime.required_engine, found.container, request, context)
     elif found.container is not None and _defined_by_files(runtime) and request.remove:
         done.append(_remove_definition(host, runtime, record.name))
     browser.forget_redirect(record.local_port)
