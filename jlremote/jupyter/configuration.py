@@ -49,6 +49,17 @@ if jupyter_server.version_info[0] >= 2:
     except (ImportError, AttributeError):
         pass
 """
+_BUFFERS = (importlib.resources.files(__package__) / "in_server/buffers.py").read_text("utf-8")
+_BUFFERS_FILE = "jlr_buffers.py"
+_KEEP_FOR_EACH = f"""\
+import pathlib
+part = {{"__name__": "jlr_buffers"}}
+try:
+    exec(pathlib.Path(__file__).with_name("{_BUFFERS_FILE}").read_text("utf-8"), part)
+    part["keep"]("PACKAGE")
+except (ImportError, AttributeError):
+    pass
+"""
 _RESUME = f"""\
 if jupyter_server.version_info[0] >= 2:
     import pathlib
@@ -139,7 +150,7 @@ def files(
         common += _SOCKET.replace("SOCKET", socket)
         for part, text in (_OR_PORT if or_port else _OR_NOTHING).items():
             common = common.replace(part, text)
-    own, keep = {_RESUMPTION_FILE: _RESUMPTION}, ""
+    own, keep = {_RESUMPTION_FILE: _RESUMPTION, _BUFFERS_FILE: _BUFFERS}, ""
     if idle_stop:
         own[_USE_FILE], keep = _USE, _KEEP.replace("SECONDS", str(idle_stop))
     if record:
@@ -148,10 +159,12 @@ def files(
     return own | {
         "jupyter_server_config.py": _SERVER
         + common
+        + _KEEP_FOR_EACH.replace("PACKAGE", "jupyter_server")
         + _RESUME
         + (_NOTE_CELLS if record else "")
         + keep,
-        "jupyter_notebook_config.py": _NOTEBOOK + textwrap.indent(common, "    "),
+        "jupyter_notebook_config.py": _NOTEBOOK
+        + textwrap.indent(common + _KEEP_FOR_EACH.replace("PACKAGE", "notebook"), "    "),
     }
 
 

@@ -261,6 +261,7 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
         "jupyter_server_config.py",
         "jupyter_notebook_config.py",
         "jlr_recorder.py",
+        "jlr_buffers.py",
         "jlr_resumption.py",
         "jlr_use.py",
     }

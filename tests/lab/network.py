@@ -64,6 +64,13 @@ class Network:
         run("ip", "address", "flush", "dev", self._here)
         run("ip", "address", "add", f"{self._host_part(3)}/28", "dev", self._here)
 
+    def lose(self, share: float) -> None:
+        """Lose a share of the packets, each way."""
+        which = ("-m", "statistic", "--mode", "random", "--probability", str(share))
+        for way in ("INPUT", "OUTPUT"):
+            inside = ("ip", "netns", "exec", self._name)
+            run(*inside, "iptables", "-A", way, "-p", "tcp", *which, "-j", "DROP")
+
     def close(self) -> None:
         """Remove the namespace and the link."""
         self.line.close()

@@ -139,7 +139,7 @@ def test_what_a_cell_prints_while_the_lid_is_closed_is_kept(
 def test_two_pages_on_one_kernel_and_a_cut_connection_cost_no_line(
     work: Work, network: Network, chromium: BrowserContext, tmp_path: Path
 ) -> None:
-    """Jupyter keeps what comes for one page of a kernel; each page runs a cell of its own."""
+    """Each page runs a cell of its own, and has all of its lines, too."""
     session, place = work.session, f"far/{work.session.name}"
     path, count = f"{secrets.token_hex(4)}.ipynb", 8 * A_SECOND
     code = "import time\nfor n in range({}): print({!r}, n, flush=True); time.sleep({})"
@@ -158,6 +158,10 @@ def test_two_pages_on_one_kernel_and_a_cut_connection_cost_no_line(
     for called, cell in (("first", first), ("second", second)):
         [output] = joined(cell["outputs"])
         assert output["text"] == "".join(f"{called} {n}\n" for n in range(count))
+    for called, page in zip(("first", "second"), pages, strict=True):
+        shown = page.locator(".jp-OutputArea-output").all_inner_texts()
+        numbers = re.findall(rf"^{called} (\d+)$", "\n".join(shown), re.MULTILINE)
+        assert sorted(set(map(int, numbers))) == list(range(count))
 
 
 @pytest.mark.timeout(1800)

@@ -15,7 +15,6 @@ from tests.jupyter.test_ages import AGES
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.line import Line
 from tests.lab.network import Network
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
@@ -71,30 +70,24 @@ def test_a_silence_costs_the_page_no_line(
 
 @dataclass(frozen=True)
 class Front:
-    """Where a page has what this file looks at, as CSS selectors.
-
-    Attributes:
-        lost: the seconds of a silence that the page may miss.
-    """
+    """Where a page has what this file looks at, as CSS selectors."""
 
     editor: str
     prompt: str
     output: str
     dialog: str
-    lost: int
 
 
 # Jupyter's pings, as jlr sets them, and what the page may miss until the next connection.
 PINGS, BACK = 5 + 15, 5
 OLD_SILENCE = 40
-CLASSIC = Front("#notebook .CodeMirror", ".input_prompt", ".output_subarea", ".modal.in", PINGS)
-# It has two WebSockets to a kernel, and Jupyter keeps what comes for the last one to go.
+CLASSIC = Front("#notebook .CodeMirror", ".input_prompt", ".output_subarea", ".modal.in")
+# It has two WebSockets to a kernel.
 LAB = Front(
     ".jp-Notebook .CodeMirror",
     ".jp-Notebook .jp-InputPrompt",
     ".jp-OutputArea-output",
     ".jp-Dialog",
-    OLD_SILENCE,
 )
 FRONTS = {"Notebook 6": CLASSIC, "JupyterLab 2": LAB, "JupyterLab 3": LAB}
 
@@ -146,7 +139,7 @@ def test_a_page_of_an_older_jupyter_goes_on_after_a_silence(
     network.bring_up()
     expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=SECONDS)
     wait_until(lambda: count - 1 in shown(), "the last line", timeout=30)
-    assert count - len(set(shown())) <= (front.lost + BACK) * A_SECOND
+    assert count - len(set(shown())) <= (PINGS + BACK) * A_SECOND
     assert page.locator(front.dialog).all_inner_texts() == []
 
 
@@ -158,30 +151,29 @@ def notebook(code: str) -> dict[str, Any]:
     return {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 4}
 
 
-# A line's latency in seconds, each way, and for how long a lost packet holds up all behind it.
-LATENCY, HELD_UP = 2.0, 5.0
+# A line's latency in seconds, each way, and the share of packets that it loses.
+LATENCY, LOSS = 2.0, 0.05
 
 
 @pytest.mark.long
 def test_a_slow_line_that_loses_packets_costs_no_websocket(
     laptop: Laptop,
-    line: Line,
+    network: Network,
     lasting_container: Container,
     sshd: SSHServer,
     account: Account,
     keys: Keys,
 ) -> None:
-    laptop.add_host("slow", sshd, account, key=keys.private, port=line.port)
+    laptop.add_host(
+        "slow", sshd, account, key=keys.private, address=network.address, port=network.line.port
+    )
     session = started(laptop, lasting_container, "--port", str(free_port()), host="slow")
     with work_in(session) as work:
-        line.delay = LATENCY
+        network.lose(LOSS)
+        network.line.delay = LATENCY
         work.kernel.send(CELL.format(count=60, pause=1))
         seen = ""
         while "line 59" not in seen:
             message = json.loads(work.kernel.socket.recv())  # it raises once it is closed
             seen += message["content"].get("text", "")
-            if re.search(r"line \d*5$", seen.rstrip()):
-                line.stall()
-                time.sleep(HELD_UP)
-                line.resume()
         assert re.findall(r"line (\d+)", seen) == [str(n) for n in range(60)]
