@@ -204,14 +204,15 @@ def test_a_folder_that_was_interrupted_leaves_a_part_and_no_half_file(
 
 def test_a_terminal_shows_rate_and_time_left(owner: Laptop, tmp_path: Path) -> None:
     large = tmp_path / "large"
-    large.write_bytes(os.urandom(1 << 20) * 96)
+    with large.open("wb") as file:
+        file.truncate(300 << 20)
     jlr = (str(Path(sys.executable).with_name("jlr")), "cp", str(large), "lab:large")
     terminal = Terminal(jlr, environment=owner.environment | {"TERM": "xterm-256color"})
     try:
-        terminal.wait_for(" of 101 MB, ", seconds=60)
+        terminal.wait_for(" of 315 MB, ", seconds=60)
         terminal.wait_for("/s, ", seconds=60)
         terminal.wait_for(" s left", seconds=60)
-        terminal.wait_for("copied 1 file, 101 MB", seconds=60)
+        terminal.wait_for("copied 1 file, 315 MB", seconds=60)
         assert terminal.process.wait(60) == 0
     finally:
         terminal.close()

@@ -9,7 +9,7 @@ for folder in /usr/lib/openssh /usr/libexec/openssh /usr/libexec /usr/lib/ssh /u
   [ ! -x "$folder/sftp-server" ] || exec "$folder/sftp-server"
 done
 """
-# For `jlr cp`: our program first, as it has requests for many files. Status 99 is an old Python's.
+# For `jlr cp -r`: our program first, which takes many files at once. An old Python ends with 99.
 _OURS_FIRST = """\
 for python in python3 /opt/conda/bin/python /usr/libexec/platform-python; do
   command -v "$python" >/dev/null || continue
@@ -37,6 +37,6 @@ def server_argv() -> tuple[str, ...]:
     return ("sh", "-c", _OPENSSH + _PYTHON + _NONE, "sh", "-c", _PROGRAM)
 
 
-def copy_server_argv() -> tuple[str, ...]:
-    """Return the argv that serves files to `jlr cp`."""
+def tree_server_argv() -> tuple[str, ...]:
+    """Return the argv that serves files to `jlr cp -r`."""
     return ("sh", "-c", _OURS_FIRST + _OPENSSH + _NONE, "sh", _OLD_OR_RUN, _PROGRAM)

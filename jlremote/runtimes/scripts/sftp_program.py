@@ -182,7 +182,7 @@ class _SftpServer:
             reply, data = self.status(code, failure.strerror or "failure")
         except (ValueError, OverflowError) as wrong:
             reply, data = self.status(_FAILURE, str(wrong))
-        return _text(struct.pack(">BI", reply, number) + data)
+        return struct.pack(">IBI", 5 + len(data), reply, number) + data
 
     def status(self, code: int, message: str = "") -> _Answer:
         return _STATUS, struct.pack(">I", code) + _text(message.encode("utf-8", "replace")) + _text(
@@ -234,8 +234,10 @@ class _SftpServer:
         return _DATA, _text(data)
 
     def write(self, request: _Request) -> _Answer:
-        file, offset, data = self.file(request), request.number(8), request.text()
-        _write(file, data, offset)
+        file, offset, size = self.file(request), request.number(8), request.number()
+        if request.at + size > len(request.body):
+            raise _Refused(_BAD_MESSAGE)
+        _write(file, memoryview(request.body)[request.at : request.at + size], offset)
         return self.done()
 
     def set_attributes(

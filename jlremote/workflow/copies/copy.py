@@ -37,11 +37,11 @@ def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bo
     local = [source for source in found if isinstance(source, Path)]
     if isinstance(into, RemotePath) and not remote:
         place = place_of(into.where, context)
-        with _client(place) as client, _shown(client, context) as copied:
+        with _client(place, recursive=recursive) as client, _shown(client, context) as copied:
             _Sending(copied, place, recursive=recursive).all(local, into)
     elif isinstance(into, Path) and not local:
         place = place_of(one_place(remote), context)
-        with _client(place) as client, _shown(client, context) as copied:
+        with _client(place, recursive=recursive) as client, _shown(client, context) as copied:
             _Fetching(copied, place, recursive=recursive).all(remote, into)
     else:
         raise Usage(
@@ -51,8 +51,10 @@ def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bo
 
 
 @contextmanager
-def _client(place: ShellPlace) -> Iterator[SftpClient]:
-    argv = place.runtime.attached(place.name, sftp.copy_server_argv(), Attachment(), {})
+def _client(place: ShellPlace, *, recursive: bool) -> Iterator[SftpClient]:
+    # Our own server takes many small files at once, and OpenSSH's is faster with a large one.
+    server = sftp.tree_server_argv() if recursive else sftp.server_argv()
+    argv = place.runtime.attached(place.name, server, Attachment(), {})
     with place.host.process(command_line(argv)) as process:
         process.wait_connected()
         client = SftpClient(process)
@@ -85,10 +87,11 @@ class _Sending:
             raise NotFound(f"there is no file `{source}`")
         if source.is_dir():
             _check(source, recursive=self._recursive)
-            if rsync.is_here_and_there(self._place, fetches=False):
-                trees.make_folder(self._copied.client, target)
-                rsync.send_folder(self._copied, self._place, source, target)
-            else:
+            trees.make_folder(self._copied.client, target)
+            by_rsync = rsync.is_here(fetches=False) and rsync.send_folder(
+                self._copied, self._place, source, target
+            )
+            if not by_rsync:
                 trees.send_tree(self._copied, source, target)
         else:
             self._copied.found(source.stat().st_size)
@@ -117,10 +120,11 @@ class _Fetching:
             raise NotFound(f"there is no file `{one_line(path)}` there")
         if facts.is_folder:
             _check(path, recursive=self._recursive)
-            if rsync.is_here_and_there(self._place, fetches=True):
-                target.mkdir(exist_ok=True, mode=0o700)
-                rsync.fetch_folder(self._copied, self._place, path, target)
-            else:
+            target.mkdir(exist_ok=True, mode=0o700)
+            by_rsync = rsync.is_here(fetches=True) and rsync.fetch_folder(
+                self._copied, self._place, path, target
+            )
+            if not by_rsync:
                 trees.fetch_tree(self._copied, path, target)
         else:
             self._copied.found(facts.size)

@@ -19,7 +19,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from jlremote.errors import JlrError
-from jlremote.host.contract import run_script
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import Attachment
 from jlremote.text import one_line, size_in_words
@@ -35,7 +34,7 @@ _OPTIONS = (
     *("--partial-dir=.jlr-part", "--no-human-readable"),
     "--info=none,progress2,name1,nonreg1,stats2",
 )
-_SENDS = (3, 1)  # the first version with these options
+_SENDS = (3, 1)  # the first version with these options, here or there
 _FETCHES = (3, 4)  # the first that writes nowhere else, whatever the other half says
 _VANISHED = 24  # files that were deleted meanwhile
 _VERSION = re.compile(r"rsync +version +v?(\d+)\.(\d+)")
@@ -44,29 +43,42 @@ _LEFT_OUT = re.compile(r'ignoring unsafe symlink "(.*)" -> ')
 _SKIPPED = re.compile(r'skipping non-regular file "(.*)"')
 _FILES = re.compile(r"Number of regular files transferred: (\d+)")
 _SIZE = re.compile(r"Total transferred file size: (\d+)")
+# The other half. Its version is asked for on the way: each command of an engine takes a while.
+_OTHER_HALF = """\
+cd -- "$1" && shift || exit
+case $(rsync --version 2>/dev/null) in
+  *" version 3."[1-9]* | *" version v3."[1-9]* | *" version "[4-9].* | *" version v"[4-9].*)
+    exec "$@" ;;
+esac
+exit 77
+"""
+_NOT_THERE = 77
 _PIECE = 128 << 10
 _COMPLAINT = 500
 
 
-def is_here_and_there(place: ShellPlace, *, fetches: bool) -> bool:
-    """Return whether both machines have an rsync that does what `_OPTIONS` ask for."""
+def is_here(*, fetches: bool) -> bool:
+    """Return whether this machine has an rsync that does what `_OPTIONS` ask for."""
     if os.name == "nt" or shutil.which(_RSYNC[0]) is None:
         return False
     told = subprocess.run((*_RSYNC, "--version"), capture_output=True, text=True, check=False)
-    if _version(told.stdout) < (_FETCHES if fetches else _SENDS):
-        return False
-    asked = place.runtime.attached(place.name, (*_RSYNC, "--version"), Attachment(), {})
-    return _version(run_script(place.host, command_line(asked)).stdout) >= _SENDS
+    return _version(told.stdout) >= (_FETCHES if fetches else _SENDS)
 
 
-def send_folder(copied: TreeCopy, place: ShellPlace, local: Path, remote: str) -> None:
-    """Copy what is in a folder of this machine to one there, which exists."""
-    _run(copied, place, local, remote, ("./", "there:./"))
+def send_folder(copied: TreeCopy, place: ShellPlace, local: Path, remote: str) -> bool:
+    """Copy what is in a folder of this machine to one there, which exists.
+
+    Return whether rsync is there.
+    """
+    return _run(copied, place, local, remote, ("./", "there:./"))
 
 
-def fetch_folder(copied: TreeCopy, place: ShellPlace, remote: str, local: Path) -> None:
-    """Copy what is in a folder there to one of this machine, which exists."""
-    _run(copied, place, local, remote, ("there:./", "./"))
+def fetch_folder(copied: TreeCopy, place: ShellPlace, remote: str, local: Path) -> bool:
+    """Copy what is in a folder there to one of this machine, which exists.
+
+    Return whether rsync is there.
+    """
+    return _run(copied, place, local, remote, ("there:./", "./"))
 
 
 def _version(told: str) -> tuple[int, int]:
@@ -82,7 +94,7 @@ def _quoted(word: object) -> str:
 
 def _run(
     copied: TreeCopy, place: ShellPlace, local: Path, remote: str, paths: tuple[str, str]
-) -> None:
+) -> bool:
     to_rsync, from_rsync = os.pipe(), os.pipe()
     helper = (sys.executable, "-I", "-S", rsync_pipe.__file__, to_rsync[0], from_rsync[1])
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RSYNC_")}
@@ -100,11 +112,12 @@ def _run(
     listener = RsyncListener(rsync, copied)
     with io.FileIO(from_rsync[0]) as source, io.FileIO(to_rsync[1], "w") as sink:
         carrier = RsyncCarrier(source, sink)
+        ended: int | None = None
         try:
             if words := carrier.command():
-                begin = ("sh", "-c", 'cd -- "$1" && shift && exec "$@"', "sh", remote, *words)
+                begin = ("sh", "-c", _OTHER_HALF, "sh", remote, *words)
                 other = place.runtime.attached(place.name, begin, Attachment(), {})
-                converse(place.host, command_line(other), carrier)
+                ended = converse(place.host, command_line(other), carrier)
             sink.close()
             while source.read(_PIECE):  # the other half has ended before it took all
                 continue
@@ -114,10 +127,13 @@ def _run(
         finally:
             status = rsync.wait()
             listener.join()
+    if ended == _NOT_THERE:
+        return False
     if status not in (0, _VANISHED):
         why = carrier.complaint or listener.complaint
         raise JlrError(one_line(why.strip()) or f"`rsync` ended with {status}")
     copied.found(listener.size, listener.files)
+    return True
 
 
 class RsyncCarrier:
