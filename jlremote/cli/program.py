@@ -20,11 +20,11 @@ COMMANDS = {
         "logs": ("sessions.sessions:logs", "Show the log of a session or the output of a job."),
         "output": ("sessions.output:output", "Show what the cells of a session printed."),
         "stop": (
-            "sessions.sessions:stop",
+            "sessions.stop:stop",
             "Stop a session or a job, and on request its container.",
         ),
-        "renew": ("sessions.sessions:renew", "Queue a successor of a session's job on a cluster."),
-        "restart": ("sessions.sessions:restart", "Stop a session and start it again."),
+        "renew": ("sessions.stop:renew", "Queue a successor of a session's job on a cluster."),
+        "restart": ("sessions.stop:restart", "Stop a session and start it again."),
     },
     "Work there": {
         "shell": ("work.shell:shell", "Open a terminal in a session's container."),
@@ -48,13 +48,13 @@ COMMANDS = {
     },
     "Images": {
         "images": ("images:images", "List the images on a host."),
-        "pull": ("images:pull", "Pull an image on a host."),
+        "pull": ("registry:pull", "Pull an image on a host."),
         "build": ("images:build", "Build an image on a host from a local folder."),
         "save": ("images:save", "Save a session's container as an image."),
-        "push": ("images:push", "Push an image of a host to its registry."),
+        "push": ("registry:push", "Push an image of a host to its registry."),
         "rmi": ("images:rmi", "Remove images from a host."),
         "prune": ("images:prune", "Remove the images without a name from a host."),
-        "login": ("images:login", "Let a host use a registry with your key."),
+        "login": ("registry:login", "Let a host use a registry with your key."),
     },
     "Host": {
         "gpus": ("host:gpus", "Show the GPUs of a host and their users."),

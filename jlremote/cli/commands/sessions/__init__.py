@@ -1,1 +1,1 @@
-"""The heading `Sessions`: `start`, `open` (also url), `output`; in `sessions` the others."""
+"""The heading `Sessions`: `start`, `open` (also url), `output`, `stop`; others in `sessions`."""
