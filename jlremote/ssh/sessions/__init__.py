@@ -3,5 +3,8 @@
 Read `shell_session` (one script) with `script_channel` and `deadline`; `pseudo_terminal`,
 `search_path` and `sudo_password` change how the script gets there.
 
+Who writes a script's output? The transport's thread, as long as its reader keeps up; else the
+script's own, which alone may wait.
+
 Why scripts are read by `sh -s`, and how `sudo` gets its password, is told in `jlremote/host`.
 """
