@@ -31,6 +31,8 @@ A_SECOND = 5
 TWICE = 2 * A_SECOND
 CELL = "import time\nfor n in range({count}): print('line', n, flush=True); time.sleep({pause})"
 
+ENDING = CELL.replace("line", "begun") + "\ntime.sleep({more}); print('ended')"
+
 
 def lines(page: Page) -> list[int]:
     """Return the numbers of the lines on the page."""
@@ -44,6 +46,8 @@ def test_a_silence_costs_the_page_no_line(
 ) -> None:
     """The notebook is saved in the silence, as JupyterLab does every 120 s, and no dialog comes.
 
+    One cell ends in the silence, and another one begins, which ends after it.
+
     When an address of this machine changes, Chromium ends what waits behind the six requests that
     it has under way to one host (`ERR_NETWORK_CHANGED`).
     """
@@ -52,16 +56,18 @@ def test_a_silence_costs_the_page_no_line(
     open_notebook(page, f"{work.session.url}&reset")  # and not what another test left
     page.keyboard.press("Control+s")
     page.get_by_role("button", name="Rename and Save").click(timeout=SECONDS)
+    run_cell(page, ENDING.format(count=A_SECOND, pause=1 / A_SECOND, more=2 + seconds / 2))
     run_cell(page, CELL.format(count=count, pause=1 / A_SECOND))
-    wait_until(lambda: len(lines(page)) >= A_SECOND, "the first lines", timeout=30)
+    wait_until(lambda: f"begun {A_SECOND - 1}" in outputs(page), "the first lines", timeout=30)
     network.take_down()
     page.keyboard.press("Control+s")
     time.sleep(seconds)
     network.change_address()
     network.bring_up()
-    prompt = page.locator(".jp-Notebook .jp-InputPrompt").first
-    expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=SECONDS)
+    for cell in page.locator(".jp-Notebook .jp-InputPrompt").all()[:2]:
+        expect(cell).to_have_text(re.compile(r"\[\d+\]"), timeout=SECONDS)
     wait_until(lambda: count - 1 in lines(page), "the last line", timeout=30)
+    assert "ended" in outputs(page)
     seen = lines(page)
     assert sorted(set(seen)) == list(range(count))
     assert len(seen) <= count + TWICE
