@@ -185,7 +185,8 @@ def test_a_session_waits_in_the_queue_and_another_laptop_joins_it(
     folder = f"/home/alice/.local/state/jlr/slurm/jobs/{called}"
     cut_off = f"mkdir -p {folder}; cd {folder}; touch command mark; touch -d 2020-01-01 mark"
     cluster.run("login", "sh", "-c", cut_off, user="alice")
-    start = ("start", "zih", *JUPYTER, "--no-browser")
+    # By ssh to the node: steps of a job that is put back end by Slurm's KillWait alone.
+    start = ("start", "zih", *on_node(1), "--no-browser")
     first = (called, "--sbatch-arg=--requeue", "--port", str(free_port()))
     with busy(cluster), zih.spawn(*start, *first) as waiting:
         assert waiting.stdout
