@@ -122,7 +122,7 @@ def keep(package: str) -> None:
 
     def close_each(self: Any) -> None:
         """Close a connection; one that was lost is for Jupyter the last one."""
-        managed = getattr(self, "multi_kernel_manager", None) or self.kernel_manager
+        managed = getattr(self, "multi_kernel_manager", self.kernel_manager)
         counts, kernel = managed._kernel_connections, self.kernel_id
         lost = getattr(self, "websocket_handler", self).close_code is None
         works = self.channels and not any(stream.closed() for stream in self.channels.values())
