@@ -60,7 +60,7 @@ def test_stop_ends_jupyter_and_its_kernels_and_leaves_the_container(
     laptop.jlr("disconnect", "lab")  # a list dials nobody for a session that was stopped
     assert laptop.jlr("list", "--json").stdout.strip() == "[]"
     assert "not asked for stopped sessions: `lab`;" in laptop.jlr("list").stderr
-    assert laptop.processes() == []
+    wait_until(lambda: laptop.processes() == [], "the end of the link")
     listed = json.loads(laptop.jlr("list", "lab", "--json").stdout)  # with other tests' sessions
     assert [each["state"] for each in listed if each["name"] == here.name] == ["stopped"]
     failed(laptop.jlr("url", here.name), 6, "does not run", f"jlr start lab {here.name}")
