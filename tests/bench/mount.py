@@ -79,9 +79,8 @@ def bench() -> Iterator[Bench]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
         key = make_key(folder / "key")
-        sshd = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
-        stack.callback(sshd.remove)
-        sshd.start()
+        server = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
+        sshd = stack.enter_context(server)
         line = stack.enter_context(part("line", sshd.port, DELAY, RATE))[0]
         laptop = Laptop()
         stack.callback(laptop.remove)

@@ -135,9 +135,7 @@ def soak(megabytes: int, rekey_megabytes: int) -> Passed:
         key = make_key(Path(folder) / "key")
         limits = (f"RekeyLimit {rekey_megabytes}M", "LogLevel DEBUG1")
         options = ("PermitRootLogin yes", *limits)
-        sshd = SSHServer(key.with_suffix(".pub"), options=options)
-        stack.callback(sshd.remove)
-        sshd.start()
+        sshd = stack.enter_context(SSHServer(key.with_suffix(".pub"), options=options))
         target = stack.enter_context(far_process())
         port = stack.enter_context(part("ours", sshd.port, key, target, 1))[0]
         before = sshd.log_text().count(_NEW_KEYS)

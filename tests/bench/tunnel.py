@@ -135,9 +135,8 @@ def bench(cipher: str | None) -> Iterator[Bench]:
     """Put all parts together."""
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         key = make_key(Path(folder) / "key")
-        sshd = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
-        stack.callback(sshd.remove)
-        sshd.start()
+        server = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
+        sshd = stack.enter_context(server)
         target = stack.enter_context(part("far"))[0]
         line = stack.enter_context(part("line", sshd.port, DELAY, RATE))[0]
 

@@ -71,9 +71,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         key = make_key(Path(folder) / "key")
-        sshd = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
-        stack.callback(sshd.remove)
-        sshd.start()
+        server = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
+        sshd = stack.enter_context(server)
         target = stack.enter_context(part("far"))[0]
         port = stack.enter_context(part("ours", sshd.port, key, target, 1))[0]
         (process,) = (child for child in psutil.Process().children() if "ours" in child.cmdline())

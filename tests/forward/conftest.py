@@ -25,12 +25,9 @@ def forward_sshd(forward_key: Path) -> Iterator[SSHServer]:
     """An sshd that root may log in to; only root can start one that changes users."""
     if os.geteuid() != 0 or not Path("/usr/sbin/sshd").exists():
         pytest.skip("needs root and /usr/sbin/sshd")
-    server = SSHServer(
-        forward_key.with_suffix(".pub"), options=("PermitRootLogin yes", "LogLevel ERROR")
-    )
-    server.start()
-    yield server
-    server.remove()
+    options = ("PermitRootLogin yes", "LogLevel ERROR")
+    with SSHServer(forward_key.with_suffix(".pub"), options=options) as server:
+        yield server
 
 
 @pytest.fixture

@@ -87,13 +87,12 @@ def test_bytes_are_equal_across_key_exchanges(
     assert len(exchanges) >= 5
 
 
+@pytest.mark.usefixtures("forward_sshd")  # where that one runs, so does another
 def test_bytes_are_equal_across_key_exchanges_that_the_server_wants(
     forward_key: Path, gateway: SwitchedGateway, forward: TunnelForward, echo_server: Server
 ) -> None:
     options = ("PermitRootLogin yes", "LogLevel ERROR", "RekeyLimit 3M")
-    sshd = SSHServer(forward_key.with_suffix(".pub"), options=options)
-    sshd.start()
-    try:
+    with SSHServer(forward_key.with_suffix(".pub"), options=options) as sshd:
         transport = new_transport(sshd, forward_key)
         exchanges = count_key_exchanges(transport)
         gateway.up(transport, echo_server.target)
@@ -101,8 +100,6 @@ def test_bytes_are_equal_across_key_exchanges_that_the_server_wants(
         assert same(ask_at_once(forward.local_port, question), question)
         assert len(exchanges) >= 5
         transport.close()
-    finally:
-        sshd.remove()
 
 
 @pytest.mark.parametrize("cipher", ["aes128-gcm@openssh.com", "aes256-ctr"])

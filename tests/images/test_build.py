@@ -197,9 +197,8 @@ def test_buildkit_builds_too_and_its_error_is_reported(
         "DOCKER_BUILDKIT": "1",
         "PATH": "/usr/bin:/bin",  # the client of 20.10, which has BuildKit built in
     }
-    server = SSHServer(keys.authorized, environment=environment, host_key_kinds=["ed25519"])
-    server.start()
-    try:
+    kinds = ["ed25519"]
+    with SSHServer(keys.authorized, environment=environment, host_key_kinds=kinds) as server:
         laptop.add_host("kit", server, account, key=keys.private)
         write(folder, "FROM lab/plain\nRUN echo made by a kit\n")
         built = laptop.jlr("build", "kit", str(folder), "-t", name, timeout=120)
@@ -225,8 +224,6 @@ def test_buildkit_builds_too_and_its_error_is_reported(
         failed = laptop.jlr("build", "kit", str(folder), "-t", name, timeout=120)
         assert failed.status == 1
         assert "exit code: 3" in failed.stderr
-    finally:
-        server.remove()
 
 
 def test_a_build_outlasts_a_broken_connection_and_is_joined_again(

@@ -43,18 +43,14 @@ def running_sshd(
     environment: Mapping[str, str] = NOTHING_MORE,
 ) -> Iterator[SSHServer]:
     """Give an sshd that leads to the lab's engine; the arguments are those of `SSHServer`."""
-    server = SSHServer(
+    with SSHServer(
         keys.authorized,
         environment={"DOCKER_HOST": engine.url, **environment},
         options=options,
         host_key_kinds=host_key_kinds,
         one_time_codes=one_time_codes,
-    )
-    try:
-        server.start()
+    ) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -79,6 +80,19 @@ class SSHServer:
         wait_until(self._up_or_ended, f"the start of sshd on port {self.port}")
         if not self._greets():
             raise LabError(f"sshd did not start:\n{self.log_text()}")
+
+    def __enter__(self) -> Self:
+        """Start it; one that does not come up leaves nothing."""
+        try:
+            self.start()
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove it."""
+        self.remove()
 
     def configuration(self) -> list[str]:
         """Return the lines of `sshd_config`."""

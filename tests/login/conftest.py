@@ -46,18 +46,14 @@ def session(account: Account) -> Iterator[HostServers]:
 @contextmanager
 def running(keys: Keys, engine: Engine, auth: Sequence[str], *options: str) -> Iterator[SSHServer]:
     """Run a server whose PAM service asks what `auth` says."""
-    server = PamServer(
+    with PamServer(
         keys.authorized,
         (*auth, *_LET_IN),
         environment={"DOCKER_HOST": engine.url},
         options=options,
         host_key_kinds=["ed25519"],
-    )
-    try:
-        server.start()
+    ) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture(scope="session")

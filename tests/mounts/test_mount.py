@@ -311,14 +311,10 @@ class WithoutSftp(SSHServer):
 
 
 def test_a_host_without_sftp_is_reported(desk: Desk, keys: Keys) -> None:
-    server = WithoutSftp(keys.authorized)
-    desk.laptop.add_host("bald", server, desk.account, key=keys.private)
-    remember_session(desk.laptop, "bald", host="bald")
-    server.start()
-    try:
+    with WithoutSftp(keys.authorized) as server:
+        desk.laptop.add_host("bald", server, desk.account, key=keys.private)
+        remember_session(desk.laptop, "bald", host="bald")
         refusal = desk.jlr("mount", str(desk.local), "bald", "--remote", "/tmp", code=1)
-    finally:
-        server.remove()
     assert "offers no `sftp` subsystem" in refusal.stderr
     assert not desk.local.exists()
     assert desk.states() == []

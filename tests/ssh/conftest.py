@@ -72,8 +72,7 @@ def start(laptop: Laptop) -> Iterator[StartServer]:
             server = SSHServer(
                 laptop.authorize(*keys), options=options, host_key_kinds=host_key_kinds, port=port
             )
-            server.start()
-            running.callback(server.remove)
+            running.enter_context(server)
             if known:
                 laptop.knows(server)
             return server

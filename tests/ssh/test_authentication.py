@@ -233,12 +233,10 @@ def test_a_key_without_its_public_half_beside_it_gets_in(
 @pytest.fixture
 def passwords(laptop: Laptop, account: Account) -> Iterator[SSHServer]:
     """A server that takes a password only."""
-    server = PamServer(laptop.authorize(), ONLY_PASSWORD, options=WITH_PASSWORDS)
-    server.start()
-    laptop.knows(server)
-    laptop.configure(server, account, "PreferredAuthentications password")
-    yield server
-    server.remove()
+    with PamServer(laptop.authorize(), ONLY_PASSWORD, options=WITH_PASSWORDS) as server:
+        laptop.knows(server)
+        laptop.configure(server, account, "PreferredAuthentications password")
+        yield server
 
 
 @pytest.fixture
@@ -255,12 +253,10 @@ def interactive(laptop: Laptop, account: Account) -> Iterator[SSHServer]:
         "session required pam_permit.so",
     )
     options = ("UsePAM yes", "KbdInteractiveAuthentication yes")
-    server = PamServer(laptop.authorize(), service, options=options)
-    server.start()
-    laptop.knows(server)
-    laptop.configure(server, account, "PreferredAuthentications keyboard-interactive")
-    yield server
-    server.remove()
+    with PamServer(laptop.authorize(), service, options=options) as server:
+        laptop.knows(server)
+        laptop.configure(server, account, "PreferredAuthentications keyboard-interactive")
+        yield server
 
 
 def test_a_wrong_password_is_asked_for_again_over_the_same_connection(
@@ -324,17 +320,15 @@ def test_the_reason_of_an_expired_account_is_told_as_by_ssh(
 ) -> None:
     service = (ONLY_PASSWORD[0], "account required pam_unix.so", ONLY_PASSWORD[2])
     options = ("KbdInteractiveAuthentication yes", *WITH_PASSWORDS)
-    server = PamServer(laptop.authorize(), service, options=options)
-    server.start()
-    laptop.knows(server)
-    laptop.configure(server, account, f"PreferredAuthentications {method}")
-    run("chage", "-E", "0", account.name)
-    try:
-        assert "account has expired" in str(laptop.theirs(PASSWORD))
-        error = laptop.ours(PASSWORD)
-    finally:
-        run("chage", "-E", "-1", account.name)
-        server.remove()
+    with PamServer(laptop.authorize(), service, options=options) as server:
+        laptop.knows(server)
+        laptop.configure(server, account, f"PreferredAuthentications {method}")
+        run("chage", "-E", "0", account.name)
+        try:
+            assert "account has expired" in str(laptop.theirs(PASSWORD))
+            error = laptop.ours(PASSWORD)
+        finally:
+            run("chage", "-E", "-1", account.name)
     assert isinstance(error, Authentication)
     assert "may not log in: Your account has expired" in error.message
     assert "administrator" in str(error.hint)
