@@ -55,7 +55,7 @@ def test_without_ssh_a_host_may_hold_no_character_that_ssh_refuses(
     for letter in {*string.punctuation} - {*"@:/[]%"}:
         host = form.format(letter)
         run = subprocess.run((*ssh, host), capture_output=True, check=False)
-        if run.returncode != 0:
+        if run.returncode != 0 or host == "a,b":  # an older ssh takes a comma
             with pytest.raises(Usage):
                 resolved(config, "ProxyCommand nc %h %p", host)
         else:
