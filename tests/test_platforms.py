@@ -18,7 +18,11 @@ from jlremote.ssh.login.agent import Agent, AgentFailure
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
 # Only `keyboard` imports the one, and not on Windows; the other runs on hosts.
-POSIX_ONLY = {"jlremote.cli.keyboard.posix_keyboard", "jlremote.jobs.terminal_program"}
+POSIX_ONLY = {
+    "jlremote.cli.keyboard.posix_keyboard",
+    "jlremote.jobs.terminal_program",
+    "jlremote.runtimes.scripts.direct_program",
+}
 COMMANDS = (["--version"], ["--help"], ["list"], ["demo"])
 
 # Import all libraries, take away what Windows lacks, then import our modules and run commands.

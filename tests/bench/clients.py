@@ -31,7 +31,7 @@ FILES = 5000
 TRIPS = 300
 PATIENCE = 600.0
 MEMORY = "/dev/shm"
-THERE = f"{MEMORY}/jlr-bench"
+THERE = f"{MEMORY}/jlr-bench-{os.getpid()}"
 TRIP = "Round trip of one byte"
 
 

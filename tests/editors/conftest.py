@@ -1,4 +1,4 @@
-"""One container and one laptop with ssh's configuration, for all clients."""
+"""One session of a laptop with ssh's configuration, for all clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
-from tests.mounts.parts import remember_session
+from tests.sessions.parts import started
 
 SECONDS = 60
 
@@ -79,7 +79,7 @@ def clients(engine: Engine, sshd: SSHServer, account: Account, keys: Keys) -> It
     factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
     inside = factory("lab/jupyter", options=("--workdir", "/srv", "--env", "OURS=here"))
     with new_laptop(sshd, account, keys) as laptop:
-        remember_session(laptop, inside.name, "docker")
+        started(laptop, inside)
         config = laptop.folder / "editors_config"
         block = laptop.jlr("ssh-config")
         assert block.status == 0, block

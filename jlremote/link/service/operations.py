@@ -87,11 +87,13 @@ class Operations:
             forward = self.forwards.find((str(place.session), None))
             if forward is None or not forward.is_sure(connection, request["place"]["container_id"]):
                 raise Unproved(f"the link does not know whether `{place.selector}` runs")
-        script = place.shell(request)
+        address = self.forwards.own_address(place.session, place.container_id)
+        direct = place.direct(address, in_terminal=request["terminal"] is not None)
+        script = place.shell(request, direct)
         self.dialer.elevate(connection, script, conversation)
         marker = request["marker"]
         begun = script if marker is None else announced(script, marker)
-        return run(conversation, connection, begun, shown=script)
+        return run(conversation, connection, begun, shown=script, direct=direct)
 
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request

@@ -13,7 +13,7 @@ from typing import Any
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.wire.protocol import DATA, WRITES_NOW, Message, bytes_of
-from jlremote.ssh.contract import Connection, Stream
+from jlremote.ssh.contract import Connection, Direct, Stream
 
 # Bytes of stdin that are sent at once.
 _AT_ONCE = 256 << 10
@@ -77,11 +77,17 @@ class CommandStdin:
 
 
 def run(
-    conversation: Conversation, connection: Connection, script: str, *, shown: str | None = None
+    conversation: Conversation,
+    connection: Connection,
+    script: str,
+    *,
+    shown: str | None = None,
+    direct: Direct | None = None,
 ) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
 
-    `shown` is what the person may see of it, where the command did not make it.
+    `shown` is what the person may see of it, where the command did not make it. Its streams may go
+    the `direct` way.
 
     Raises:
         LinkLost: the connection broke, or the command has gone.
@@ -122,6 +128,7 @@ def run(
             hold_stdin=bool(request.get("hold_stdin")),
             terminal=terminal,
             write_now=write_now,
+            direct=direct,
         )
     except TimeoutError as late:
         raise JlrError(

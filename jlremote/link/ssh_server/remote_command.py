@@ -13,7 +13,7 @@ from typing import Protocol
 from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.host.framing import FromMarker, announced, ended_early, new_marker
 from jlremote.link.wire.protocol import bytes_of
-from jlremote.ssh.contract import Connection, Stream
+from jlremote.ssh.contract import Connection, Direct, Stream
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,14 @@ class CommandSize:
 class RemoteCommand:
     """Runs one script on the host in a thread; as `Stdin` it holds what the client has sent."""
 
-    def __init__(self, script: str, terminal: CommandSize | None, client: CommandClient) -> None:
+    def __init__(
+        self,
+        script: str,
+        terminal: CommandSize | None,
+        client: CommandClient,
+        direct: Direct | None = None,
+    ) -> None:
+        self._direct = direct
         self._terminal = terminal
         self._client = client
         marker = new_marker()
@@ -134,6 +141,7 @@ class RemoteCommand:
                     cancelled=self._cancelled,
                     stdin=self,
                     terminal=self._terminal,
+                    direct=self._direct,
                 )
             except Busy:
                 if time.monotonic() > until:

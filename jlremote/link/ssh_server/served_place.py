@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -13,6 +13,7 @@ from jlremote.host import process_mark
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.scripts import sftp, shells
+from jlremote.runtimes.scripts.direct import DirectStreams
 from jlremote.runtimes.table import for_container, runtime_named
 
 # Variables that a client may set, as OpenSSH on Debian has it, and git's own.
@@ -24,6 +25,9 @@ _LINE = """\
 exec "$SHELL" -c "$1"
 """
 
+# The address of a session's container that the host reaches: from its name and the container's id.
+OwnAddress = Callable[[str | None, str], str | None]
+
 
 @dataclass(frozen=True)
 class ServedPlace:
@@ -33,6 +37,7 @@ class ServedPlace:
     session: str | None  # the session's name, `None` for what is none
     runtime: Runtime
     name: str  # of the session or container, or the host's
+    container_id: str = ""  # the engine's full id of a session's container
 
     def command(
         self,
@@ -40,13 +45,27 @@ class ServedPlace:
         attached: Attachment,
         word: str,
         environment: Mapping[str, str],
+        streams: DirectStreams | None,
     ) -> str:
         """Return the script that runs `argv`, an empty one for a shell; `word` marks it."""
         return shells.script(
-            self.runtime, self.name, attached, argv, word, environment=environment, marked=True
+            self.runtime,
+            self.name,
+            attached,
+            argv,
+            word,
+            environment=environment,
+            marked=True,
+            streams=streams,
         )
 
-    def shell(self, request: Mapping[str, Any]) -> str:
+    def direct(self, address: str | None, *, in_terminal: bool) -> DirectStreams | None:
+        """Return how a command's streams go past the engine, by the container's own `address`."""
+        if address is None or in_terminal or not self.runtime.has_containers:
+            return None
+        return DirectStreams(address, secrets.token_hex(8))
+
+    def shell(self, request: Mapping[str, Any], streams: DirectStreams | None) -> str:
         """Return the script for a request of `jlr shell`.
 
         Raises:
@@ -56,7 +75,8 @@ class ServedPlace:
         size = None if terminal is None else os.terminal_size(map(int, terminal["size"]))
         attached = Attachment(size, request["user"], request["workdir"], request["detach_keys"])
         word = secrets.token_hex(8)
-        return shells.script(self.runtime, self.name, attached, tuple(request["command"]), word)
+        argv = tuple(request["command"])
+        return shells.script(self.runtime, self.name, attached, argv, word, streams=streams)
 
     def relay(self) -> tuple[str, ...]:
         """Return the argv that runs Python where the place's network is, with our stdin."""
@@ -76,7 +96,9 @@ class ServedPlace:
 def served_place(request: Mapping[str, Any]) -> ServedPlace:
     """Return the place that a request of `jlr proxy` names."""
     runtime = for_container(runtime_named(request["runtime"]), request["container_id"])
-    return ServedPlace(request["selector"], request["session"], runtime, request["name"])
+    return ServedPlace(
+        request["selector"], request["session"], runtime, request["name"], request["container_id"]
+    )
 
 
 def line_argv(line: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.ssh_server.served_place import ServedPlace
+from jlremote.link.ssh_server.served_place import OwnAddress, ServedPlace
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.storage.editor_keys import editor_keys
 
@@ -32,7 +32,13 @@ _SOCKET_BUFFER = 4 << 20
 class SshClients:
     """All clients of a link; `gone` is called when one has left."""
 
-    def __init__(self, supervisor: Supervisor, gone: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        own_address: OwnAddress = lambda *_: None,
+        gone: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._own_address = own_address
         self.gone = gone
         self._supervisor = supervisor
         self._lock = threading.Lock()
@@ -69,7 +75,9 @@ class SshClients:
             allowed = asyncssh.read_public_key(keys.client_public)
             async with await asyncssh.run_server(
                 client,
-                server_factory=lambda: EditorConnection(place, connect, forwards, allowed),
+                server_factory=lambda: EditorConnection(
+                    place, connect, forwards, self._own_address, allowed
+                ),
                 server_host_keys=[asyncssh.read_private_key(keys.host)],
                 encryption_algs=_CIPHERS,
                 compression_algs=None,

@@ -10,7 +10,8 @@ from jlremote.host import process_mark
 from jlremote.host.shell_text import command_line
 from jlremote.host.sudo import endable
 from jlremote.runtimes.contract import Attachment, Runtime
-from jlremote.runtimes.scripts import homes, packages
+from jlremote.runtimes.scripts import direct, homes, packages
+from jlremote.runtimes.scripts.direct import DirectStreams
 
 # The image may not describe the caller's terminal; fewer keys and colours are better than an
 # `unknown terminal type`.
@@ -28,8 +29,8 @@ _SHELL = """\
   [ -x "${SHELL:-}" ] || SHELL=$(command -v bash || command -v sh)
   set -- "$SHELL" LOGIN
 }
-exec "$@"
 """
+_RUN = 'exec "$@"\n'
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -43,14 +44,16 @@ def script(
     *,
     environment: Mapping[str, str] = NOTHING,
     marked: bool = False,
+    streams: DirectStreams | None = None,
 ) -> str:
     """Return the script that runs a command, or a shell, with our stdin and stdout as its own.
 
     In a container it would outlive a broken connection, so SIGHUP is sent to it by its mark, the
-    random `word`; `marked` marks it elsewhere, too. An empty argv is a shell.
+    random `word`; `marked` marks it elsewhere, too. An empty argv is a shell. With
+    `streams` its stdin and stdout may go past the engine.
     """
     mark = {process_mark.VARIABLE: word} if runtime.has_containers or marked else {}
-    begin = argv_of(runtime, name, attached, argv, {**environment, **mark})
+    begin = argv_of(runtime, name, attached, argv, {**environment, **mark}, streams=streams)
     if not runtime.has_containers:
         return f"exec {command_line(begin)}\n"
     ending = Attachment(user=attached.user)
@@ -68,6 +71,7 @@ def argv_of(
     environment: Mapping[str, str] = NOTHING,
     *,
     sized: bool = True,
+    streams: DirectStreams | None = None,
 ) -> tuple[str, ...]:
     """Return the command that runs a command, or a shell for an empty argv, where `name` runs.
 
@@ -82,4 +86,5 @@ def argv_of(
     if runtime.has_images and not runtime.has_containers:
         inside += packages.USE
     inside += _SHELL.replace("LOGIN", "" if runtime.has_images else "-l")
+    inside += direct.run(streams) if streams else _RUN
     return runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, environment)

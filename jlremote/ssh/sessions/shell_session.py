@@ -7,9 +7,10 @@ from typing import Any
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.ssh.channels.session_slots import SessionSlots
-from jlremote.ssh.contract import Output, Stdin, Terminal, WriteNow
+from jlremote.ssh.contract import Direct, Output, Stdin, Terminal, WriteNow
 from jlremote.ssh.sessions import pseudo_terminal
 from jlremote.ssh.sessions.deadline import Deadline
+from jlremote.ssh.sessions.direct_streams import DirectWay
 from jlremote.ssh.sessions.script_channel import ScriptChannel
 from jlremote.ssh.sessions.search_path import with_search_path
 from jlremote.ssh.wire_format import string
@@ -25,11 +26,22 @@ _END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
 class StdinSender:
     """Sends a script and then its input over a channel; nothing here waits for the far end.
 
-    With `hold` the channel's stdin stays open at the end.
+    With `hold` the channel's stdin stays open at the end. Input takes the `direct` way as soon as
+    there is one.
     """
 
-    def __init__(self, channel: Any, script: bytes, stdin: Stdin | None, *, hold: bool) -> None:
+    def __init__(
+        self,
+        channel: Any,
+        script: bytes,
+        stdin: Stdin | None,
+        *,
+        hold: bool,
+        direct: DirectWay | None = None,
+    ) -> None:
         self._channel = channel
+        self._direct = direct
+        self._input_sent = 0
         self._unsent = memoryview(script)
         self._stdin = stdin
         self._hold = hold
@@ -46,8 +58,14 @@ class StdinSender:
             elif (piece := self._stdin.take()) is None:
                 return
             else:
+                self._change_over(piece)
                 self._unsent = memoryview(piece)
+                self._input_sent += len(piece)
                 self._stdin = self._stdin if piece else None
+
+    def _change_over(self, piece: bytes) -> None:
+        if piece and self._direct and (channel := self._direct.for_input(self._input_sent)):
+            self._channel, self._direct = channel, None
 
     def _send_piece(self) -> bool:
         """Send what the window takes; return whether to go on."""
@@ -74,13 +92,16 @@ class ShellSession:
         deadline: Deadline,
         terminal: Terminal | None,
         write_now: WriteNow | None = None,
+        direct: Direct | None = None,
     ) -> None:
         self._transport = transport
         self._deadline = deadline
         self._terminal = terminal
         self._size = None if terminal is None else terminal.size
-        self._write_now = write_now
+        # Stdout must be read for the announcement of the direct way.
+        self._write_now = write_now if direct is None else None
         self._channel = self._open()
+        self._direct = None if direct is None else DirectWay(self._channel, direct, write_now)
 
     def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
         """Send the script, pass on the output, and return the exit status.
@@ -94,13 +115,16 @@ class ShellSession:
             hold_stdin = hold_stdin or self._terminal is not None
             if stdin is not None:
                 stdin.on_ready(self._channel.wake.set)
-            self._exchange(StdinSender(self._channel, script, stdin, hold=hold_stdin), output)
+            sender = StdinSender(self._channel, script, stdin, hold=hold_stdin, direct=self._direct)
+            self._exchange(sender, output)
             return self._status()
         except BaseException:
             self._terminate()
             raise
         finally:
             self._channel.close()
+            if self._direct is not None:
+                self._direct.close()
 
     def _open(self) -> ScriptChannel:
         """Open the channel; try again, as sshd counts a session a moment longer than it lasts."""
@@ -154,10 +178,10 @@ class ShellSession:
             is_finished = self._is_finished(quiet_since)
             channel.run_actions()
             self._resize()
+            if self._direct is not None:
+                self._direct.go_on()
             sender.send()
-            if (piece := channel.take()) is not None:
-                output(*piece)
-                channel.consumed(len(piece[1]))
+            if self._pass_on(output):
                 quiet_since = time.monotonic()
                 self._deadline.check()  # endless output must not outlast the deadline
                 continue
@@ -167,8 +191,25 @@ class ShellSession:
             pause = _QUIET_SECONDS if channel.exit.is_set() else 60.0
             channel.wait(self._deadline.remaining(pause))
 
+    def _pass_on(self, output: Output) -> bool:
+        """Pass on a piece of output; return whether there was one."""
+        direct = self._direct
+        for channel in (self._channel, None if direct is None else direct.channel):
+            if channel is not None and (piece := channel.take()) is not None:
+                stream, data = piece
+                if direct is not None and channel is self._channel and stream == "stdout":
+                    data = direct.passing(data)
+                if data:
+                    output(stream, data)
+                channel.consumed(len(piece[1]))
+                return True
+        return False
+
     def _is_finished(self, quiet_since: float) -> bool:
         channel = self._channel
+        direct = self._direct
+        if direct is not None and not direct.is_over(quiet_since):
+            return False
         if channel.is_over:
             return True
         if not channel.exit.is_set():

@@ -11,8 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.host.shell_text import command_line
-from jlremote.runtimes.contract import Attachment
+from jlremote.link.client.link import ShellCommand
 from jlremote.runtimes.scripts import sftp
 from jlremote.text import one_line, size_in_words
 from jlremote.workflow.copies import files, rsync, trees
@@ -54,8 +53,7 @@ def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bo
 def _client(place: ShellPlace, *, recursive: bool) -> Iterator[SftpClient]:
     # Our own server takes many small files at once, and OpenSSH's is faster with a large one.
     server = sftp.tree_server_argv() if recursive else sftp.server_argv()
-    argv = place.runtime.attached(place.name, server, Attachment(), {})
-    with place.host.process(command_line(argv)) as process:
+    with place.host.shell(place.served, ShellCommand(server), None, checked=True) as process:
         process.wait_connected()
         client = SftpClient(process)
         client.greet()

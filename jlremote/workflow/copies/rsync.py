@@ -19,12 +19,11 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from jlremote.errors import JlrError
-from jlremote.host.shell_text import command_line
-from jlremote.runtimes.contract import Attachment
+from jlremote.link.client.link import ShellCommand
 from jlremote.text import one_line, size_in_words
 from jlremote.workflow.copies import rsync_pipe
 from jlremote.workflow.copies.trees import TreeCopy
-from jlremote.workflow.host.conversation import converse
+from jlremote.workflow.host.conversation import carried
 from jlremote.workflow.session.shell import ShellPlace
 
 _RSYNC = ("rsync",)
@@ -116,8 +115,8 @@ def _run(
         try:
             if words := carrier.command():
                 begin = ("sh", "-c", _OTHER_HALF, "sh", remote, *words)
-                other = place.runtime.attached(place.name, begin, Attachment(), {})
-                ended = converse(place.host, command_line(other), carrier)
+                other = place.host.shell(place.served, ShellCommand(begin), None, checked=True)
+                ended = carried(other, carrier)
             sink.close()
             while source.read(_PIECE):  # the other half has ended before it took all
                 continue

@@ -1,0 +1,72 @@
+"""Stdin and stdout past the engine: the container's own address is connected to."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+import pytest
+
+from tests.editors.conftest import SECONDS, Clients
+from tests.lab.laptop import PROGRAMS
+from tests.lab.programs import wait_until
+from tests.lab.sshd import SSHServer
+from tests.shell.parts import running
+
+# Tells how many of its parent's sockets are connected, and what it has read, and prints that.
+LOOK = """\
+import hashlib, os, sys
+data = sys.stdin.buffer.read()
+folder = f"/proc/{os.getppid()}/fd"
+held = {os.readlink(f"{folder}/{one}") for one in os.listdir(folder)}
+rows = [line.split() for line in open("/proc/net/tcp")][1:]
+connected = [row for row in rows if f"socket:[{row[9]}]" in held and row[3] in ("01", "08")]
+sys.stderr.write(f"{len(connected)} {hashlib.sha256(data).hexdigest()}")
+sys.stdout.buffer.write(data)
+sys.exit(9)
+"""
+# Kills what has `sleep 632` on its command line, and not itself.
+KILL = """\
+import os, pathlib, signal
+for one in pathlib.Path("/proc").glob("[0-9]*"):
+    if b"sleep " + b"632" in (one / "cmdline").read_bytes():
+        os.kill(int(one.name), signal.SIGKILL)
+"""
+
+
+def given(clients: Clients, way: str) -> tuple[str, ...]:
+    """Return the command line that runs a program which is given on the command line."""
+    if way == "ssh":
+        return ("ssh", "-F", str(clients.config), clients.name, f"exec python3 -c '{LOOK}'")
+    return (str(PROGRAMS / "jlr"), "shell", clients.inside.name, "--", "python3", "-c", LOOK)
+
+
+@pytest.mark.parametrize("way", ["ssh", "jlr shell"])
+def test_many_bytes_go_both_ways_past_the_engine(clients: Clients, way: str) -> None:
+    data = os.urandom(30_000_001)
+    done = clients.run(*given(clients, way), given=data)
+    assert done.stderr.decode() == f"1 {hashlib.sha256(data).hexdigest()}"
+    assert (done.returncode, done.stdout == data) == (9, True)
+
+
+def test_a_lost_connection_ends_the_input_of_the_command_there(
+    clients: Clients, sshd: SSHServer
+) -> None:
+    begin = "head -c 30000000 /dev/zero; cat >/dev/null; : 631"
+    lost = clients.popen(clients.name, begin)
+    assert lost.stdout is not None
+    assert len(lost.stdout.read(30_000_000)) == 30_000_000
+    sshd.drop_connections()
+    told, _ = lost.communicate(timeout=SECONDS)
+    assert (lost.returncode, told[:27]) == (255, b"jlr: the connection broke wh"[:27])
+    wait_until(lambda: not running(clients.inside, ": 631"), "its end there", SECONDS)
+
+
+def test_a_command_that_is_killed_with_its_other_half_is_told(clients: Clients) -> None:
+    """As when the container is stopped: nothing there can say how it ended."""
+    many = clients.popen(clients.name, "head -c 30000000 /dev/zero; exec sleep 632")
+    assert many.stdout is not None
+    assert len(many.stdout.read(30_000_000)) == 30_000_000
+    clients.inside.execute("python3", "-c", KILL)
+    many.communicate(timeout=SECONDS)
+    assert many.returncode == 137
