@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 
 import pytest
 
@@ -70,3 +71,14 @@ def test_a_command_that_is_killed_with_its_other_half_is_told(clients: Clients) 
     clients.inside.execute("python3", "-c", KILL)
     many.communicate(timeout=SECONDS)
     assert many.returncode == 137
+
+
+def test_a_reader_that_leaves_ends_the_command(clients: Clients) -> None:
+    argv = ("ssh", "-F", str(clients.config), clients.name, "yes 633")
+    line = " ".join(f"'{word}'" for word in argv)
+    read = subprocess.run(
+        ("sh", "-c", f"{line} | head -c 9000000 | wc -c"),
+        env=clients.laptop.environment, capture_output=True, text=True, timeout=SECONDS, check=True,
+    )  # fmt: skip
+    assert read.stdout.strip() == "9000000"
+    wait_until(lambda: not running(clients.inside, "yes 633"), "its end there", SECONDS)

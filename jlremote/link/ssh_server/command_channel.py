@@ -66,6 +66,8 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
     def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
         self._channel = chan
         chan.set_write_buffer_limits(high=_BUFFER)
+        # Under the name by which asyncssh looks for it; it knows none of OpenSSH's own requests.
+        vars(chan)["_process_eow_at_openssh_dot_com_request"] = self._reader_left
 
     def pty_requested(self, term_type: str, term_size: Any, term_modes: Any) -> bool:
         return True
@@ -135,6 +137,12 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
             self._early.append(data)
         else:
             self._command.feed(data)
+
+    def _reader_left(self, _packet: Any) -> bool:
+        """Handle that what reads the client's stdout has gone (OpenSSH's PROTOCOL 2.1)."""
+        if self._command is not None:
+            self._command.reader_left()
+        return True
 
     def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
         if self._command is not None:

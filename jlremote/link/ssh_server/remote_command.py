@@ -22,6 +22,7 @@ CONNECTION_SECONDS = 30.0
 SESSION_SECONDS = 15.0
 _PAUSE = 0.1
 FAILED = 255  # as ssh, where it is not the command's own status
+_PIPE_CLOSED = 141  # 128 + SIGPIPE
 # Bytes of input that are sent at once.
 _PIECE = 256 << 10
 # Pieces of output that the client may leave unread before the host has to wait.
@@ -72,6 +73,7 @@ class RemoteCommand:
         self._wake: Callable[[], None] = lambda: None
         self._unsent = threading.Semaphore(_PIECES)
         self._cancelled = threading.Event()
+        self._reader_left = False
 
     def start(self, connect: Connect) -> None:
         """Run it on the connection that `connect` returns."""
@@ -90,6 +92,10 @@ class RemoteCommand:
     def sent(self) -> None:
         """Note that the client has taken a piece of output."""
         self._unsent.release()
+
+    def reader_left(self) -> None:
+        """End it as a closed pipe would, with its next output."""
+        self._reader_left = True
 
     def cancel(self) -> None:
         """End it: the client has gone."""
@@ -123,7 +129,10 @@ class RemoteCommand:
         try:
             status = self._execute(connect)
         except JlrError as error:
-            self._client.over(FAILED, error)
+            if self._reader_left:
+                self._client.over(_PIPE_CLOSED, None)
+            else:
+                self._client.over(FAILED, error)
         except Exception as bug:
             log.exception("a command of an ssh client failed")
             self._client.over(FAILED, JlrError(f"the link failed: {bug!r}"))
@@ -159,6 +168,6 @@ class RemoteCommand:
         if not data:
             return
         self._unsent.acquire()
-        if self._cancelled.is_set():
+        if self._cancelled.is_set() or (self._reader_left and stream == "stdout"):
             raise LinkLost("the client has gone")
         self._client.printed(stream, data)

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 # The client's order counts; `jlr ssh-config` gives the fastest one the first place.
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com")
+# OpenSSH's client tells only servers of that name that its stdout was closed.
+_VERSION = "OpenSSH_compatible_jlr"
 _REKEY_BYTES = 16 << 30
 # OpenSSH's own. Its client holds what a larger one permits, and moves it in memory again and again.
 _WINDOW = 2 << 20
@@ -82,6 +84,7 @@ class SshClients:
                 encryption_algs=_CIPHERS,
                 compression_algs=None,
                 encoding=None,
+                server_version=_VERSION,
                 line_editor=False,
                 agent_forwarding=True,
                 gss_host=None,
