@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
-from tests.link.desk import Desk
+from tests.link.desk import Desk, at_desk, forget_sessions
 from tests.link.servers import HostServers
 
 
@@ -21,9 +21,20 @@ def servers(account: Account) -> Iterator[HostServers]:
 
 
 @pytest.fixture
-def desk(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def desk(laptop: Laptop) -> Iterator[Desk]:
     """A person at the laptop whose commands run in this very process."""
-    for name in laptop.environment.keys() - {"PATH"}:
-        monkeypatch.setenv(name, laptop.environment[name])
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    return Desk(laptop)
+    with at_desk(laptop) as sitting:
+        yield sitting
+
+
+@pytest.fixture
+def clean_laptop(file_laptop: Laptop) -> Iterator[Laptop]:
+    """The file's laptop, which has no session when a test begins, but may have a link to `lab`."""
+    config, known = file_laptop.ssh_config, file_laptop.known_hosts
+    before = config.read_text(), known.read_text()
+    yield file_laptop
+    forget_sessions(file_laptop)
+    if (config.read_text(), known.read_text()) != before:
+        file_laptop.shut_down()
+        config.write_text(before[0])
+        known.write_text(before[1])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 import psutil
+import pytest
 
 from jlremote.jupyter.api import JupyterApi
 from jlremote.link.client.dial import NoLink
@@ -124,6 +126,29 @@ class Desk:
     def command(self, *arguments: str, code: str = "") -> Sequence[str]:
         """Return the argv of a process that has `link` and runs `code`."""
         return (sys.executable, "-c", f"{_LINK}\n{code}", str(self.laptop.ssh_config), *arguments)
+
+
+@contextmanager
+def at_desk(laptop: Laptop) -> Iterator[Desk]:
+    """Let this very process be one of a laptop's for a while."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in laptop.environment.keys() - {"PATH"}:
+            patch.setenv(name, laptop.environment[name])
+        patch.delenv("SSH_AUTH_SOCK", raising=False)
+        yield Desk(laptop)
+
+
+def forget_sessions(laptop: Laptop) -> None:
+    """Delete a laptop's sessions, settings and notes, and let its link to `lab` run on."""
+    with at_desk(laptop) as desk:
+        link = desk.link()
+        with suppress(NoLink):
+            for forward in link.status().forwards:
+                link.unforward(forward.session, forward.port)
+        for record in sessions.load_all():
+            sessions.delete(record)
+    shutil.rmtree(laptop.folder / "config" / "jlr", ignore_errors=True)
+    (laptop.folder / "opened").unlink(missing_ok=True)
 
 
 _LINK = """

@@ -29,6 +29,7 @@ from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
+from tests.link.conftest import clean_laptop as clean_laptop
 from tests.long import LONG
 from tests.sessions.parts import Session, failed, start, started
 
@@ -36,8 +37,8 @@ NOBODY = 65534
 STATE = Path(".local/state/jlr/servers") / socket.gethostname()
 
 
-@pytest.fixture
-def environment(laptop: Laptop, account: Account) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def environment(file_laptop: Laptop, account: Account) -> Iterator[Path]:
     """A virtual environment of the account's that has JupyterLab, borrowed from the tests' own."""
     folder = account.home / "env"
     packages, extensions = sysconfig.get_path("purelib"), Path(sys.prefix) / "etc"
@@ -47,10 +48,21 @@ def environment(laptop: Laptop, account: Account) -> Iterator[Path]:
         f"echo {packages} >$(echo env/lib/python3*/site-packages)/lab.pth",
         "env/bin/python -c 'import jupyterlab, zmq'",
     )
-    made = laptop.ssh("lab", "; ".join(steps))
+    made = file_laptop.ssh("lab", "; ".join(steps))
     if made.status != 0:
         pytest.skip(f"the host's Python cannot use the tests' packages: {made.stderr[-200:]}")
     yield folder
+    account.end_processes()
+
+
+@pytest.fixture
+def laptop(clean_laptop: Laptop) -> Laptop:
+    return clean_laptop
+
+
+@pytest.fixture
+def none_runs(account: Account) -> None:
+    """End the servers of earlier tests, with all else that the account runs."""
     account.end_processes()
 
 
@@ -115,21 +127,6 @@ def type_in(socket: WebSocket, text: str, until: str) -> None:
         shown += content[0] if kind == "stdout" else ""
 
 
-def test_a_second_laptop_finds_it_on_the_host(
-    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys, environment: Path
-) -> None:
-    session = bare(laptop, "mine", environment)
-    with new_laptop(sshd, account, keys) as other:
-        listed = {one["name"]: one for one in json.loads(other.jlr("list", "lab", "--json").stdout)}
-        assert (listed["mine"]["state"], listed["mine"]["runtime"]) == ("running", "none")
-        opened = other.jlr("open", "lab/mine", "--no-browser")
-        assert opened.stdout.strip().partition("/mine-")[2] == session.url.partition("/mine-")[2]
-        assert "stopped JupyterLab" in other.jlr("stop", "lab/mine").stdout
-        assert "mine" not in other.jlr("list", "lab", "--json").stdout
-    [told] = json.loads(laptop.jlr("list", "--json").stdout)
-    assert told["state"] == "stopped", told
-
-
 def test_jupyter_outlives_the_connection_and_hears_ctrl_c(
     laptop: Laptop, account: Account, environment: Path
 ) -> None:
@@ -149,6 +146,15 @@ def test_jupyter_outlives_the_connection_and_hears_ctrl_c(
         wait_until(lambda: "sleep" in {p.name() for p in server.children(recursive=True)}, "sleep")
         type_in(shell, "\x03", "^C")
         type_in(shell, "echo status=$?\r", "status=130")
+
+
+def test_on_a_home_that_machines_share_another_machine_s_server_is_not_ours(
+    laptop: Laptop, account: Account, environment: Path
+) -> None:
+    """The other machine is this one under another name: there the process id would even fit."""
+    bare(laptop, "work", environment)
+    assert len(read_probe(probe(account)).servers) == 1
+    assert read_probe(probe(account, "hostname another")).servers == ()
 
 
 def test_the_session_s_folder_is_private_and_stop_leaves_only_its_log(
@@ -177,6 +183,22 @@ def test_the_session_s_folder_is_private_and_stop_leaves_only_its_log(
     assert laptop.jlr("stop", "work").status == 0
 
 
+def test_a_second_laptop_finds_it_on_the_host(
+    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys, environment: Path
+) -> None:
+    session = bare(laptop, "mine", environment)
+    with new_laptop(sshd, account, keys) as other:
+        listed = {one["name"]: one for one in json.loads(other.jlr("list", "lab", "--json").stdout)}
+        assert (listed["mine"]["state"], listed["mine"]["runtime"]) == ("running", "none")
+        opened = other.jlr("open", "lab/mine", "--no-browser")
+        assert opened.stdout.strip().partition("/mine-")[2] == session.url.partition("/mine-")[2]
+        assert "stopped JupyterLab" in other.jlr("stop", "lab/mine").stdout
+        assert "mine" not in other.jlr("list", "lab", "--json").stdout
+    [told] = json.loads(laptop.jlr("list", "--json").stdout)
+    assert told["state"] == "stopped", told
+
+
+@pytest.mark.usefixtures("none_runs")
 def test_where_ssh_reaches_no_socket_jupyter_gets_a_port_that_nobody_holds(
     another_sshd: SSHServerFactory, account: Account, keys: Keys, environment: Path
 ) -> None:
@@ -198,6 +220,7 @@ def test_where_ssh_reaches_no_socket_jupyter_gets_a_port_that_nobody_holds(
         holder.close()
 
 
+@pytest.mark.usefixtures("none_runs")
 def test_a_server_of_another_user_is_not_taken_for_ours(
     laptop: Laptop, account: Account, environment: Path
 ) -> None:
@@ -215,6 +238,7 @@ def test_a_server_of_another_user_is_not_taken_for_ours(
     listener.close()
 
 
+@pytest.mark.usefixtures("none_runs")
 @pytest.mark.parametrize("way", [LONG("folder"), "name"])
 def test_a_conda_environment_is_found_by_its_folder_and_by_its_name(
     laptop: Laptop, account: Account, environment: Path, way: str
@@ -227,6 +251,7 @@ def test_a_conda_environment_is_found_by_its_folder_and_by_its_name(
     assert Path(argv[0]).resolve() == (environment / "bin/python").resolve()
 
 
+@pytest.mark.usefixtures("none_runs")
 def test_a_conda_in_the_home_folder_needs_no_login_shell(
     laptop: Laptop, account: Account, environment: Path
 ) -> None:
@@ -242,21 +267,13 @@ def test_a_conda_in_the_home_folder_needs_no_login_shell(
     assert path.startswith(f"{account.home}/miniforge3/bin:")
 
 
+@pytest.mark.usefixtures("none_runs")
 def test_a_python_without_jupyterlab_is_an_error_and_leaves_no_process(
     laptop: Laptop, account: Account
 ) -> None:
     words = ("work", "--runtime", "none", "--python", "/usr/bin/python3")
     failed(start(laptop, "lab", *words), 6, "there is no JupyterLab")
     assert not servers_of(account)
-
-
-def test_on_a_home_that_machines_share_another_machine_s_server_is_not_ours(
-    laptop: Laptop, account: Account, environment: Path
-) -> None:
-    """The other machine is this one under another name: there the process id would even fit."""
-    bare(laptop, "work", environment)
-    assert len(read_probe(probe(account)).servers) == 1
-    assert read_probe(probe(account, "hostname another")).servers == ()
 
 
 def probe(account: Account, before: str = ":") -> str:

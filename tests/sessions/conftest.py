@@ -13,10 +13,11 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
-from tests.link.conftest import desk
+from tests.link.conftest import clean_laptop, desk
+from tests.link.desk import forget_sessions
 from tests.sessions.parts import Session, started
 
-__all__ = ["desk"]
+__all__ = ["clean_laptop", "desk"]
 
 
 @pytest.fixture(scope="session")
@@ -44,8 +45,15 @@ def here(engine: Engine) -> Iterator[Container]:
     factory.remove_all()
 
 
-@pytest.fixture
-def other_laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
-    """The same person's second laptop."""
+@pytest.fixture(scope="module")
+def file_other_laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
+    """The same person's second laptop for all tests of a file."""
     with new_laptop(sshd, account, keys) as fresh:
         yield fresh
+
+
+@pytest.fixture
+def other_laptop(file_other_laptop: Laptop) -> Iterator[Laptop]:
+    """The same person's second laptop, without a session."""
+    yield file_other_laptop
+    forget_sessions(file_other_laptop)
