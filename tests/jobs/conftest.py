@@ -19,6 +19,8 @@ from tests.mounts.parts import remember_session
 
 PLACES = ("image", "session", "host")
 every_place = pytest.mark.parametrize("jobs", PLACES, indirect=True)
+# For what happens on the laptop, wherever the job runs.
+one_place = pytest.mark.parametrize("jobs", [LONG("image"), LONG("session"), "host"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,7 @@ def owner(sshd: SSHServer, account: Account, keys: Keys, inside: Container) -> I
 def jobs(
     request: pytest.FixtureRequest, owner: Laptop, inside: Container, containers: ContainerFactory
 ) -> Jobs:
-    """Jobs in one of the places; `every_place` are all three."""
+    """Jobs in one of the places; `every_place` are all three, `one_place` is the host."""
     where = {
         "image": ("--image", "lab/plain"),
         "session": ("--in", inside.name),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tests.jobs.conftest import one_place
 from tests.jobs.parts import Jobs, at_terminal
 from tests.lab.desktop import desktop
 
 
+@one_place
 def test_a_jobs_end_is_told_once_on_the_desktop_though_nothing_watches_it(jobs: Jobs) -> None:
     """The link tells of a job that was left alone; of a watched one its command does, at once."""
     laptop, where = jobs.laptop, jobs.where
@@ -30,6 +32,7 @@ def test_a_jobs_end_is_told_once_on_the_desktop_though_nothing_watches_it(jobs: 
     laptop.jlr("stop", f"lab/{alone}", "--remove", "--yes")
 
 
+@one_place
 def test_without_a_desktop_the_terminal_tells(jobs: Jobs) -> None:
     laptop = jobs.laptop
     argv = ("run", "lab", *jobs.where, "--notify", "--rm", "--name", name := jobs.name())

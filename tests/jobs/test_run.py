@@ -7,7 +7,7 @@ import json
 import psutil
 import pytest
 
-from tests.jobs.conftest import every_place
+from tests.jobs.conftest import every_place, one_place
 from tests.jobs.parts import Jobs, whole
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import ContainerFactory
@@ -41,7 +41,6 @@ def test_output_and_exit_code_are_the_jobs_own_and_are_kept(jobs: Jobs) -> None:
     assert whole(jobs.laptop, "attach", f"lab/{name}").returncode == 6
 
 
-@every_place
 def test_arguments_variables_and_the_folder_arrive_as_they_are(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +66,7 @@ def test_arguments_variables_and_the_folder_arrive_as_they_are(
     assert not jobs.state(name), "it was read once"
 
 
+@one_place
 def test_a_detached_job_outlasts_the_link_and_another_laptop_finds_it(
     jobs: Jobs, sshd: SSHServer, account: Account, keys: Keys
 ) -> None:
@@ -154,7 +154,6 @@ def test_a_deleted_job_is_not_reported_as_a_missing_session(
         assert f"`jlr list{host}` and `jlr runs{host}` show all" in again.stderr
 
 
-@every_place
 def test_stop_ends_a_job_and_what_it_began(jobs: Jobs) -> None:
     name = jobs.name()
     # One that ignores SIGTERM, in a process session of its own.

@@ -6,7 +6,7 @@ import os
 import subprocess
 
 from tests.cli.terminal import Terminal
-from tests.jobs.conftest import every_place
+from tests.jobs.conftest import one_place
 from tests.jobs.parts import SECONDS, Jobs, at_terminal, whole
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
@@ -38,7 +38,6 @@ def began(laptop: Laptop, *words: str) -> subprocess.Popen[bytes]:
     )
 
 
-@every_place
 def test_stdin_arrives_behind_the_variables_and_ends(jobs: Jobs) -> None:
     run = ("run", "lab", *jobs.where, "--name", jobs.name(), "-i", "--rm", "-e", "ONE=it's é")
     script = 'printf "[%s]" "$ONE"; cat; echo oops >&2; exit 7'
@@ -100,6 +99,7 @@ def test_a_loss_ends_its_stdin_and_is_no_success(jobs: Jobs, sshd: SSHServer) ->
     assert jobs.wait_over(name) == 0
 
 
+@one_place
 def test_a_person_types_lines_and_ctrl_d_at_a_terminal(jobs: Jobs) -> None:
     name = jobs.name()
     run = ("run", "lab", *jobs.where, "--name", name, "-i", "--rm", "--", "wc", "-l")
@@ -117,6 +117,7 @@ def type_lines(terminal: Terminal) -> None:
     terminal.type("\x04")
 
 
+@one_place
 def test_a_second_stdin_is_refused_where_that_can_be_seen(owner: Laptop, jobs: Jobs) -> None:
     name = jobs.name()
     run = ("run", "lab", *jobs.where, "--name", name, "-di", "--", "sh", "-c", "cat; sleep 2")

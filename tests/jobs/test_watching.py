@@ -7,7 +7,6 @@ from contextlib import suppress
 
 import psutil
 
-from tests.jobs.conftest import every_place
 from tests.jobs.parts import SECONDS, Jobs
 from tests.lab.engine import Engine
 from tests.lab.programs import wait_until
@@ -23,7 +22,6 @@ LASTING = "echo begun; sleep 600; echo not this"
 STUBBORN = 'trap "echo asked" INT; echo begun; while :; do sleep 0.1; done'
 
 
-@every_place
 def test_after_losses_nothing_is_missing_and_nothing_comes_twice(
     jobs: Jobs, sshd: SSHServer
 ) -> None:
