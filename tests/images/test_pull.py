@@ -263,16 +263,15 @@ def test_start_pulls_an_image_that_is_missing_and_shows_it(
 def test_start_takes_an_image_by_the_beginning_of_its_id_and_without_its_tag(
     laptop: Laptop, container: ContainerFactory, engine: Engine
 ) -> None:
-    short = engine.docker("images", "--quiet", "lab/jupyter")[:6]
-    for image in (short, "lab/jupyter"):
-        made = container.name()
+    short, made = engine.docker("images", "--quiet", "lab/jupyter")[:6], container.name()
+    for image in (short, "lab/jupyter", "lab/jupyter:latest"):
         done = laptop.jlr("start", "lab", made, "--image", image, "--no-browser", timeout=120)
         assert done.status == 0, done
         assert "Pull" not in done.stderr
-        again = laptop.jlr(
-            "start", "lab", made, "--image", "lab/jupyter:latest", "--no-browser", timeout=120
-        )
-        assert "`--image` applies" not in again.stderr, again
+        assert "`--image` applies" not in done.stderr, done
+    planned = laptop.jlr("start", "lab", container.name(), "--image", "lab/jupyter", "--dry-run")
+    assert "docker create " in planned.stdout, planned
+    assert "docker pull" not in planned.stdout
 
 
 def test_an_id_of_several_images_or_of_none_is_not_pulled(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,12 +21,23 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import run, wait_until
 from tests.lab.wheels import OFFLINE, write_wheel
 from tests.mounts.parts import remember_session
+from tests.sessions.conftest import file_other_laptop as file_other_laptop
 from tests.sessions.conftest import other_laptop as other_laptop
 
 
 @pytest.fixture(scope="module")
 def laptop(file_laptop: Laptop) -> Laptop:
     return file_laptop
+
+
+@pytest.fixture(scope="module")
+def session(laptop: Laptop, engine: Engine) -> Iterator[str]:
+    """The name of a session, which each test leaves as it was."""
+    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+    name = factory.name()
+    start(laptop, name)
+    yield name
+    factory.remove_all()
 
 
 def start(laptop: Laptop, name: str, *words: str) -> None:
@@ -40,7 +53,7 @@ def config(engine: Engine, image: str) -> dict[str, object]:
 
 
 def test_installed_packages_are_in_the_image_and_volumes_are_reported(
-    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+    laptop: Laptop, other_laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
 ) -> None:
     session = container.name()
     volumes = ("-v", "/var/tmp:/data", "-v", f"{session}-volume:/kept")
@@ -56,23 +69,20 @@ def test_installed_packages_are_in_the_image_and_volumes_are_reported(
     assert re.search(r"these variables .*\bHF\b", saved.stderr), saved
     assert "s3cret" not in saved.stderr
     assert engine.docker("run", "--rm", f"{name}:1", "cat", "/opt/new") == "installed"
+    _also_from_a_second_laptop(other_laptop, engine, session, f"{name}:2")
     engine.docker("rm", "--force", session)
     engine.docker("volume", "rm", f"{session}-volume")
 
 
-def test_json_has_what_is_not_in_the_image_also_from_a_second_laptop(
-    laptop: Laptop, other_laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
-) -> None:
-    session = container.name()
-    start(laptop, session, "-v", "/var/tmp:/data")
-    saved = other_laptop.jlr("save", f"lab/{session}", name, "--json")
+def _also_from_a_second_laptop(laptop: Laptop, engine: Engine, session: str, image: str) -> None:
+    saved = laptop.jlr("save", f"lab/{session}", image, "--json")
     assert saved.status == 0, saved
     told = json.loads(saved.stdout)
-    assert told["outside"] == ["/data (/var/tmp)"]
+    assert set(told["outside"]) == {"/data (/var/tmp)", f"/kept (volume {session}-volume)"}
     # With folders of the host it runs as the user; others run the image as themselves.
-    assert (told["image"], set(told["variables"])) == (name, {"USER", "LOGNAME"})
-    assert config(engine, name)["User"] == "root"
-    assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", name)
+    assert (told["image"], set(told["variables"])) == (image, {"USER", "LOGNAME", "HF"})
+    assert config(engine, image)["User"] == "root"
+    assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", image)
 
 
 def test_packages_of_a_session_as_oneself_are_in_the_image_for_everybody(
@@ -111,11 +121,9 @@ def test_packages_of_a_session_as_oneself_are_in_the_image_for_everybody(
 
 
 def test_the_saved_image_runs_like_the_original_and_starts_a_session_of_its_own(
-    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+    laptop: Laptop, engine: Engine, session: str, container: ContainerFactory, name: str
 ) -> None:
     """jlr's containers only wait; a container of the saved image must not."""
-    session = container.name()
-    start(laptop, session)
     assert laptop.jlr("save", session, name).status == 0
     before, after = config(engine, "lab/jupyter"), config(engine, name)
     assert before.get("Entrypoint") is None
@@ -129,10 +137,10 @@ def test_the_saved_image_runs_like_the_original_and_starts_a_session_of_its_own(
     done = laptop.jlr("start", "lab", again, "--image", name, "--no-browser", timeout=120)
     assert done.status == 0, done
 
-    engine.docker("rm", "--force", session)
-    missing = laptop.jlr("save", session, name)
+    engine.docker("rm", "--force", again)
+    missing = laptop.jlr("save", again, name)
     assert missing.status == 6, missing
-    assert f"there is no container `{session}` on `lab`" in missing.stderr
+    assert f"there is no container `{again}` on `lab`" in missing.stderr
     assert laptop.jlr("save", "nowhere", name).status == 6
 
 
@@ -140,11 +148,10 @@ OTHERS = "/home/ada/.local/share/jupyter/runtime"
 
 
 def test_a_session_goes_on_while_and_after_it_is_saved_and_its_token_is_not_in_the_image(
-    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+    laptop: Laptop, engine: Engine, session: str, name: str
 ) -> None:
     """Nor are the secrets of a server that another user of the container launched by hand."""
-    session, secret = container.name(), "0ther5ecret"
-    start(laptop, session)
+    secret = "0ther5ecret"
     by_hand = (
         f"umask 077; mkdir -p {OTHERS}; echo {secret} >{OTHERS}/jupyter_cookie_secret\n"
         "chown -R 65534:65534 /home/ada; chmod -R a+X /home/ada"
@@ -170,10 +177,8 @@ def test_a_session_goes_on_while_and_after_it_is_saved_and_its_token_is_not_in_t
 
 
 def test_a_session_whose_secrets_cannot_be_kept_out_of_the_image_is_not_saved(
-    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+    laptop: Laptop, engine: Engine, session: str, name: str
 ) -> None:
-    session = container.name()
-    start(laptop, session)
     url = laptop.jlr("url", session).stdout
     engine.try_docker("exec", session, "sh", "-c", "cat /dev/zero >/dev/shm/full")
     done = laptop.jlr("save", session, name)
@@ -183,6 +188,7 @@ def test_a_session_whose_secrets_cannot_be_kept_out_of_the_image_is_not_saved(
     assert engine.docker("images", "--quiet", name) == ""
     assert "jlr-saving" not in engine.docker("images")
     assert engine.docker("exec", session, "ls", "/dev/shm") == "full"
+    engine.docker("exec", session, "rm", "/dev/shm/full")
     assert laptop.jlr("url", session).stdout == url
     assert "jupyter_cookie_secret" in engine.docker(
         "exec", session, "ls", f"/tmp/jlr-0/{session}/runtime"
@@ -190,10 +196,8 @@ def test_a_session_whose_secrets_cannot_be_kept_out_of_the_image_is_not_saved(
 
 
 def test_an_interrupted_save_leaves_the_session_as_it_was_and_no_image(
-    laptop: Laptop, engine: Engine, container: ContainerFactory, name: str
+    laptop: Laptop, engine: Engine, session: str, name: str
 ) -> None:
-    session = container.name()
-    start(laptop, session)
     engine.docker("exec", session, "sh", "-c", "head -c 200000000 /dev/urandom >/big")
     engine.docker("tag", "lab/plain", name)
     saving = laptop.spawn("save", session, name)
