@@ -23,7 +23,7 @@ from jlremote.cli.program import jlr as program
 from jlremote.errors import ConnectionRefused
 from jlremote.link.client import dial
 from tests.cli.conftest import Jlr, jlr, laptop, process, remember
-from tests.long import WANTED
+from tests.long import LONG, WANTED
 
 __all__ = ["jlr", "laptop", "process"]
 
@@ -143,7 +143,7 @@ def test_the_lists_are_at_least_three_hundred() -> None:
     assert len(NAMES) * LISTS_EACH >= 300
 
 
-@pytest.mark.parametrize("host", ["\udcff", "a\nb", "a..b", "u@-oProxyCommand=id"])
+@pytest.mark.parametrize("host", ["\udcff", LONG("a\nb"), LONG("a..b"), "u@-oProxyCommand=id"])
 def test_a_real_link_refuses_what_is_no_host(host: str, process: Jlr) -> None:
     outcome = process("--no-input", "--", "list", host)
     assert outcome.code in {2, 5}

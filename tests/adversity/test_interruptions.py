@@ -26,8 +26,8 @@ from tests.sessions.test_stop import is_free
 
 pytestmark = pytest.mark.timeout(3600)
 
-INTERRUPTIONS = 123 if WANTED else 4
-KILLS = 25 if WANTED else 3
+INTERRUPTIONS = 123 if WANTED else 3
+KILLS = 25 if WANTED else 2
 # Of a start whose Jupyter never answers: the container's creation and launch are within these.
 SECONDS = 4.0
 ENDED = 60.0

@@ -25,6 +25,7 @@ from tests.lab.ports import free_port
 from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
+from tests.long import LONG
 from tests.sessions.parts import started
 from tests.sessions.test_bad_engine import DOCKER, without
 
@@ -223,7 +224,7 @@ def add(laptop: Laptop, server: SSHServer, account: Account, keys: Keys) -> None
     ("shell", "mend"),
     [
         ("/bin/rbash", "sudo chsh -s /bin/bash USER"),
-        ("/usr/sbin/nologin", "sudo chsh -s /bin/bash USER"),
+        LONG("/usr/sbin/nologin", "sudo chsh -s /bin/bash USER"),
         ("/bin/false", "`/bin/false`"),
     ],
 )
