@@ -25,6 +25,7 @@ from tests.demo.person import (
 from tests.lab.engine import Engine
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
+from tests.long import LONG
 from tests.sessions.parts import Session, failed
 
 pytestmark = pytest.mark.lab
@@ -95,11 +96,16 @@ def test_other_commands_reach_its_host_by_name_alone_and_jlr_stop_ends_it(
     wait_until(lambda: all("second" in left for left in traces(machine)), "the end of all else")
 
 
-def test_on_a_machine_with_only_python_a_kernel_answers_until_ctrl_c(
+def test_in_the_background_of_a_machine_with_only_python_a_kernel_answers_until_ctrl_c(
     machine: Laptop, run_demo: RunDemo
 ) -> None:
-    demo = run_demo()
+    """A shell without job control makes what it starts with `&` ignore Ctrl-C, and what that
+    starts in turn: no Ctrl-C would work in JupyterLab's terminals either."""
+    demo = run_demo(before="trap '' INT")
     session = demo.session()
+    servers = processes_of(machine, "jupyterlab")
+    assert servers
+    assert not any(ignores(server, signal.SIGINT) for server in servers)
     assert (session.report["runtime"], session.report["state"]) == ("none", "up")
     assert session.ask("api/status")["kernels"] == 0
     with session.notebook("a.ipynb") as kernel:
@@ -113,6 +119,8 @@ def test_on_a_machine_with_only_python_a_kernel_answers_until_ctrl_c(
         wait_until(lambda: kernel_is_busy(machine), "the kernel's work")
         failed(machine.jlr("stop"), 7, "a.ipynb")
         demo.interrupt()  # which spares no busy kernel
+        wait_until(lambda: not processes_of(machine, "jupyterlab"), "the end of Jupyter")
+        demo.interrupt()  # a second one does not cut the cleaning short
         assert demo.end()[0] == 0
     wait_for_no_trace(machine)
     assert list((machine.folder / "home").iterdir()) == []
@@ -136,14 +144,6 @@ def kernel_is_busy(machine: Laptop) -> bool:
     return '"busy"' in machine.jlr("status", "--json").stdout
 
 
-def test_a_closed_terminal_ends_the_demo(machine: Laptop, run_demo: RunDemo) -> None:
-    demo = run_demo()
-    demo.session()
-    demo.process.send_signal(signal.SIGHUP)
-    assert demo.end()[0] == 128 + signal.SIGHUP
-    wait_for_no_trace(machine)
-
-
 def test_ctrl_c_ends_a_demo_that_is_still_starting(machine: Laptop, run_demo: RunDemo) -> None:
     demo = run_demo()
     wait_until(lambda: bool(processes_of(machine, "jupyterlab")), "the launch of Jupyter", 60)
@@ -152,24 +152,7 @@ def test_ctrl_c_ends_a_demo_that_is_still_starting(machine: Laptop, run_demo: Ru
     wait_for_no_trace(machine)
 
 
-def test_ctrl_c_works_where_a_script_has_put_the_demo_into_the_background(
-    machine: Laptop, run_demo: RunDemo
-) -> None:
-    """A shell without job control makes what it starts with `&` ignore Ctrl-C, and what that
-    starts in turn: no Ctrl-C would work in JupyterLab's terminals either."""
-    demo = run_demo(before="trap '' INT")
-    demo.session()
-    servers = processes_of(machine, "jupyterlab")
-    assert servers
-    assert not any(ignores(server, signal.SIGINT) for server in servers)
-    demo.interrupt()
-    wait_until(lambda: not processes_of(machine, "jupyterlab"), "the end of Jupyter")
-    demo.interrupt()  # a second one does not cut the cleaning short
-    assert demo.end()[0] == 0
-    wait_for_no_trace(machine)
-
-
-def test_the_next_demo_clears_up_after_one_that_was_killed_and_outlives_its_link(
+def test_the_next_demo_clears_up_after_one_that_was_killed_and_lasts_as_long_as_its_terminal(
     machine: Laptop, run_demo: RunDemo
 ) -> None:
     killed = run_demo()
@@ -185,8 +168,8 @@ def test_the_next_demo_clears_up_after_one_that_was_killed_and_outlives_its_link
     link.kill()
     wait_until(lambda: answers(session), "the next link", 30)
     assert session.born() == born
-    demo.interrupt()
-    assert demo.end()[0] == 0
+    demo.process.send_signal(signal.SIGHUP)  # as the end of its terminal does
+    assert demo.end()[0] == 128 + signal.SIGHUP
     wait_for_no_trace(machine)
 
 
@@ -216,7 +199,8 @@ def test_a_wanted_container_without_an_engine_is_an_error(machine: Laptop) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "stop"), [((), False), (("--image", "lab/jupyter"), True)], ids=["found", "named"]
+    ("words", "stop"),
+    [pytest.param((), False, id="found"), LONG(("--image", "lab/jupyter"), True, id="named")],
 )
 def test_with_an_engine_jupyter_runs_in_a_container_that_is_removed_at_the_end(
     machine_with_engine: Laptop,

@@ -137,6 +137,7 @@ def test_a_job_runs_in_an_image_of_its_own(
     assert not [line for line in command_lines(engines_host) if "sleep 1000" in line]
 
 
+@pytest.mark.long
 def test_packages_are_installed_beside_the_image_and_a_later_start_has_them(
     engines_laptop: Laptop, engines_host: EnginesHost
 ) -> None:

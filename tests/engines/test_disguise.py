@@ -64,6 +64,7 @@ def test_a_session_is_started_listed_and_removed_by_the_name_podman(
         engines_host.remove("podman", name)
 
 
+@pytest.mark.long
 def test_a_job_runs_and_images_are_listed(
     disguised: Laptop, engines_host: EnginesHost, name: str
 ) -> None:

@@ -38,11 +38,11 @@ def gpus(engines_host: EnginesHost) -> Iterator[Gpus]:
 @pytest.mark.parametrize(
     ("asked", "got"),
     [
-        ("all", (*FIRST, *SECOND)),
+        LONG("all", (*FIRST, *SECOND)),
         LONG("0,1", (*FIRST, *SECOND)),
         ("UUID", SECOND),
         LONG("auto", FIRST),
-        ("none", ()),
+        LONG("none", ()),
     ],
 )
 def test_a_container_has_the_gpus_that_were_asked_for(

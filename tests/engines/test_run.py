@@ -14,6 +14,7 @@ import pytest
 from tests.engines.conftest import IMAGE, EnginesHost, podman_of
 from tests.engines.parts import FLAGS
 from tests.lab.laptop import Laptop
+from tests.long import LONG
 
 SCRIPT = "echo out; echo oops >&2; exit 7"
 
@@ -45,13 +46,14 @@ def test_a_job_runs_in_podman_where_docker_does_not_run(without_docker: Laptop, 
     run(without_docker, job, "--image", IMAGE)
 
 
+@pytest.mark.long
 def test_a_job_of_a_laptop_that_knows_no_session_is_behind_sudo_if_that_is_asked_for(
     engines_laptop: Laptop, engines_host: EnginesHost, job: str
 ) -> None:
     run(engines_laptop, job, "--image", IMAGE, *FLAGS["sudo podman"])
 
 
-@pytest.mark.parametrize("flags", [(), FLAGS["sudo podman"]], ids=["podman", "sudo"])
+@pytest.mark.parametrize("flags", [LONG((), id="podman"), FLAGS["sudo podman"]])
 def test_stdin_reaches_a_job_of_podman_byte_for_byte(
     without_docker: Laptop, job: str, flags: tuple[str, ...]
 ) -> None:
@@ -62,6 +64,7 @@ def test_stdin_reaches_a_job_of_podman_byte_for_byte(
     assert (done.status, done.stdout) == (0, told), done.stderr
 
 
+@pytest.mark.long
 def test_ctrl_c_reaches_all_of_a_job_in_podman(without_docker: Laptop, job: str) -> None:
     script = "echo begun; sleep 300; echo not this"
     words = ("jlr", "run", "lab", "--name", job, "--image", IMAGE, "--", "sh", "-c", script)
@@ -95,6 +98,7 @@ def test_a_job_in_podman_keeps_its_terminal(without_docker: Laptop, job: str) ->
     assert terminal.exitstatus == 7
 
 
+@pytest.mark.long
 def test_a_job_of_an_image_without_a_shell_runs_as_oneself_in_podman(
     engines_laptop: Laptop, engines_host: EnginesHost, job: str, tmp_path: Path
 ) -> None:

@@ -84,16 +84,17 @@ def container_id_of(host: EnginesHost, name: str) -> str:
     return host.engine.docker("inspect", "--format", "{{.Id}}", name)
 
 
+@pytest.mark.long
 def test_a_pull(owner: Laptop, host: EnginesHost, name: str, tmp_path: Path) -> None:
     if reasons := missing_programs():
         pytest.skip("; ".join(reasons))
-    (tmp_path / "layer").write_bytes(os.urandom(60_000_000))
+    (tmp_path / "layer").write_bytes(os.urandom(30_000_000))
     (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY layer /\n")
     host.engine.docker("build", "--quiet", "--tag", name, str(tmp_path))
     with running_registry(host.engine) as registry, unlocked_keychain(owner):
         registry.push(name, f"me/{name}:1")
         host.engine.docker("rmi", name)
-        line = SlowLine(registry.port, 4e6)
+        line = SlowLine(registry.port, 2e6)
         try:
             place = f"127.0.0.1:{line.port}"
             log_in(owner, registry, place)
@@ -121,6 +122,7 @@ def test_a_build(owner: Laptop, host: EnginesHost, name: str) -> None:
     assert host.engine.docker("images", "--quiet", name) == ""
 
 
+@pytest.mark.long
 def test_ctrl_c_asks_a_job_to_stop(jobs: Jobs, host: EnginesHost) -> None:
     name = jobs.name()
     with jobs.watched(name, LASTING) as watching:
@@ -148,6 +150,7 @@ def test_a_job_goes_on_without_its_watcher_and_is_stopped_by_name(
     assert jobs.state(name)["state"] == "ended"
 
 
+@pytest.mark.long
 def test_a_followed_log(jobs: Jobs, host: EnginesHost) -> None:
     name = jobs.name()
     jobs.begin(name, LASTING)
