@@ -45,6 +45,9 @@ def test_load_of_the_sessions_gpus_and_marked_programs_keep_it(
     try:
         kept.look()
         assert told.read_text() == "ssh, a shell or a job\n"
+        kept.last = float("-inf")
+        assert kept.recent, "it began after the last look"
+        kept.look()
     finally:
         program.kill()
         program.wait()
@@ -56,6 +59,7 @@ def test_a_used_server_and_its_kernels_stay_and_others_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[str] = []
+    monkeypatch.setattr(use, "programs", list)
 
     async def cull(_: object, kernel: str) -> None:
         ended.append(kernel)

@@ -36,8 +36,8 @@ class Use:
 
     @property
     def recent(self) -> bool:
-        """Whether the session was used within the time of the idle stop."""
-        return time.monotonic() - self.last < self.seconds
+        """Whether the session was used within the time of the idle stop, by programs also now."""
+        return time.monotonic() - self.last < self.seconds or bool(programs())
 
     def _keep_looking(self) -> None:
         while True:
