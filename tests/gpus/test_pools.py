@@ -111,6 +111,8 @@ def test_a_session_of_a_pool_starts_where_most_gpu_memory_is_free(
         gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
         second_gpus.occupy(gpu, os.getpid(), memory=70000)
     failed(pool.jlr("start", "@all", *wanted), 7, "no host of `@all`")
+    begun = pool.jlr("start", "@all", "cont1", "--image", "lab/plain", "--dry-run")
+    assert "`lab` of `@all` is the first that answers" in begun.stderr, begun
 
 
 def test_what_has_a_name_is_found_on_its_host_of_the_pool(

@@ -123,7 +123,8 @@ def _roomiest(
             hint=f"`jlr gpus {pool} --watch` shows when some become free",
         )
     best = max(free, key=lambda host: free[host])  # of equal ones the first
-    context.progress.note(f"`{best}` of `{pool}` has the most free GPU memory")
+    why = "has the most free GPU memory" if free[best] else "is the first that answers"
+    context.progress.note(f"`{best}` of `{pool}` {why}")
     return best
 
 
