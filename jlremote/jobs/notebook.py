@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import importlib.resources
+import shlex
 from collections.abc import Sequence
 
 from jlremote.errors import Usage
@@ -11,6 +12,7 @@ from jlremote.errors import Usage
 # The program comes by a variable: in an argument it would be all that `jlr runs` has room for.
 VARIABLE = "JLR_NOTEBOOK_PROGRAM"
 _BEGIN = f"import base64, os; exec(base64.b64decode(os.environ.pop({VARIABLE!r})))"
+_PROGRAM = ("python3", "-c", _BEGIN)
 
 
 def check(notebook: str, parameters: Sequence[str]) -> None:
@@ -31,7 +33,12 @@ def check(notebook: str, parameters: Sequence[str]) -> None:
 
 def command(notebook: str, parameters: Sequence[str]) -> tuple[str, ...]:
     """Return the arguments of the job."""
-    return ("python3", "-c", _BEGIN, notebook, *parameters)
+    return (*_PROGRAM, notebook, *parameters)
+
+
+def as_typed(command: Sequence[str]) -> str:
+    """Return a job's command quoted for a shell, of a notebook only what a person has typed."""
+    return shlex.join(command[len(_PROGRAM) :] if tuple(command[:3]) == _PROGRAM else command)
 
 
 def environment() -> str:

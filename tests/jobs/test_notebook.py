@@ -47,6 +47,11 @@ def read(session: Container, path: str) -> Any:
     return json.loads(session.execute("cat", path))
 
 
+def jobs(laptop: Laptop) -> Any:
+    """Return the objects of `jlr runs`."""
+    return json.loads(laptop.jlr("runs", "lab", "--json").stdout)
+
+
 def test_a_notebook_runs_to_its_end_with_its_parameters(owner: Laptop, session: Container) -> None:
     text = notebook(
         ("epochs, word = 1, 'none'", ["parameters"]),
@@ -61,6 +66,8 @@ def test_a_notebook_runs_to_its_end_with_its_parameters(owner: Laptop, session: 
     for part in ("[3/4] print(word * epochs)", "to stderr", "`/tmp/good.executed.ipynb`"):
         assert part in ran.stderr, ran
     assert "job lab/good-" in ran.stderr, ran
+    [job] = [one for one in jobs(owner) if one["name"].startswith("good-")]
+    assert job["command"] == "/tmp/good.ipynb epochs=3 'word=it'\"'\"'s '"
     cells = read(session, "/tmp/good.executed.ipynb")["cells"]
     assert cells[1]["metadata"]["tags"] == ["injected-parameters"]
     assert cells[3]["outputs"][-1]["data"]["text/plain"] in ("42", ["42"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from jlremote.host.contract import Completed, Steps, run_script
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images.commands import inspect_image_argv
 from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
+from jlremote.jobs.notebook import as_typed
 from jlremote.jobs.processes import ProcessPlan
 from jlremote.runtimes.contract import JOB_LABEL, START_LABEL, ContainerSpec
 from jlremote.runtimes.docker import docker_commands as docker
@@ -82,7 +82,7 @@ def _begun(start: StartContext, image: str, request: RunRequest) -> tuple[StartC
         **naming.label(start.request.container, start.name),
         START_LABEL: mark,
         JOB_LABEL: start.name,
-        COMMAND_LABEL: shlex.join(command),
+        COMMAND_LABEL: as_typed(command),
         REMOVE_LABEL: "yes" if request.remove else "",
         GPUS_LABEL: gpus.shown or "",
     }
@@ -144,7 +144,7 @@ def _waiting(
     plan = ProcessPlan(
         start.name,
         argv=(),
-        shown=shlex.join(request.command),
+        shown=as_typed(request.command),
         container=spec.name,
         gpus=wait["gpus"],
         mark=secrets.token_hex(8),

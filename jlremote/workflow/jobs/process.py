@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shlex
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from jlremote.gpus.waiting import archive
 from jlremote.host import process_mark
 from jlremote.host.contract import Completed, run_script
 from jlremote.jobs import processes, terminal
+from jlremote.jobs.notebook import as_typed
 from jlremote.jobs.processes import ProcessPlan
 from jlremote.jupyter.survey import survey
 from jlremote.runtimes.bare import Bare
@@ -164,7 +164,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
     return ProcessPlan(
         name=start.name,
         argv=argv,
-        shown=shlex.join(request.command),
+        shown=as_typed(request.command),
         container=place if _in_session(start, request) else None,
         gpus=gpus.wait["gpus"] if gpus.wait else gpus.shown or "",
         exports="" if runtime.has_containers else exports,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shlex
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from dataclasses import replace
 from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.host.contract import Completed, run_script
 from jlremote.jobs.job import Job
+from jlremote.jobs.notebook import as_typed
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs, ScheduledPlan
 from jlremote.link.client.link import Link
@@ -88,7 +88,7 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
         name=start.name,
         mark=secrets.token_hex(6),
         argv=command,
-        shown=shlex.join(request.command),
+        shown=as_typed(request.command),
         resources=how.resources,
         asked=how.resources.gres or "",
         ranks=how.ranks,
