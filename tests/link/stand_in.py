@@ -10,13 +10,14 @@ import os
 import secrets
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 name = sys.argv[1]
 token = secrets.token_hex(24)
 answers = {
-    f"/{name}/api/status": {"pid": os.getpid()},
+    f"/{name}/api/status": {"pid": os.getpid(), "started": str(time.time()), "kernels": 0},
     f"/{name}/api/kernels": [],
     f"/{name}/api/sessions": [],
 }

@@ -5,12 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.containers import Container, ContainerFactory
-from tests.link.conftest import desk, servers
+from tests.lab.laptop import Laptop
+from tests.link.conftest import clean_laptop, desk, servers
 from tests.link.desk import Desk
 from tests.link.servers import start_inside
 
-__all__ = ["desk", "servers"]
+__all__ = ["clean_laptop", "desk", "servers"]
 JUPYTER_PORT = 8888
+
+
+@pytest.fixture
+def laptop(clean_laptop: Laptop) -> Laptop:
+    return clean_laptop
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tests.lab.ports import free_port
 from tests.lab.programs import SYSTEM_PATH, wait_until
 from tests.lab.remote_host import Keys
 from tests.link.desk import Desk, is_link
+from tests.link.servers import start_inside
 from tests.long import LONG
 from tests.outages.parts import within
 from tests.ports.parts import PORT, only, serve_inside, word_at
@@ -49,6 +50,11 @@ def unwritable_record(laptop: Laptop, name: str) -> Iterator[None]:
         record.rmdir()
         if aside.exists():
             aside.rename(record)
+
+
+@pytest.fixture
+def laptop(clean_laptop: Laptop) -> Laptop:
+    return clean_laptop
 
 
 @pytest.fixture(params=["the same port", LONG("another port")])
@@ -95,8 +101,9 @@ def test_a_start_that_refuses_a_new_server_keeps_the_old_forward(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
+    start_inside(here, 8888)
     session = started(laptop, here)
-    here.execute("sh", "-c", f"kill -9 $(cat /tmp/jlr-0/{here.name}/pid)")
+    here.execute("sh", "-c", f"kill -9 {session.ask('api/status')['pid']}")
     open_to_all = ("--allow-root", "--no-browser", "--ip=0.0.0.0", "--IdentityProvider.token=")
     here.engine.docker("exec", "--detach", here.name, "jupyter", "lab", *open_to_all)
     look = "ls /root/.local/share/jupyter/runtime/jpserver-*.json 2>/dev/null; :"

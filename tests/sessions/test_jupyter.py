@@ -6,12 +6,13 @@ import pytest
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.link.servers import start_inside
 from tests.long import LONG
 from tests.outages.parts import within
 from tests.sessions.parts import failed, start, started
 
 
-def test_a_jupyter_that_ends_at_once_is_reported_with_its_last_lines(
+def test_a_jupyter_that_ends_is_reported_with_its_last_lines_until_it_is_mended(
     lasting_laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container("lab/broken")
@@ -25,23 +26,11 @@ def test_a_jupyter_that_ends_at_once_is_reported_with_its_last_lines(
     said = lasting_laptop.jlr("list", "--json")
     assert here.name not in said.stdout, said
 
-
-def test_a_second_failure_is_reported_with_its_own_lines(
-    lasting_laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container("lab/broken")
-    failed(start(lasting_laptop, "lab", here.name), 1, "ImportError")
     words = "echo 'this time another'; exit 9"
     here.execute("sh", "-c", f'echo "#!/bin/sh\n{words}" > /opt/broken/bin/jupyter-lab')
     message = failed(start(lasting_laptop, "lab", here.name), 1, "exit status 9", "another")
     assert "ImportError" not in message
 
-
-def test_a_jupyter_that_was_mended_starts_after_it_had_failed(
-    lasting_laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container("lab/broken")
-    failed(start(lasting_laptop, "lab", here.name), 1, "ImportError")
     here.execute("rm", "/opt/broken/bin/jupyter-lab")
     assert started(lasting_laptop, here).ask("api/status")["kernels"] == 0
 
@@ -82,8 +71,9 @@ def test_a_server_that_was_killed_is_replaced_on_the_same_port(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
+    start_inside(here, 8888)
     first = started(laptop, here)
-    here.execute("sh", "-c", f"kill -9 $(cat /tmp/jlr-0/{here.name}/pid)")
+    here.execute("sh", "-c", f"kill -9 {first.ask('api/status')['pid']}")
     with within(15):
         listed = laptop.jlr("list")
     assert "jupyter-dead" in listed.stdout, listed

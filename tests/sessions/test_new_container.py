@@ -14,6 +14,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
+from tests.link.servers import start_inside
 from tests.sessions.parts import Session, failed, start, started
 
 SETTINGS = """
@@ -44,6 +45,11 @@ pathlib.Path("made").write_text("x")
     shutil.disk_usage("/dev/shm").total >> 20, resource.getrlimit(resource.RLIMIT_STACK)[0],
 ]
 """
+
+
+@pytest.fixture
+def laptop(clean_laptop: Laptop) -> Laptop:
+    return clean_laptop
 
 
 def settle(laptop: Laptop, text: str) -> None:
@@ -245,5 +251,6 @@ def test_a_naming_template_is_for_new_containers(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     settle(laptop, '[defaults]\nname = "{user}_{name}"\n')
-    there = container()
+    there = container("lab/plain")
+    start_inside(there, 8888)
     assert started(laptop, there).name == there.name

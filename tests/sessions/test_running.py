@@ -22,10 +22,16 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
+from tests.link.servers import start_inside
 from tests.outages.parts import within
 from tests.sessions.parts import Session, failed, start, started
 
 FIELDS = ("name", "host", "container", "runtime", "state", "url", "local_port", "image", "gpus")
+
+
+@pytest.fixture
+def laptop(clean_laptop: Laptop) -> Laptop:
+    return clean_laptop
 
 
 def test_start_on_a_running_session_restarts_nothing(session: Session) -> None:
@@ -211,8 +217,9 @@ def test_a_second_laptop_reuses_the_server_that_runs(
 def test_a_link_that_was_killed_is_started_again_with_its_sessions(
     laptop: Laptop, session: Session, container: ContainerFactory
 ) -> None:
-    one = started(laptop, session.name)
-    two = started(laptop, container())
+    one, other = started(laptop, session.name), container("lab/plain")
+    start_inside(other, 8888)
+    two = started(laptop, other)
     for process in laptop.processes():
         process.kill()
     listed = json.loads(laptop.jlr("list", "--json").stdout)
@@ -275,6 +282,7 @@ def test_why_a_container_does_not_run_is_told_on_the_page_too(
     limits = ("--memory=300m", "--memory-swap=300m")
     here = container("lab/jupyter", "sh", "-c", GREEDY, options=limits)
     docker, name = here.engine.docker, here.name
+    start_inside(here, 8888)
     session = started(laptop, here)
     commands = laptop.jlr("-v", "shell", name, "--", "true").stderr
     assert "docker exec" in commands, commands
@@ -300,6 +308,7 @@ def test_why_a_container_does_not_run_is_told_on_the_page_too(
     docker("restart", "--time=0", name)
     told("restarted", "was restarted")
     failed(laptop.jlr("url", name), 1, "is restarted", f"`jlr start lab {name}` starts it again")
+    start_inside(here, 8888)
     assert started(laptop, here).port == session.port
 
     here.execute("touch", "/go")
@@ -314,6 +323,7 @@ def test_a_container_that_was_removed_by_hand_is_told_as_such(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
+    start_inside(here, 8888)
     started(laptop, here)
     container.remove_all()
     with within(15):

@@ -7,6 +7,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 from pexpect import EOF
 
 from jlremote.host.contract import USER_LABEL
@@ -17,7 +18,13 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
+from tests.link.servers import start_inside
 from tests.sessions.parts import Session, failed, started
+
+
+@pytest.fixture
+def laptop(clean_laptop: Laptop) -> Laptop:
+    return clean_laptop
 
 
 def listed(laptop: Laptop, *words: str) -> dict[str, dict[str, Any]]:
@@ -113,7 +120,7 @@ def test_every_command_takes_a_session_of_another_laptop(
 
 def settle(laptop: Laptop, rule: str) -> None:
     folder = laptop.folder / "config" / "jlr"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "config.toml").write_text(f'[defaults]\nname = "{rule}"\n', encoding="utf-8")
 
 
@@ -140,7 +147,8 @@ def test_the_template_finds_a_container_that_was_made_without_it(
     laptop: Laptop, other_laptop: Laptop, container: ContainerFactory, account: Account
 ) -> None:
     settle(other_laptop, f"{container.prefix}{{user}}_{{name}}")
-    here = container(name=f"{container.prefix}{account.name}_own")
+    here = container("lab/plain", name=f"{container.prefix}{account.name}_own")
+    start_inside(here, 8888)
     session = started(laptop, here)
     assert other_laptop.jlr("run", "lab", "--in", "own", "--rm", "--", "true").status == 0
     assert other_laptop.jlr("url", f"lab/{here.name}").status == 0
@@ -205,7 +213,8 @@ def test_jupyter_of_another_user_in_a_container_of_no_user_is_theirs(
     laptop: Laptop, sshd: SSHServer, keys: Keys, account: Account, container: ContainerFactory
 ) -> None:
     """Both can use a container that was there before; who launched Jupyter in it is noted."""
-    here, mine = container(), container()
+    here, mine = container(), container("lab/plain")
+    start_inside(mine, 8888)
     where = f"lab/{here.name}"
     started(laptop, here)
     assert laptop.jlr("stop", here.name).status == 0

@@ -12,6 +12,7 @@ from pexpect import EOF
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.link.servers import start_inside
 from tests.long import LONG
 from tests.sessions.parts import (
     SERVER,
@@ -22,6 +23,11 @@ from tests.sessions.parts import (
     started,
     with_a_server,
 )
+
+
+@pytest.fixture
+def laptop(clean_laptop: Laptop) -> Laptop:
+    return clean_laptop
 
 
 def is_free(port: int) -> bool:
@@ -210,20 +216,23 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
 def test_a_server_that_does_not_answer_is_stopped_only_by_force(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
-    here = container()
+    here = container("lab/plain")
+    start_inside(here, 8888)
     session = started(laptop, here)
-    here.execute("sh", "-c", f"kill -STOP $(cat /tmp/jlr-0/{here.name}/pid)")
+    server = str(session.ask("api/status")["pid"])
+    here.execute("sh", "-c", f"kill -STOP {server}")
     failed(laptop.jlr("stop"), 7, "for busy kernels", "--force")
     stopped = laptop.jlr("stop", "--force", "--yes", timeout=120)
     assert stopped.status == 0, stopped
     assert is_free(session.port)
-    assert "jupyter-lab" not in here.engine.docker("top", here.name, "-eo", "pid,args")
+    assert here.execute("sh", "-c", f"[ -e /proc/{server} ] || echo gone") == "gone"
 
 
 def test_busy_kernels_of_another_laptop_are_not_stopped(
     laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
+    start_inside(here, 8888)
     started(laptop, here)
     assert laptop.jlr("stop").status == 0
     theirs = started(other_laptop, here)
@@ -235,7 +244,7 @@ def test_busy_kernels_of_another_laptop_are_not_stopped(
     assert laptop.jlr("status", here.name).stdout.count("stopped") == 1
 
 
-def test_a_containers_own_busy_server_keeps_the_container(
+def test_a_containers_own_busy_server_keeps_the_container_which_ends_with_it(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = with_a_server(container, "--ip=0.0.0.0")
@@ -247,13 +256,6 @@ def test_a_containers_own_busy_server_keeps_the_container(
         assert here.running
         again = started(laptop, here)
         assert again.ask(f"api/kernels/{kernel.id}")["execution_state"] == "busy"
-
-
-def test_a_container_ends_with_the_server_that_is_its_main_process(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = with_a_server(container, "--ip=0.0.0.0")
-    started(laptop, here)
     stopped = laptop.jlr("stop", "--force", "--yes")
     assert stopped.status == 0, stopped
     assert "stopped JupyterLab" in stopped.stdout
