@@ -212,6 +212,15 @@ def container(engine: Engine) -> Iterator[ContainerFactory]:
     factory.remove_all()
 
 
+@pytest.fixture(scope="module")
+def file_chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    """The same browser for all tests of a file, as it takes seconds to start."""
+    if not browser.CHROMIUM.exists():
+        pytest.skip(f"`{browser.CHROMIUM}` is not installed")
+    with browser.chromium(tmp_path_factory.mktemp("profile")) as context:
+        yield context
+
+
 @pytest.fixture
 def chromium(tmp_path: Path) -> Iterator[BrowserContext]:
     """A headless browser with a new profile."""

@@ -21,7 +21,6 @@ from jlremote.workflow.forward.address import Address, address_of
 from jlremote.workflow.forward.port_report import report
 from tests.adversity.sites import ASK, REGISTER, Site, site
 from tests.jupyter.test_configuration import applied
-from tests.lab import browser
 from tests.link.fakes import new_endpoint, new_server
 
 SECRET, PLANTED = "login=jupyter", "planted=1"
@@ -31,20 +30,11 @@ PLANT = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def browser_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
-    """A browser, which takes seconds to start."""
-    if not browser.CHROMIUM.exists():
-        pytest.skip(f"`{browser.CHROMIUM}` is not installed")
-    with browser.chromium(tmp_path_factory.mktemp("profile")) as context:
-        yield context
-
-
 @pytest.fixture
-def chromium(browser_of_all: BrowserContext) -> BrowserContext:
+def chromium(file_chromium: BrowserContext) -> BrowserContext:
     """A browser without cookies; what pages left in it is of other ports."""
-    browser_of_all.clear_cookies()
-    return browser_of_all
+    file_chromium.clear_cookies()
+    return file_chromium
 
 
 @pytest.fixture

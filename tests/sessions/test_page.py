@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,7 +17,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from jlremote.ports.origins import hostname
 from tests.adversity.sites import ASK, site
-from tests.lab.containers import Container, ContainerFactory
+from tests.lab.containers import Container
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
@@ -87,12 +90,66 @@ def take_picture(page: Page) -> None:
     page.screenshot(path=PICTURES / "jupyterlab.png")
 
 
-def test_a_new_notebook_runs_a_cell_and_its_output_is_on_the_page(
-    session: Session, engine: Engine, chromium: BrowserContext
-) -> None:
-    hostname = Container(engine, session.name).inspect("{{.Config.Hostname}}")
+@dataclass(frozen=True)
+class Terminal:
+    """A terminal of tmux in which a command runs."""
+
+    laptop: Laptop
+
+    def run(self, *words: str) -> str:
+        """Run a command of tmux and return its stdout."""
+        tmux = ("tmux", "-f", "/dev/null", "-S", str(self.laptop.folder / "tmux"))
+        return self.laptop.run(*tmux, *words).stdout
+
+    def close(self) -> None:
+        """End it with what runs in it."""
+        pane = int(self.run("list-panes", "-F", "#{pane_pid}"))
+        self.run("kill-server")
+        wait_until(lambda: not psutil.pid_exists(pane), "the terminal's end")
+
+
+@pytest.fixture(scope="module")
+def chromium(file_chromium: BrowserContext) -> BrowserContext:
+    return file_chromium
+
+
+@pytest.fixture(scope="module")
+def terminal(file_laptop: Laptop) -> Iterator[Terminal]:
+    """The terminal in which the session is started."""
+    if shutil.which("tmux") is None:
+        pytest.skip("`tmux` is not installed")
+    opened = Terminal(file_laptop)
+    yield opened
+    opened.run("kill-server")
+
+
+@pytest.fixture(scope="module")
+def session(terminal: Terminal, file_laptop: Laptop, here: Container) -> Session:
+    """One session for all tests of this file, started in a terminal."""
+    words = f"jlr start lab {here.name} --no-browser --json > report; exec cat"
+    terminal.run("new-session", "-d", "-x", "100", "-y", "30", words)
+    report = file_laptop.folder / "home" / "report"
+    wait_until(
+        lambda: report.exists() and report.read_text().endswith("}\n"),
+        "the start in the terminal",
+        timeout=START_SECONDS,
+    )
+    return Session(file_laptop, json.loads(report.read_text()))
+
+
+@pytest.fixture(scope="module")
+def notebook(session: Session, chromium: BrowserContext) -> Page:
+    """JupyterLab with a new notebook."""
     page = chromium.new_page()
     open_notebook(page, session.url)
+    return page
+
+
+def test_a_new_notebook_runs_a_cell_and_its_output_is_on_the_page(
+    session: Session, engine: Engine, notebook: Page
+) -> None:
+    hostname = Container(engine, session.name).inspect("{{.Config.Hostname}}")
+    page = notebook
     run_cell(page, COMPUTATION)
     expect(page.locator(".jp-OutputArea-executeResult")).to_have_text(
         re.compile("42"), timeout=SECONDS
@@ -112,6 +169,7 @@ def test_an_existing_notebook_runs_to_its_end(session: Session, chromium: Browse
         "losses[-1]",
         "round(sum(losses), 2)",
     )
+    session.ask("api/contents/models", {"type": "directory"}, "PUT")
     session.write_notebook("models/old.ipynb", *code)
     opened = session.laptop.jlr("open", session.name, "models/old.ipynb", "--no-browser")
     assert opened.status == 0, opened
@@ -154,8 +212,9 @@ def test_a_hostile_page_in_the_same_browser_gets_no_cookie_and_makes_no_file(
         assert sum(request.path == there.path for request in hostile.asked) >= 12
         assert not any(request.cookie for request in hostile.asked)
     assert [entry["name"] for entry in session.ask("api/contents")["content"]] == before
-    mine.goto(there.geturl(), timeout=SECONDS)
-    assert mine.url.startswith(there.geturl()), "the page has lost its login"
+    answer = mine.goto(notebooks.geturl(), timeout=SECONDS)
+    assert answer is not None
+    assert answer.status == 200, "the page has lost its login"
 
 
 def test_a_websocket_client_runs_code_in_a_kernel(session: Session) -> None:
@@ -163,31 +222,13 @@ def test_a_websocket_client_runs_code_in_a_kernel(session: Session) -> None:
         assert kernel.run("6*7") == "42"
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="`tmux` is not installed")
 def test_the_page_works_after_the_terminal_of_start_is_closed(
-    laptop: Laptop, container: ContainerFactory, chromium: BrowserContext
+    session: Session, terminal: Terminal, notebook: Page
 ) -> None:
-    here = container()
-    tmux = ("tmux", "-f", "/dev/null", "-S", str(laptop.folder / "tmux"))
-    words = f"jlr start lab {here.name} --no-browser --json > report; exec cat"
-    laptop.run(*tmux, "new-session", "-d", "-x", "100", "-y", "30", words)
-    report = laptop.folder / "home" / "report"
-    wait_until(
-        lambda: report.exists() and report.read_text().endswith("}\n"),
-        "the start in the terminal",
-        timeout=START_SECONDS,
-    )
-    session = started(laptop, here)
-    assert f'"url": "{session.url}"' in report.read_text()
-    page = chromium.new_page()
-    open_notebook(page, session.url)
-    run_cell(page, "'be' + 'fore'")
-    expect(page.locator(".jp-OutputArea-executeResult")).to_have_text(re.compile("before"))
-    pane = int(laptop.run(*tmux, "list-panes", "-F", "#{pane_pid}").stdout)
-    laptop.run(*tmux, "kill-server")
-    wait_until(lambda: not psutil.pid_exists(pane), "the terminal's end")
-    run_cell(page, "'af' + 'ter'")
-    expect(page.locator(".jp-OutputArea-executeResult").last).to_have_text(
-        re.compile("after"), timeout=SECONDS
-    )
-    assert started(laptop, here).born() == session.born()
+    run_cell(notebook, "'be' + 'fore'")
+    result = notebook.locator(".jp-OutputArea-executeResult").last
+    expect(result).to_have_text(re.compile("before"), timeout=SECONDS)
+    terminal.close()
+    run_cell(notebook, "'af' + 'ter'")
+    expect(result).to_have_text(re.compile("after"), timeout=SECONDS)
+    assert started(session.laptop, session.name).born() == session.born()

@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from tests.lab.accounts import Account
-from tests.lab.containers import ContainerFactory
+from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
@@ -68,10 +69,15 @@ def files_with(secret: str, *folders: Path) -> list[Path]:
     return [path for path in files if secret.encode() in path.read_bytes()]
 
 
+@pytest.fixture(scope="module")
+def laptop(file_laptop: Laptop) -> Laptop:
+    return file_laptop
+
+
 def test_the_token_is_in_no_argv_environment_log_or_state_file(
-    laptop: Laptop, container: ContainerFactory, account: Account, sshd: SSHServer
+    laptop: Laptop, here: Container, account: Account, sshd: SSHServer
 ) -> None:
-    here, watch = container(), Watch()
+    watch = Watch()
     with watch.watching():
         start = laptop.jlr("start", "lab", here.name, "--verbose", timeout=START_SECONDS)
         wait_until(lambda: bool(laptop.opened()), "the browser's start")
@@ -98,12 +104,12 @@ def test_the_token_is_in_no_argv_environment_log_or_state_file(
 
 
 def test_the_browser_is_given_a_private_file_that_leads_to_the_session(
-    laptop: Laptop, container: ContainerFactory
+    laptop: Laptop, here: Container
 ) -> None:
-    here = container()
+    before = len(laptop.opened())
     start = laptop.jlr("start", "lab", here.name, timeout=START_SECONDS)
-    wait_until(lambda: bool(laptop.opened()), "the browser's start")
-    [address] = laptop.opened()
+    wait_until(lambda: len(laptop.opened()) > before, "the browser's start")
+    address = laptop.opened()[-1]
     redirect = Path(unquote(urlsplit(address).path))
     assert urlsplit(address).scheme == "file"
     assert stat.S_IMODE(redirect.stat().st_mode) == 0o600
@@ -143,9 +149,11 @@ def test_a_browser_that_is_chosen_by_name_shows_the_session(
             refused = subprocess.run(theirs, user=account.uid, stderr=subprocess.PIPE, text=True)
             assert "403" in refused.stderr, "another user got the token"
         page = chromium.new_page()
-        page.goto(address)
-        page.wait_for_url(f"http://*.localhost:{session.port}/**/lab*")
+        page.goto(address, wait_until="commit")
+        own = f"http://*.localhost:{session.port}/**/lab*"
+        page.wait_for_url(own, wait_until="commit")
         expect(page).to_have_title(re.compile("JupyterLab"), timeout=90_000)
+        page.close()  # its programs would load for seconds
 
 
 def test_a_browser_that_is_missing_is_an_error_that_leaves_the_url(session: Session) -> None:
