@@ -196,7 +196,7 @@ def test_an_image_without_a_shell_is_told_as_such_and_leaves_nothing(
         (('ENTRYPOINT ["/bin/bash"]', 'CMD ["/entry"]'), "cannot execute binary file"),
         LONG(('ENTRYPOINT ["/bin/true"]',), "ends at once"),
         LONG(('ENTRYPOINT ["/nowhere"]',), "/nowhere"),
-        (('ENTRYPOINT ["jupyter", "lab", "--allow-root"]',), "No such file"),
+        LONG(('ENTRYPOINT ["jupyter", "lab", "--allow-root"]',), "No such file"),
     ],
     ids=["shell with a script", "ends at once", "no such program", "server with options"],
 )
