@@ -189,29 +189,41 @@ class Kernel:
         return self._request("execute_request", content, {} if cell is None else {"cellId": cell})
 
     def _request(
-        self, kind: str, content: dict[str, Any], metadata: dict[str, Any] | None = None
+        self,
+        kind: str,
+        content: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
+        channel: str = "shell",
     ) -> str:
         header = {"msg_id": uuid4().hex, "msg_type": kind, "version": "5.3"}
         message = {"header": header, "parent_header": {}, "content": content}
         message["metadata"] = metadata or {}
-        self.socket.send(json.dumps(message | {"channel": "shell"}))
+        self.socket.send(json.dumps(message | {"channel": channel}))
         return header["msg_id"]
 
     def await_start(self) -> None:
         """Wait for its first answer; old servers lose what they are asked before."""
-        wait_until(self._is_known, "the kernel's first answer", timeout=60)
+        self._await_answer("kernel_info_reply")
 
-    def _is_known(self) -> bool:
-        self._request("kernel_info_request", {})
-        self.socket.settimeout(1)
-        try:
-            while json.loads(self.socket.recv())["msg_type"] != "kernel_info_reply":
-                pass
-        except WebSocketTimeoutException:
-            return False
-        finally:
-            self.socket.settimeout(60)
-        return True
+    def _await_answer(self, sign: str, channel: str = "shell") -> None:
+        """Ask each second until such a message, or one that tells this state, answers."""
+        asked = set[str]()
+
+        def answers() -> bool:
+            asked.add(self._request("kernel_info_request", {}, channel=channel))
+            self.socket.settimeout(1)
+            try:
+                while True:
+                    message = json.loads(self.socket.recv())
+                    told = (message["msg_type"], message["content"].get("execution_state"))
+                    if sign in told and message["parent_header"].get("msg_id") in asked:
+                        return True
+            except WebSocketTimeoutException:
+                return False
+            finally:
+                self.socket.settimeout(60)
+
+        wait_until(answers, f"the kernel's answer `{sign}`", timeout=60)
 
     def run(self, code: str) -> str:
         """Return what code evaluates to, or prints."""
@@ -233,9 +245,12 @@ class Kernel:
     def keep_busy(self) -> None:
         """Have it run for longer than any test, and wait until the server knows.
 
-        Jupyter may have closed the first websocket, whose pings only `run` answers.
+        Jupyter may have closed the first websocket, whose pings only `run` answers. For a new one
+        the server asks the kernel on the channels `shell` and `control`. The latter has a thread of
+        its own: with its `idle` behind the cell's `busy`, the server takes the kernel for idle.
         """
         with self.reached_anew() as kernel:
+            kernel._await_answer("idle", "control")
             kernel.send("import time; time.sleep(3600)")
             wait_until(lambda: self.state() == "busy", "the kernel's being busy", timeout=60)
 
