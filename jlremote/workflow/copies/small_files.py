@@ -6,8 +6,9 @@ import os
 import posixpath
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from jlremote.errors import JlrError
 from jlremote.workflow.copies.files import NO_FOLLOW, Moved, part_name
@@ -21,9 +22,31 @@ _MOST_FILES = 100
 
 Act = Callable[[], None]
 Found = tuple[str, RemoteFacts]
+Item = TypeVar("Item")
 
 
-@dataclass
+class Gathered(Generic[Item]):
+    """Files that wait until a request is full, or the folder has no more of them."""
+
+    def __init__(self, copy: Callable[[list[Item]], None]) -> None:
+        self._copy = copy
+        self._items: list[Item] = []
+        self._size = 0
+
+    def add(self, item: Item, size: int) -> list[Act]:
+        """Add a file; return what copies those before with it, once they are enough."""
+        self._items.append(item)
+        self._size += size
+        is_enough = self._size >= _TOGETHER or len(self._items) >= _MOST_FILES
+        return self.rest() if is_enough else []
+
+    def rest(self) -> list[Act]:
+        """Return what copies the files that are left."""
+        items, self._items, self._size = self._items, [], 0
+        return [lambda: self._copy(items)] if items else []
+
+
+@dataclass(frozen=True)
 class Sent:
     """Files of a folder here that go to one there."""
 
@@ -31,22 +54,9 @@ class Sent:
     local: Path
     remote: str
     moved: Moved
-    _names: list[str] = field(default_factory=list)
-    _size: int = 0
 
-    def add(self, name: str, size: int) -> list[Act]:
-        """Add a file; return what sends those before, once they are enough."""
-        self._names.append(name)
-        self._size += size
-        is_enough = self._size >= _TOGETHER or len(self._names) >= _MOST_FILES
-        return self.rest() if is_enough else []
-
-    def rest(self) -> list[Act]:
-        """Return what sends the files that are left."""
-        names, self._names, self._size = self._names, [], 0
-        return [lambda: self._send(names)] if names else []
-
-    def _send(self, names: list[str]) -> None:
+    def send(self, names: list[str]) -> None:
+        """Send files, in one request unless they have grown."""
         read: list[SmallFile] = []
         size = 0
         for name in names:
@@ -67,7 +77,7 @@ class Sent:
         return SmallFile(name, stat.S_IMODE(facts.st_mode), int(facts.st_mtime), data)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Fetched:
     """Files of a folder there that go to one here."""
 
@@ -75,22 +85,9 @@ class Fetched:
     remote: str
     local: Path
     moved: Moved
-    _files: list[Found] = field(default_factory=list)
-    _size: int = 0
 
-    def add(self, name: str, facts: RemoteFacts) -> list[Act]:
-        """Add a file; return what fetches those before, once they are enough."""
-        self._files.append((name, facts))
-        self._size += facts.size
-        is_enough = self._size >= _TOGETHER or len(self._files) >= _MOST_FILES
-        return self.rest() if is_enough else []
-
-    def rest(self) -> list[Act]:
-        """Return what fetches the files that are left."""
-        files, self._files, self._size = self._files, [], 0
-        return [lambda: self._fetch(files)] if files else []
-
-    def _fetch(self, files: list[Found]) -> None:
+    def fetch(self, files: list[Found]) -> None:
+        """Fetch files in one request."""
         asked = [(name, facts.size) for name, facts in files]
         for (name, facts), data in zip(
             files, self.client.get_files(self.remote, asked), strict=True

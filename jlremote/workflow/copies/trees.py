@@ -15,7 +15,7 @@ from jlremote.errors import JlrError
 from jlremote.workflow.copies import files
 from jlremote.workflow.copies.sftp_answers import attributes, text
 from jlremote.workflow.copies.sftp_client import SftpClient, done
-from jlremote.workflow.copies.small_files import SMALL, Act, Fetched, Sent
+from jlremote.workflow.copies.small_files import SMALL, Act, Fetched, Gathered, Sent
 
 # Small files wait for answers most of the time.
 _AT_ONCE = 12
@@ -90,7 +90,7 @@ def _sending(
 ) -> Iterator[Act]:
     client = copied.client
     make_folder(client, remote, follow=local == top)
-    small = Sent(client, local, remote, copied.moved)
+    small = Gathered(Sent(client, local, remote, copied.moved).send)
     with os.scandir(local) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
@@ -127,7 +127,7 @@ def _fetching(
     if local.is_symlink() and remote != top:
         raise JlrError(f"`{local}` is in the way: it is a symbolic link")
     local.mkdir(exist_ok=True, mode=0o700)
-    small = Fetched(client, remote, local, copied.moved)
+    small = Gathered(Fetched(client, remote, local, copied.moved).fetch)
     for name, facts in client.names(remote):
         path, target = posixpath.join(remote, name), local / name
         if facts.is_link:
@@ -137,7 +137,7 @@ def _fetching(
         elif facts.is_file:
             copied.found(facts.size)
             if client.takes_many and facts.size <= SMALL:
-                yield from small.add(name, facts)
+                yield from small.add((name, facts), facts.size)
                 continue
             yield lambda path=path, facts=facts, target=target: files.fetch(  # type: ignore[misc]
                 client, path, facts, target, copied.moved
