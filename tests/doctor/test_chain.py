@@ -140,6 +140,7 @@ def test_without_an_image_and_a_session_the_next_command_is_named(laptop: Laptop
     assert "jlr doctor lab --image IMAGE" in report.of("container")["mend"][0]
 
 
+@pytest.mark.long
 def test_without_containers_a_jupyter_on_the_host_is_tried_and_removed(
     laptop: Laptop, account: Account, environment: Path, nothing_left: None
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jlremote.ssh.channels.session_slots import KEPT
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
@@ -25,6 +27,7 @@ for port in map(int, sys.argv[1:]):
 """
 
 
+@pytest.mark.long
 def test_one_relay_too_many_is_refused_with_advice_and_works_once_there_is_room(
     laptop: Laptop, inside: Container, container: ContainerFactory
 ) -> None:

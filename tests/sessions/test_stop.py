@@ -228,6 +228,7 @@ def test_a_server_that_does_not_answer_is_stopped_only_by_force(
     assert here.execute("sh", "-c", f"[ -e /proc/{server} ] || echo gone") == "gone"
 
 
+@pytest.mark.long
 def test_busy_kernels_of_another_laptop_are_not_stopped(
     laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
 ) -> None:
