@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jlremote import errors
-from jlremote.__main__ import main
+from jlremote.__main__ import run_command
 from tests.cli.conftest import REPORT, Jlr, Workflows
 from tests.outages.parts import within
 
@@ -194,7 +194,24 @@ def test_an_interrupt_during_the_first_imports_exits_with_130(
 
     monkeypatch.delitem(sys.modules, "jlremote.cli.boundary", raising=False)
     monkeypatch.setattr("sys.meta_path", [Pressed, *sys.meta_path])
-    assert main() == 130
+    assert run_command() == 130
+
+
+def test_a_command_ends_after_what_was_registered_and_before_modules_are_taken_apart() -> None:
+    script = (
+        "import atexit, sys\n"
+        "from jlremote.__main__ import main\n"
+        "class Module:\n"
+        "    def __del__(self): print('taken apart')\n"
+        "module = Module()\n"
+        "status = main()\n"
+        "atexit.register(print, 'registered')\n"
+        "sys.exit(status)"
+    )
+    argv = [sys.executable, "-c", script, "no-such-command"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "registered\n")
+    assert "no such command `no-such-command`" in done.stderr
 
 
 def test_an_interrupt_exits_with_130(jlr: Jlr, workflows: Workflows) -> None:
