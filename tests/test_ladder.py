@@ -257,3 +257,4 @@ def test_a_command_in_a_known_session_loads_what_that_takes() -> None:
     rooms = {name.split(".")[1] for name in loaded if name.startswith("jlremote.")}
     assert rooms.isdisjoint({"gpus", "schedulers"})
     assert loaded.isdisjoint({"http.client", "ssl", "jlremote.jupyter.survey"})
+    assert loaded.isdisjoint({"multiprocessing", "subprocess", "secrets", "shutil", "tempfile"})

@@ -6,8 +6,8 @@ room's decisions). It is collected up to a limit, or decoded from the marker on 
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -25,7 +25,7 @@ Execute = Callable[[str, Callable[[str, bytes], None]], object]
 
 def new_marker() -> str:
     """Return a random word that no output contains by chance."""
-    return f"jlr-{secrets.token_hex(12)}"
+    return f"jlr-{os.urandom(12).hex()}"
 
 
 def framed(steps: Steps, marker: str) -> str:

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
@@ -42,7 +41,7 @@ def answer(text: str, *, newline: bool = True) -> None:
 
 def answer_words(text: str) -> None:
     """Print sentences as `answer` does; on a terminal long lines break at words."""
-    answer(broken(text, shutil.get_terminal_size().columns) if watched(sys.stdout) else text)
+    answer(broken(text, columns()) if watched(sys.stdout) else text)
 
 
 @contextlib.contextmanager
@@ -109,7 +108,7 @@ def tell(text: str, *, as_it_is: bool = False) -> None:
     """
     text = styled(text)
     if not as_it_is and watched(sys.stderr):
-        text = broken(text, shutil.get_terminal_size().columns)
+        text = broken(text, columns())
     try:
         click.echo(text, err=True, color=coloured(sys.stderr))
     except OSError as failure:
@@ -135,6 +134,13 @@ def announce(title: str, text: str) -> str | None:
             sys.stderr.flush()
         return "terminal"
     return "desktop"
+
+
+def columns() -> int:
+    """Return the width of the terminal, or `$COLUMNS`."""
+    import shutil  # what only breaks no lines needs none of it
+
+    return shutil.get_terminal_size().columns
 
 
 def broken(text: str, width: int) -> str:

@@ -6,14 +6,17 @@ import os
 import socket as plain_sockets
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jlremote import __version__
 from jlremote.errors import Bug, JlrError, LinkLost, from_json
-from jlremote.link.client.dial import NoLink, Socket, dial, next_message, start_link, turn
+from jlremote.link.client.dial import NoLink, dial, next_message, start_link, turn
 from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import PROTOCOL, Message, MessageReader, send
 from jlremote.questions import Asker, Question
+
+if TYPE_CHECKING:
+    from jlremote.link.wire.protocol import Socket
 
 TRIES = 5
 # A script ends as soon as it is told to, unless the host is out of reach.
@@ -176,6 +179,9 @@ class Caller:
                     return reader
             except (EOFError, OSError):
                 pass
+            except BaseException:
+                socket.close()
+                raise
             socket.close()
         raise Bug(
             f"the link to `{self._files.host}` ends as soon as it is used",

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import multiprocessing.connection as sockets
 import os
 import socket as plain_sockets
 import struct
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from multiprocessing import AuthenticationError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import Bug, JlrError, from_json
-from jlremote.link.wire.authentication import authenticate_link
+from jlremote.link.wire.authentication import NotProved, authenticate_link
 from jlremote.link.wire.files import LinkFiles, write_destination
-from jlremote.link.wire.protocol import READY, Message, MessageReader
+from jlremote.link.wire.protocol import READY, Message, MessageReader, is_there
 
-Socket = sockets.Connection
+if TYPE_CHECKING:
+    import subprocess
+
+    from jlremote.link.wire.protocol import Socket
 
 ANSWER_SECONDS = 10.0
 # How long a link may say nothing before it is asked whether it still runs.
@@ -44,14 +44,13 @@ def dial(files: LinkFiles) -> Socket:
     """
     try:
         secret = files.key.read_bytes()
-        client: Any = sockets.Client(files.address(secret))
+        socket = _connected(files.address(secret))
     except OSError as missing:
         raise NoLink(f"no link to `{files.host}` runs") from missing
-    socket: Socket = client  # on Windows a PipeConnection, which has the same methods
     try:
         _wait_for_challenge(socket, files)
         authenticate_link(socket, secret)
-    except (OSError, EOFError, AuthenticationError) as leaving:
+    except (OSError, EOFError, NotProved) as leaving:
         socket.close()
         raise NoLink(f"the link to `{files.host}` is ending") from leaving
     except BaseException:
@@ -60,9 +59,25 @@ def dial(files: LinkFiles) -> Socket:
     return socket
 
 
+def _connected(address: str) -> Socket:
+    if sys.platform == "win32":
+        import multiprocessing.connection as sockets
+
+        pipe: Any = sockets.Client(address)
+        connection: Socket = pipe  # a PipeConnection, which has the same methods
+        return connection
+    socket = plain_sockets.socket(plain_sockets.AF_UNIX)
+    try:
+        socket.connect(address)
+    except BaseException:
+        socket.close()
+        raise
+    return socket
+
+
 def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
     """Wait for the link's first message; a suspended process accepts and says nothing."""
-    if not socket.poll(ANSWER_SECONDS):
+    if not is_there(socket, ANSWER_SECONDS):
         raise _stuck(socket, files)
 
 
@@ -136,12 +151,14 @@ def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> No
 
 def turn(files: LinkFiles) -> AbstractContextManager[object]:
     """Return a lock that one thread of one command can hold at a time."""
-    from filelock import FileLock  # not needed while a link lives
+    from filelock import FileLock  # as `subprocess`
 
     return FileLock(files.starting, mode=0o600, poll_interval=TURN_SECONDS)
 
 
 def _spawn(files: LinkFiles) -> subprocess.Popen[bytes]:
+    import subprocess  # not needed while a link lives
+
     config = () if files.ssh_config is None else (str(files.ssh_config.resolve()),)
     # -P: modules in the current folder must not be imported in place of ours.
     # gil: the link's threads, and paramiko's, need the lock that a free-threaded Python leaves out;
@@ -172,6 +189,8 @@ def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -
 def _detached() -> dict[str, Any]:
     """Return the options that detach a process from the terminal."""
     if sys.platform == "win32":
+        import subprocess
+
         flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
         return {"creationflags": flags}
     return {"start_new_session": True}

@@ -38,7 +38,7 @@ class Conversation:
         """Authenticate each other by the secret, and read the request.
 
         Raises:
-            AuthenticationError: the other side does not know the secret.
+            NotProved: the other side does not know the secret.
             OSError, EOFError, ValueError: it is gone, or speaks another protocol.
         """
         authenticate_command(self._socket, secret)

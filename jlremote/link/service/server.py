@@ -7,7 +7,6 @@ import multiprocessing.connection as sockets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import AuthenticationError
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from jlremote.link.notices.job_notices import JobNotices
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.operations import Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
+from jlremote.link.wire.authentication import NotProved
 from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import PROTOCOL, Message, OtherVersion
 from jlremote.link.wire.states import State
@@ -148,7 +148,7 @@ class LinkServer:
                 self._deaf.wait()
         except EOFError:  # as of each command that only looks whether this link runs
             log.debug("a command hung up")
-        except (OSError, ValueError, AuthenticationError) as error:
+        except (OSError, ValueError, NotProved) as error:
             log.info("a conversation ended early: %r", error)
         except Exception:
             log.exception("a conversation ended early")

@@ -27,10 +27,15 @@ import select
 import socket as plain_sockets
 import struct
 import sys
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    # A connection of the link, and a socket of the command, but on Windows.
+    Socket = Connection[Any, Any] | plain_sockets.socket
 
 Message = dict[str, Any]
 PROTOCOL = 9
@@ -60,7 +65,7 @@ def error_line(trouble: Exception) -> bytes:
     return json.dumps(error.to_json()).encode("ascii") + b"\n"
 
 
-def send(connection: Connection[Any, Any], message: Message) -> None:
+def send(connection: Socket, message: Message) -> None:
     """Send one message, with the bytes at `DATA` if it has any.
 
     Raises:
@@ -68,10 +73,10 @@ def send(connection: Connection[Any, Any], message: Message) -> None:
     """
     data = message.get(DATA)
     if not isinstance(data, bytes):
-        _write(connection, json.dumps(message).encode("ascii"))
+        write_frame(connection, json.dumps(message).encode("ascii"))
         return
     head = {key: value for key, value in message.items() if key != DATA}
-    _write(connection, json.dumps(head).encode("ascii") + b"\n", data)
+    write_frame(connection, json.dumps(head).encode("ascii") + b"\n", data)
 
 
 def output_now(
@@ -95,7 +100,7 @@ def output_now(
     return memoryview(begin[sent:] + data)
 
 
-def send_rest(connection: Connection[Any, Any], rest: memoryview) -> None:
+def send_rest(connection: Socket, rest: memoryview) -> None:
     """Send what `output_now` has left.
 
     Raises:
@@ -105,7 +110,7 @@ def send_rest(connection: Connection[Any, Any], rest: memoryview) -> None:
         rest = rest[os.write(connection.fileno(), rest) :]
 
 
-def receive(connection: Connection[Any, Any]) -> Message:
+def receive(connection: Socket) -> Message:
     """Return the next message.
 
     Raises:
@@ -113,7 +118,7 @@ def receive(connection: Connection[Any, Any]) -> Message:
         OSError: the other side is gone, or sent more than a message may hold.
         ValueError: what came is not a message.
     """
-    return _message(_read(connection))
+    return _message(read_frame(connection, MESSAGE_BYTES))
 
 
 def _message(frame: bytes | bytearray) -> Message:
@@ -127,9 +132,10 @@ def _message(frame: bytes | bytearray) -> Message:
     return message
 
 
-def is_there(connection: Connection[Any, Any], seconds: float) -> bool:
+def is_there(connection: Socket, seconds: float) -> bool:
     """Wait until a message, or the end, has come; return whether it has within `seconds`."""
     if sys.platform == "win32":
+        assert not isinstance(connection, plain_sockets.socket)
         return connection.poll(seconds)
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
@@ -147,8 +153,14 @@ _NOW: int = getattr(plain_sockets, "MSG_DONTWAIT", 0)  # not on Windows
 WRITES_NOW = bool(_NOW)  # whether `output_now` can be used
 
 
-def _write(connection: Connection[Any, Any], *parts: bytes) -> None:
+def write_frame(connection: Socket, *parts: bytes) -> None:
+    """Write one frame, in parts.
+
+    Raises:
+        OSError: the other side is gone.
+    """
     if sys.platform == "win32":
+        assert not isinstance(connection, plain_sockets.socket)
         connection.send_bytes(b"".join(parts))
         return
     rest = [memoryview(part) for part in (_SIZE.pack(sum(map(len, parts))), *parts)]
@@ -160,19 +172,27 @@ def _write(connection: Connection[Any, Any], *parts: bytes) -> None:
             rest[0] = rest[0][written:]
 
 
-def _read(connection: Connection[Any, Any]) -> bytes | bytearray:
+def read_frame(connection: Socket, most: int) -> bytes | bytearray:
+    """Return the next frame, of `most` bytes at most.
+
+    Raises:
+        EOFError: the other side closed.
+        OSError: the other side is gone, or sent more than that.
+    """
     if sys.platform == "win32":
-        return connection.recv_bytes(MESSAGE_BYTES)
-    return _exactly(connection, _checked(*_SIZE.unpack(_exactly(connection, _SIZE.size))))
+        assert not isinstance(connection, plain_sockets.socket)
+        return connection.recv_bytes(most)
+    (size,) = _SIZE.unpack(_exactly(connection, _SIZE.size))
+    return _exactly(connection, _checked(size, most))
 
 
-def _checked(size: int) -> int:
-    if not 0 <= size <= MESSAGE_BYTES:
+def _checked(size: int, most: int = MESSAGE_BYTES) -> int:
+    if not 0 <= size <= most:
         raise OSError(f"a message of {size} bytes")
     return size
 
 
-def _exactly(connection: Connection[Any, Any], size: int) -> bytearray:
+def _exactly(connection: Socket, size: int) -> bytearray:
     if sys.platform == "win32":
         raise NotImplementedError
     data = bytearray(size)
@@ -191,7 +211,7 @@ class MessageReader:
     All that comes must be read with it, unless it reads `exactly` one message at a time.
     """
 
-    def __init__(self, connection: Connection[Any, Any], *, exactly: bool = False) -> None:
+    def __init__(self, connection: Socket, *, exactly: bool = False) -> None:
         self.connection = connection
         self._exactly = exactly or sys.platform == "win32"
         self._came = b""

@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from multiprocessing import AuthenticationError
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from jlremote.errors import Bug, LinkLost
 from jlremote.link.client import call, dial
 from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import LinkStuck, NoLink
-from jlremote.link.wire.authentication import authenticate_command
+from jlremote.link.wire.authentication import NotProved, authenticate_command
 from jlremote.link.wire.files import LinkFiles, link_files
 from jlremote.link.wire.protocol import PROTOCOL, receive, send
 from jlremote.questions import NeverAsks
@@ -43,7 +42,7 @@ class FakeLink:
     def _serve(self) -> None:
         with suppress(OSError):
             while True:
-                with suppress(EOFError, AuthenticationError), self._listener.accept() as socket:
+                with suppress(EOFError, NotProved), self._listener.accept() as socket:
                     authenticate_command(socket, SECRET)
                     self.requests.append(receive(socket))
                     self.answers.pop(0)(socket, self.requests[-1])

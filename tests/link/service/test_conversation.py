@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing.connection as sockets
 import threading
 from collections.abc import Iterator
-from multiprocessing import AuthenticationError, Pipe
+from multiprocessing import Pipe
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from jlremote.errors import Authentication, JlrError, NeedsAuthentication
 from jlremote.link.service import conversation as module
 from jlremote.link.service.conversation import Conversation
-from jlremote.link.wire.authentication import authenticate_link
+from jlremote.link.wire.authentication import NotProved, authenticate_link
 from jlremote.link.wire.protocol import receive, send
 from jlremote.questions import Question
 from tests.link.fakes import Call, until
@@ -49,9 +49,9 @@ def test_a_command_that_knows_the_secret_is_heard(ends: Ends) -> None:
 def test_a_command_that_does_not_know_the_secret_is_not_heard(ends: Ends) -> None:
     conversation, command = ends
     greeting = Call(lambda: conversation.greet(SECRET))
-    with pytest.raises(AuthenticationError):
+    with pytest.raises(NotProved):
         introduced(command, b"a guess", {"op": "shutdown"})
-    with pytest.raises(AuthenticationError):
+    with pytest.raises(NotProved):
         greeting.result()
     assert conversation.request == {}
 

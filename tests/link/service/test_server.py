@@ -8,7 +8,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,6 +29,9 @@ from jlremote.ssh.contract import Output
 from tests.link.fakes import Call, FakePerson, new_endpoint, until
 from tests.link.service.parts import SECRET, Parts, new_parts, served
 from tests.outages.parts import within
+
+if TYPE_CHECKING:
+    from jlremote.link.wire.protocol import Socket
 
 SERVER = new_endpoint()
 TENSORBOARD = Endpoint(SERVER.place, 6006)
@@ -84,7 +87,7 @@ def test_a_slow_operation_is_waited_for_while_the_link_answers_others(
     monkeypatch.setattr(dial, "SILENCE_SECONDS", 0.01)
     dialed: list[LinkFiles] = []
 
-    def watched(files: LinkFiles) -> dial.Socket:
+    def watched(files: LinkFiles) -> Socket:
         dialed.append(files)
         return original(files)
 

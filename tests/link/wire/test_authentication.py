@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from multiprocessing import AuthenticationError, Pipe
+import hmac
+from multiprocessing import Pipe
 
 import pytest
 
-from jlremote.link.wire.authentication import authenticate_command, authenticate_link, pipe_name
+from jlremote.link.wire.authentication import (
+    NotProved,
+    authenticate_command,
+    authenticate_link,
+    pipe_name,
+)
 from tests.link.fakes import Call
 
 SECRET = b"of this test"
@@ -20,6 +26,43 @@ def test_both_know_each_other_by_the_secret() -> None:
         proof.result()
 
 
+def test_each_side_refuses_another_secret() -> None:
+    link, command = Pipe()
+    with link, command:
+        proof = Call(lambda: authenticate_command(link, SECRET))
+        with pytest.raises(NotProved):
+            authenticate_link(command, b"another")
+        with pytest.raises(NotProved):
+            proof.result()
+
+
+@pytest.mark.parametrize(("name", "digest"), [(b"", "md5"), (b"{sha256}", "sha256")])
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_link_of_any_python_is_known_by_its_proof(
+    name: bytes, digest: str, is_right: bool
+) -> None:
+    """Challenges name their digest from Python 3.12 on."""
+    link, command = Pipe()
+    key = {use: hmac.digest(SECRET, use, "sha256") for use in (b"command", b"link")}
+    with link, command:
+        proof = Call(lambda: authenticate_link(command, SECRET))
+        text = name + bytes(20)
+        link.send_bytes(b"#CHALLENGE#" + text)
+        assert link.recv_bytes() == name + hmac.digest(key[b"command"], text, digest)
+        link.send_bytes(b"#WELCOME#")
+        challenge = link.recv_bytes(256)
+        assert challenge.startswith(b"#CHALLENGE#" + name)
+        answer = hmac.digest(key[b"link"], challenge.removeprefix(b"#CHALLENGE#"), digest)
+        link.send_bytes(name + (answer if is_right else bytes(len(answer))))
+        if is_right:
+            assert link.recv_bytes() == b"#WELCOME#"
+            proof.result()
+        else:
+            assert link.recv_bytes() == b"#FAILURE#"
+            with pytest.raises(NotProved):
+                proof.result()
+
+
 def test_the_answer_of_one_command_is_no_proof_of_the_link_to_another() -> None:
     """The attack: a process in the link's place gives the first one's challenge to a second."""
     (squatter, first), (beside, second) = Pipe(), Pipe()
@@ -31,7 +74,7 @@ def test_the_answer_of_one_command_is_no_proof_of_the_link_to_another() -> None:
         squatter.send_bytes(b"#WELCOME#")
         beside.send_bytes(squatter.recv_bytes(256))
         squatter.send_bytes(beside.recv_bytes(256))
-        with pytest.raises(AuthenticationError):
+        with pytest.raises(NotProved):
             proof.result()
 
 
