@@ -12,7 +12,7 @@ import importlib.resources
 import shlex
 from dataclasses import dataclass
 
-# An old Python, and a container without one, leave stdin and stdout as they are.
+# Without Python, or with an old one or one that lacks modules, stdin and stdout stay as they are.
 _RUN = """\
 set -- WORD ADDRESS "$@"
 for python in python3 /opt/conda/bin/python /usr/libexec/platform-python; do
@@ -24,10 +24,14 @@ exec "$@"
 """
 _START = """\
 import os, sys
-if sys.version_info < (3, 6):
-    os.write(1, (sys.argv[2] + " 0 -\\n").encode())
-    os.execv("/bin/sh", ["/bin/sh", "-c", 'exec "$@"', "sh"] + sys.argv[4:])
-exec(sys.argv.pop(1))
+text = sys.argv.pop(1)
+try:
+    if sys.version_info >= (3, 6):
+        eval(compile(text, "direct", "exec"))
+except ImportError:
+    pass
+os.write(1, (sys.argv[1] + " 0 -\\n").encode())
+os.execv("/bin/sh", ["/bin/sh", "-c", 'exec "$@"', "sh"] + sys.argv[3:])
 """
 _PROGRAM = (importlib.resources.files(__package__) / "direct_program.py").read_text("utf-8")
 

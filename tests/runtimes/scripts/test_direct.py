@@ -7,6 +7,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -167,3 +168,13 @@ def test_without_python_it_becomes_the_command(tmp_path: Path) -> None:
     with program("cat", path=str(tmp_path)) as there:
         output = there.communicate(b"some", SECONDS)[0]
     assert (output[:5], output[-5:]) == (b"word ", b"\nsome")
+
+
+def test_with_a_python_that_lacks_a_module_it_becomes_the_command(tmp_path: Path) -> None:
+    lacks = "import sys; sys.modules['termios'] = None"
+    python = tmp_path / "python3"
+    begin = f'start=$1; shift; exec {sys.executable} -c "{lacks}\n$start" "$@"'
+    python.write_text(f"#!/bin/sh\nshift 3\n{begin}\n")
+    python.chmod(0o755)
+    with program("cat", path=f"{tmp_path}:{os.environ['PATH']}") as there:
+        assert there.communicate(b"some", SECONDS)[0] == b"word 0 -\nsome"
