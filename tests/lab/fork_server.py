@@ -94,6 +94,7 @@ class ForkServer:
                 pass_fds=[theirs.fileno()],
                 env={"PATH": os.environ["PATH"], "LANG": LANGUAGE},
                 cwd=Path(__file__).parents[2],
+                start_new_session=True,  # or `jlr` could ask on the terminal that the tests run in
                 # Pipes like those of a call, which takes the objects for them over.
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

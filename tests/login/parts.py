@@ -10,7 +10,7 @@ from typing import Any
 
 import pexpect
 
-from tests.lab.laptop import PROGRAMS, Laptop
+from tests.lab.laptop import Laptop
 from tests.lab.programs import Result, wait_until
 from tests.lab.sshd import SSHServer
 from tests.link.desk import is_link
@@ -88,8 +88,8 @@ def log_in(
 
 
 def without_terminal(laptop: Laptop, *words: str) -> Result:
-    """Run `jlr` without a way to ask, not even on the terminal that the tests run in."""
-    return laptop.run("setsid", "--wait", str(PROGRAMS / "jlr"), *words, timeout=PATIENCE)
+    """Run `jlr` without a way to ask, beside other work."""
+    return laptop.jlr(*words, timeout=PATIENCE)
 
 
 def start(laptop: Laptop, host: str, *words: str) -> Result:

@@ -14,6 +14,7 @@ from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.link.servers import HostServers
 from tests.login.parts import connections, disconnect, logins, start, started, starting
+from tests.long import LONG
 from tests.sessions.parts import failed
 
 OTHERS = "# mine\nelsewhere ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFnotakey"  # no end of line
@@ -30,7 +31,7 @@ def stranger(
     return "".join(run("ssh-keygen", "-lf", str(key)) for key in sshd.host_keys)
 
 
-@pytest.mark.parametrize("answer", ["yes", "the fingerprint"])
+@pytest.mark.parametrize("answer", [LONG("yes"), "the fingerprint"])
 def test_an_unknown_key_is_shown_and_asked_about_and_becomes_one_more_line(
     laptop: Laptop, sshd: SSHServer, stranger: str, answer: str
 ) -> None:

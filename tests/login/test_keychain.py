@@ -25,6 +25,7 @@ from tests.login.parts import (
     starting,
     wait_for_state,
 )
+from tests.long import LONG
 
 ASKED = ("password of", PASSWORD)
 KEEP = "(y/N) "
@@ -141,7 +142,7 @@ def test_a_passphrase_is_kept_and_a_key_needs_no_question_afterwards(
     assert laptop.jlr("forget", "keyed").stdout == f"forgot the passphrase {key}\n"
 
 
-@pytest.mark.parametrize("options", [(), ("--remember",)])
+@pytest.mark.parametrize("options", [(), LONG(("--remember",))])
 def test_a_locked_keychain_does_not_prevent_the_login(
     laptop: Laptop, plain: SSHServer, keychain: SecretService, options: tuple[str, ...]
 ) -> None:

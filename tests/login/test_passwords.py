@@ -22,6 +22,7 @@ from tests.login.parts import (
     started,
     starting,
 )
+from tests.long import LONG
 from tests.sessions.parts import failed
 
 
@@ -54,7 +55,7 @@ def test_a_password_that_was_refused_is_not_sent_twice(laptop: Laptop, plain: SS
 
 @pytest.mark.parametrize(
     ("host", "prompt", "method"),
-    [("plain", "password of", "password"), ("asking", "Password: ", "keyboard-interactive")],
+    [LONG("plain", "password of", "password"), ("asking", "Password: ", "keyboard-interactive")],
 )
 def test_three_wrong_passwords_end_the_login_with_the_tried_methods(
     laptop: Laptop,
@@ -97,7 +98,7 @@ def test_an_empty_answer_or_the_end_of_input_is_no_password(
     assert failures(plain) == before
 
 
-@pytest.mark.parametrize("words", [(), ("--no-input",)])
+@pytest.mark.parametrize("words", [(), LONG(("--no-input",))])
 def test_without_a_terminal_the_login_ends_at_once_with_a_hint(
     laptop: Laptop, asking: SSHServer, words: tuple[str, ...]
 ) -> None:
