@@ -28,6 +28,13 @@ def desk(laptop: Laptop) -> Iterator[Desk]:
 
 
 @pytest.fixture
+def file_desk(file_laptop: Laptop) -> Iterator[Desk]:
+    """The same at the laptop of all tests of a file, whose link may run already."""
+    with at_desk(file_laptop) as sitting:
+        yield sitting
+
+
+@pytest.fixture
 def clean_laptop(file_laptop: Laptop) -> Iterator[Laptop]:
     """The file's laptop, which has no session when a test begins, but may have a link to `lab`."""
     config, known = file_laptop.ssh_config, file_laptop.known_hosts

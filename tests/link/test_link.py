@@ -250,29 +250,32 @@ def test_mute_callers_block_no_command_and_keep_no_link_alive(
         caller.close()
 
 
-def test_a_stranger_without_the_key_is_told_nothing(desk: Desk) -> None:
-    desk.run("true")
-    with sockets.Client(str(desk.files.socket)) as stranger, pytest.raises(AuthenticationError):
+def test_a_stranger_without_the_key_is_told_nothing(file_desk: Desk) -> None:
+    file_desk.run("true")
+    with (
+        sockets.Client(str(file_desk.files.socket)) as stranger,
+        pytest.raises(AuthenticationError),
+    ):
         sockets.answer_challenge(stranger, b"not the key")
-    assert desk.run("echo still") == "still\n"
+    assert file_desk.run("echo still") == "still\n"
 
 
 def test_a_stopped_link_is_a_clear_error_in_time_and_works_when_it_goes_on(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    file_desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert dial.ANSWER_SECONDS <= 12
     monkeypatch.setattr(dial, "ANSWER_SECONDS", 1.0)
-    desk.run("true")
-    process = desk.process()
+    file_desk.run("true")
+    process = file_desk.process()
     process.suspend()
     began = time.monotonic()
     with pytest.raises(JlrError, match="does not answer") as caught:
-        desk.run("true")
+        file_desk.run("true")
     assert time.monotonic() - began < 4
     assert caught.value.hint is not None
     process.resume()
-    assert desk.run("echo on") == "on\n"
-    assert desk.process().pid == process.pid
+    assert file_desk.run("echo on") == "on\n"
+    assert file_desk.process().pid == process.pid
 
 
 def test_a_link_that_is_stopped_hides_no_other_hosts_sessions(
@@ -295,14 +298,14 @@ def test_a_link_that_is_stopped_hides_no_other_hosts_sessions(
     assert told["two"]["state"] == "up"
 
 
-def test_a_command_that_is_killed_ends_what_it_ran(desk: Desk) -> None:
+def test_a_command_that_is_killed_ends_what_it_ran(file_desk: Desk) -> None:
     code = """
 with link.stream("echo $$; exec sleep 1000") as output:
     for text in output:
         print(text, flush=True)
 """
     command = subprocess.Popen(
-        desk.command(code=code), stdout=subprocess.PIPE, env=desk.laptop.environment
+        file_desk.command(code=code), stdout=subprocess.PIPE, env=file_desk.laptop.environment
     )
     assert command.stdout is not None
     with command.stdout:
@@ -311,34 +314,36 @@ with link.stream("echo $$; exec sleep 1000") as output:
         command.kill()
         command.wait()
     until(lambda: not lives(pid), "the end of the remote process")
-    assert desk.run("echo well") == "well\n"
+    assert file_desk.run("echo well") == "well\n"
 
 
-def test_a_script_that_prints_for_ever_is_cut_and_ended(desk: Desk, servers: HostServers) -> None:
+def test_a_script_that_prints_for_ever_is_cut_and_ended(
+    file_desk: Desk, servers: HostServers
+) -> None:
     began = time.monotonic()
     with pytest.raises(OutputTooLong, match="more than 1 MiB"):
-        desk.link().run({"flood": "exec yes 'jlr flood'"}, limit=1 << 20)
+        file_desk.link().run({"flood": "exec yes 'jlr flood'"}, limit=1 << 20)
     assert time.monotonic() - began < 10
     until(lambda: not servers.running("yes"), "the end of `yes`")
 
 
-def test_a_script_that_takes_too_long_is_ended(desk: Desk, servers: HostServers) -> None:
+def test_a_script_that_takes_too_long_is_ended(file_desk: Desk, servers: HostServers) -> None:
     before = servers.running("sleep")  # an earlier test that failed may have left one
     with pytest.raises(JlrError, match=r"did not finish within 0\.5 s"):
-        desk.link().run({"nap": "exec sleep 1000"}, timeout=0.5)
+        file_desk.link().run({"nap": "exec sleep 1000"}, timeout=0.5)
     until(lambda: set(servers.running("sleep")) <= set(before), "the end of `sleep`")
 
 
-def test_the_links_files_are_the_users_alone(desk: Desk) -> None:
-    desk.run("true")
-    for path in (desk.files.socket.parent, desk.files.key, desk.files.log):
+def test_the_links_files_are_the_users_alone(file_desk: Desk) -> None:
+    file_desk.run("true")
+    for path in (file_desk.files.socket.parent, file_desk.files.key, file_desk.files.log):
         assert path.stat().st_mode & 0o077 == 0
 
 
-def test_ctrl_c_in_the_terminal_that_started_it_does_not_reach_the_link(desk: Desk) -> None:
-    desk.run("true")
-    process = desk.process()
+def test_ctrl_c_in_the_terminal_that_started_it_does_not_reach_the_link(file_desk: Desk) -> None:
+    file_desk.run("true")
+    process = file_desk.process()
     assert os.getsid(process.pid) == process.pid
     process.send_signal(signal.SIGINT)
-    assert desk.run("echo on") == "on\n"
-    assert desk.process().pid == process.pid
+    assert file_desk.run("echo on") == "on\n"
+    assert file_desk.process().pid == process.pid
