@@ -15,8 +15,9 @@ from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.long import LONG
 
-PLACES = (("--image", "lab/plain"), ("--runtime", "none"))
+PLACES = (("--image", "lab/plain"), LONG(("--runtime", "none")))
 
 
 @pytest.mark.parametrize("where", PLACES)

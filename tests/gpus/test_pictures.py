@@ -145,6 +145,7 @@ def image(engine: Engine) -> Iterator[str]:
 
 
 @pytest.mark.usefixtures("trainings")
+@pytest.mark.long
 def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
     terminal: Terminal,
     ada: Laptop,

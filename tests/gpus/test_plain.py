@@ -76,9 +76,9 @@ def asked(laptop: Laptop) -> list[dict[str, Any]]:
 
 
 def test_none_is_none(demo: Laptop) -> None:
-    session = started(demo, "without", "--gpus", "none")
-    with session.notebook("cuda.ipynb") as kernel:
-        assert kernel.run(SEEN) == "''"
+    show = ("--rm", "--", "sh", "-c", 'echo "[${CUDA_VISIBLE_DEVICES-all}]"')
+    done = demo.jlr("run", "demo", "--runtime", "none", "--gpus", "none", *show)
+    assert (done.status, done.stdout) == (0, "[]\n"), done
 
 
 def test_a_value_of_the_engines_own_is_refused_without_one(demo: Laptop) -> None:
