@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -48,6 +49,20 @@ def work(
     keys: Keys,
 ) -> Iterator[Work]:
     """A kernel on a host that is reached over the network."""
+    with far_work(laptop, network, lasting_container, sshd, account, keys) as begun:
+        yield begun
+
+
+@contextmanager
+def far_work(
+    laptop: Laptop,
+    network: Network,
+    container: Container,
+    sshd: SSHServer,
+    account: Account,
+    keys: Keys,
+) -> Iterator[Work]:
+    """Give a kernel in a container whose host is reached over the network as `far`."""
     laptop.add_host(
         "far",
         sshd,
@@ -58,5 +73,5 @@ def work(
         options=QUICK,
     )
     port = ("--port", str(free_port()))
-    with work_in(started(laptop, lasting_container, *port, host="far")) as begun:
+    with work_in(started(laptop, container, *port, host="far")) as begun:
         yield begun

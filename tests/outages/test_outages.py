@@ -4,21 +4,62 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterator
 
 import psutil
 import pytest
 
+from tests.lab.accounts import Account
+from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
 from tests.lab.network import Network
+from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer, end
 from tests.link.desk import is_link
 from tests.link.fakes import until
 from tests.long import LONG
+from tests.outages.conftest import far_work
 from tests.outages.parts import BUSY, Work
 
 # What the host's settings above allow until a silent death is noticed.
 NOTICED = 4.0
 BACK = 2.0
+LASTED = 1.5
+
+
+@pytest.fixture(scope="module")
+def network(sshd: SSHServer) -> Iterator[Network]:
+    made = Network(sshd.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def laptop(file_laptop: Laptop) -> Laptop:
+    return file_laptop
+
+
+@pytest.fixture(scope="module")
+def lasting_work(
+    laptop: Laptop,
+    network: Network,
+    lasting_container: Container,
+    sshd: SSHServer,
+    account: Account,
+    keys: Keys,
+) -> Iterator[Work]:
+    """A kernel that outlasts all outages of this file."""
+    with far_work(laptop, network, lasting_container, sshd, account, keys) as begun:
+        yield begun
+
+
+@pytest.fixture
+def work(lasting_work: Work) -> Work:
+    """The kernel, over a connection that has lasted; a new one is given longer pauses."""
+    since = time.monotonic()
+    until(lambda: time.monotonic() - since > LASTED, "a connection that has lasted")
+    lasting_work.check()
+    return lasting_work
 
 
 def link_of(laptop: Laptop) -> psutil.Process:
@@ -56,7 +97,10 @@ def test_another_address_of_the_laptop(
     """Jupyter learns at once that the old WebSocket is gone: the next connection ends its sshd."""
     old = sshd.sessions()
     argv = ("ssh", "-F", str(laptop.ssh_config), "lab", "echo in; cat")
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+    with (
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other,
+        work.kernel.reached_anew(),
+    ):
         assert other.stdout is not None
         assert other.stdout.readline() == b"in\n"
         network.change_address()
@@ -110,7 +154,7 @@ def test_nineteen_in_twenty_drops_are_over_in_two_seconds(
         # The next one hits a connection that has lasted, as drops do; one that ends at once is
         # rightly given longer and longer pauses.
         back = time.monotonic()
-        until(lambda since=back: time.monotonic() - since > 1.5, "a second")  # type: ignore[misc]
+        until(lambda since=back: time.monotonic() - since > LASTED, "a second")  # type: ignore[misc]
     away.sort()
     assert away[drops * 95 // 100 - 1] <= BACK * BUSY, away[-5:]
     work.check()
