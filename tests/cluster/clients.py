@@ -16,7 +16,7 @@ CELL = "import platform; print('ran on', platform.node())"
 
 
 def check_clients(session: Session, node: str) -> None:
-    """Check that each reaches the node, both ways, and changes no byte."""
+    """Check that `ssh` and copies reach the node, both ways, and change no byte."""
     laptop, name, home = session.laptop, session.name, session.laptop.folder / "home"
     config, data = home / "clients_config", os.urandom(1_000_001)
     config.write_text(laptop.jlr("ssh-config").stdout, encoding="utf-8")
@@ -50,12 +50,19 @@ def check_clients(session: Session, node: str) -> None:
 
     code = ran(str(PROGRAMS / "jlr"), "code", name, "--print").stdout
     assert code == f"code --remote ssh-remote+{name}.jlr /home/alice\n"
+
+
+def check_local_kernel(session: Session, node: str) -> None:
+    """Check that a notebook of the laptop runs on the node."""
+    laptop, name, home = session.laptop, session.name, session.laptop.folder / "home"
     [kernel] = json.loads(laptop.jlr("kernels", "install", name, "--json").stdout)
     cell = {"cell_type": "code", "id": "a", "source": CELL, "metadata": {}, "outputs": []}
     document = {"cells": [cell | {"execution_count": None}], "metadata": {}}
     (home / "n.ipynb").write_text(json.dumps(document | {"nbformat": 4, "nbformat_minor": 5}))
     nbconvert = (str(PROGRAMS / "jupyter-nbconvert"), "--to", "notebook", "--execute", "--inplace")
-    ran(*nbconvert, f"--ExecutePreprocessor.kernel_name={kernel['name']}", "n.ipynb")
+    words = (f"--ExecutePreprocessor.kernel_name={kernel['name']}", "n.ipynb")
+    done = laptop.run(*nbconvert, *words)
+    assert done.status == 0, done
     assert f"ran on {node}" in (home / "n.ipynb").read_text("utf-8")
 
 

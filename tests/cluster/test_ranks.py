@@ -57,7 +57,7 @@ def test_two_nodes_add_up_their_numbers(zih: Laptop, launcher: str) -> None:
 
 @pytest.mark.parametrize(
     ("launcher", "nodes", "words"),
-    [("srun", "2", "task 1: Killed"), ("torchrun", "2", "Signal 9 (SIGKILL)")],
+    [("srun", "2", "task 1: Killed"), LONG("torchrun", "2", "Signal 9 (SIGKILL)")],
 )
 def test_a_rank_that_dies_ends_the_job(zih: Laptop, launcher: str, nodes: str, words: str) -> None:
     text = '[ "$RANK" != 1 ] || kill -9 $$; exec sleep 300'

@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
-from tests.cluster.clients import check_clients, check_recorder
+from tests.cluster.clients import check_clients, check_local_kernel, check_recorder
 from tests.cluster.conftest import known_to
 from tests.cluster.parts import busy, until
 from tests.cluster.test_run import detached, job, running
@@ -131,7 +131,9 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
         assert ran == r"b'node1\n'", "tasks of its own can be started in a kernel"
     check_commands(session, gpus)
     check_clients(session, "node1")
-    check_recorder(session, "start --no-browser zih")
+    if WANTED:
+        check_local_kernel(session, "node1")
+        check_recorder(session, "start --no-browser zih")
     # With a new socket: Jupyter closes one that answers no ping, and it is read in `run` only.
     with session.notebook("a.ipynb") as kernel:
         kernel.keep_busy()
@@ -459,6 +461,7 @@ def test_by_a_step_of_the_job_a_kernel_answers_and_another_user_gets_nothing(
     words = ("--slurm", "--conda-env", "lab", *on_node(2)[3:])
     session = started(zih, called, *words, host="zih")
     check_clients(session, "node2")
+    check_local_kernel(session, "node2")
     check_recorder(session, "output")
     with session.notebook("a.ipynb") as kernel:
         assert kernel.run("__import__('sys').prefix") == f"'{environments}/lab'"
