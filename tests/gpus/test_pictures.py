@@ -1,6 +1,7 @@
 """The pictures of README.md: what commands show in a real terminal, against the lab.
 
-`JLR_PICTURES=1 tests/run -k test_pictures` writes them to docs/. Only the GPUs are stood in for.
+`JLR_LONG=1 JLR_PICTURES=1 tests/run -k test_pictures` writes them to docs/. Only the GPUs are stood
+in for.
 """
 
 from __future__ import annotations
