@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from jlremote.link.wire.status import ForwardStatus, LinkStatus
     from jlremote.ports.endpoint import Endpoint
 
+# Bytes that an ssh client has sent and the link has not yet read. With the usual 200 KiB, of which
+# bookkeeping is a half, the link would read each packet or two by itself.
+_CLIENT_BUFFER = 1 << 20
+
 
 @dataclass(frozen=True)
 class SshPlace:
@@ -231,7 +235,9 @@ class Link:
         with self._caller.call("serve_ssh", takes_over=True, **asdict(place)) as call:
             for _ in call.messages():
                 pass
-            return call.take_over()
+            client = call.take_over()
+        client.setsockopt(plain_sockets.SOL_SOCKET, plain_sockets.SO_SNDBUF, _CLIENT_BUFFER)
+        return client
 
     def notify(self, session: str, *, wanted: bool) -> None:
         """Have the person told of the session's long cells and dead kernels, or no longer."""
