@@ -35,8 +35,9 @@ _log = logging.getLogger(__name__)
 class TunnelChannel:
     """One channel of a connection, with its two windows.
 
-    Public methods are for the loop's thread. The transport calls those with paramiko's names, which
-    begin with an underscore, and `on_stderr` with a session's standard error.
+    Public methods are for the loop's thread, but for `consumed`, `fail` and `send_now`. The
+    transport calls those with paramiko's names, which begin with an underscore, and `on_stderr`
+    with a session's standard error.
     """
 
     may_be_polled = True
@@ -101,6 +102,26 @@ class TunnelChannel:
         except EOFError:
             return  # as in `_send`
         self._send(self._packed(data))
+
+    def send_now(self, data: memoryview) -> bool:
+        """Send as `send` does, from any thread and without waiting; return whether it did.
+
+        The loop's thread must not send meanwhile.
+        """
+        count, packetizer = len(data), self._transport.packetizer
+        pieces = (data[at : at + self._packet] for at in range(0, count, self._packet))
+        try:
+            sent = packetizer.send_payloads_now([self._packed(piece) for piece in pieces])
+        except EOFError:
+            return True  # as in `_send`
+        if sent is None:
+            return False
+        self._sent += count
+        self._registry.sender = self._number
+        self._registry.sent_at = time.monotonic()
+        if not sent:
+            self._loop.call(packetizer.write_held)
+        return True
 
     def _packed(self, data: memoryview) -> tuple[bytes, memoryview]:
         return _DATA.pack(common.MSG_CHANNEL_DATA, self._peer, len(data)), data

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from functools import partial
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost
@@ -27,7 +29,7 @@ class StdinSender:
     """Sends a script and then its input over a channel; nothing here waits for the far end.
 
     With `hold` the channel's stdin stays open at the end. Input takes the `direct` way as soon as
-    there is one.
+    there is one. `send` is for the script's thread, `send_now` for the one that brings input.
     """
 
     def __init__(
@@ -46,9 +48,46 @@ class StdinSender:
         self._stdin = stdin
         self._hold = hold
         self._over = False
+        self._turn = threading.Lock()
 
     def send(self) -> None:
         """Send what has arrived, as far as the channel's window takes it."""
+        with self._turn:
+            self._send()
+
+    def send_now(self) -> bool:
+        """Send what has arrived, without waiting; return whether `send` has nothing left to do."""
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            return self._send_arrived()
+        finally:
+            self._turn.release()
+
+    def _send_arrived(self) -> bool:
+        has_sent = False
+        while self._direct is None and not (self._stdin is None or self._channel.is_over):
+            if self._unsent:
+                piece = self._unsent[: self._channel.room()]
+                if not piece:
+                    return True  # the channel wakes the script's thread when there is room
+                if not self._channel.send_now(piece):
+                    return False
+                self._unsent = self._unsent[len(piece) :]
+                has_sent = True
+            elif (given := self._stdin.take()) is None:
+                return has_sent
+            else:
+                self._begin_piece(given)
+        return False
+
+    def _begin_piece(self, piece: bytes) -> None:
+        self._change_over(piece)
+        self._unsent = memoryview(piece)
+        self._input_sent += len(piece)
+        self._stdin = self._stdin if piece else None
+
+    def _send(self) -> None:
         while not self._over:
             if self._unsent:
                 if not self._send_piece():
@@ -58,10 +97,7 @@ class StdinSender:
             elif (piece := self._stdin.take()) is None:
                 return
             else:
-                self._change_over(piece)
-                self._unsent = memoryview(piece)
-                self._input_sent += len(piece)
-                self._stdin = self._stdin if piece else None
+                self._begin_piece(piece)
 
     def _change_over(self, piece: bytes) -> None:
         if piece and self._direct and (channel := self._direct.for_input(self._input_sent)):
@@ -113,9 +149,9 @@ class ShellSession:
         try:
             script = self._begin(with_search_path(script))
             hold_stdin = hold_stdin or self._terminal is not None
-            if stdin is not None:
-                stdin.on_ready(self._channel.wake.set)
             sender = StdinSender(self._channel, script, stdin, hold=hold_stdin, direct=self._direct)
+            if stdin is not None:
+                stdin.on_ready(partial(self._look, sender))
             self._exchange(sender, output)
             return self._status()
         except BaseException:
@@ -125,6 +161,14 @@ class ShellSession:
             self._channel.close()
             if self._direct is not None:
                 self._direct.close()
+
+    def _look(self, sender: StdinSender) -> None:
+        """Send input from the thread that brings it, or wake the script's thread.
+
+        Each piece would wake that one, and both would wait for the interpreter in turn.
+        """
+        if self._terminal is not None or not sender.send_now():
+            self._channel.wake.set()
 
     def _open(self) -> ScriptChannel:
         """Open the channel; try again, as sshd counts a session a moment longer than it lasts."""

@@ -24,6 +24,7 @@ from jlremote.ssh.transport.packet_reader import PacketReader
 
 # Linux takes 1,024 pieces at once.
 _MOST_PIECES = 512
+_NOW: int = getattr(socket, "MSG_DONTWAIT", 0)  # not on Windows
 _CAN_GATHER = hasattr(socket.socket, "sendmsg")  # not on Windows
 _ALL = 0xFFFFFFFF
 # A larger message is written at once, with what is held.
@@ -155,6 +156,37 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
             self._send(payloads)
             return True
 
+    def send_payloads_now(self, payloads: Sequence[tuple[bytes | memoryview, ...]]) -> bool | None:
+        """Send several messages without waiting.
+
+        Return `None` if nothing was sent, as while another thread sends, and `False` if a rest is
+        held, which `write_held` has to write.
+
+        Raises:
+            EOFError: the connection broke.
+        """
+        if not _NOW or len(payloads) > _MOST_PIECES // 2:
+            return None
+        if not self._sending.acquire(blocking=False):
+            return None
+        try:
+            keys = self._keys_out
+            if keys is None or self._exchanging or self._held:
+                return None
+            pieces = [piece for parts in payloads for piece in self._seal(keys, parts)]
+            try:
+                sent = self._socket.sendmsg(pieces, (), _NOW)
+            except BlockingIOError:
+                sent = 0
+            if sent < sum(map(len, pieces)):
+                self._held.append(b"".join(pieces)[sent:])
+        except OSError as error:
+            raise EOFError("the connection broke") from error
+        else:
+            return not self._held
+        finally:
+            self._sending.release()
+
     def send_data(self, number: int, data: bytes | memoryview, later: Later | None = None) -> bool:
         """Send a packet of data to the peer's channel `number`, as `send_payloads` would.
 
@@ -173,7 +205,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
                 sealed = keys.encrypt(keys.nonce(len(plain)), plain, length)
                 if later is not None and size <= _MOST_HELD:
                     if not self._held:
-                        later.append(self._write_held)
+                        later.append(self.write_held)
                     self._held += (length, sealed)
                     return True
                 try:
@@ -207,7 +239,8 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         length = LENGTH.pack(len(plain))
         return length, keys.encrypt(keys.nonce(len(plain)), plain, length)
 
-    def _write_held(self) -> None:
+    def write_held(self) -> None:
+        """Write what is held."""
         # A connection that breaks now is found by the reading thread.
         with self._sending, contextlib.suppress(OSError):
             self._write([])

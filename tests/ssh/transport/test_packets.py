@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -134,6 +135,44 @@ def test_small_messages_of_one_time_are_written_together_and_before_what_follows
     sender.send_message(paramiko.Message(bytes((90,))))
     assert reader.read_message()[0] == 90
     assert taken == [b"one", b"two", large, b"three", b"four", b"five"]
+
+
+def test_what_is_sent_without_waiting_is_held_where_the_socket_is_full(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    taken: list[bytes] = []
+    reader.reader.sinks[1] = lambda data: taken.append(bytes(data))
+    head = DATA.pack(0, common.MSG_CHANNEL_DATA, 1, 30_000)[1:]
+    bodies = [bytes((count,)) * 30_000 for count in range(200)]
+    sent = 0
+    while sender.send_payloads_now([(head, body) for body in bodies[sent : sent + 2]]):
+        sent += 2
+    assert 0 < sent < 198
+    assert sender.send_payloads_now([(head, bodies[0])]) is None
+    sent += 2
+
+    def go_on() -> None:
+        sender.write_held()
+        assert sender.send_payloads_now([]) is True
+        assert sender.send_payloads([(head, body) for body in bodies[sent:]])
+        sender.send_message(paramiko.Message(bytes((90,))))
+
+    writing = threading.Thread(target=go_on)
+    writing.start()
+    assert reader.read_message()[0] == 90
+    writing.join()
+    assert taken == bodies
+
+
+def test_nothing_is_sent_without_waiting_while_another_thread_sends(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, _ = pair
+    with sender._sending:
+        assert sender.send_payloads_now([(b"Z",)]) is None
+    sender._exchanging = True
+    assert sender.send_payloads_now([(b"Z",)]) is None
 
 
 def test_nothing_of_a_channel_is_sent_during_a_key_exchange(
