@@ -36,6 +36,9 @@ good, and then Ctrl-C works in none of JupyterLab's terminals.
 has not confirmed. Jupyter alone writes into the dead connection until its pings fail, and keeps
 nothing of that; where it is too old for our part, they fail early.
 
+**Why does a page show no dialog when the network changes?** Its `fetch` asks again
+(`in_server/page_requests`). Only the page can: Chromium ends requests that never left it.
+
 **Why is a pid never trusted?** It may belong to another process by now. A server is identified by
 its pid, the start time of its process and the socket that the process holds.
 """

@@ -51,14 +51,22 @@ if jupyter_server.version_info[0] >= 2:
 """
 _BUFFERS = (importlib.resources.files(__package__) / "in_server/buffers.py").read_text("utf-8")
 _BUFFERS_FILE = "jlr_buffers.py"
-_KEEP_FOR_EACH = f"""\
+_PAGE_REQUESTS = (importlib.resources.files(__package__) / "in_server/page_requests.py").read_text(
+    "utf-8"
+)
+_PAGE_REQUESTS_FILE = "jlr_page_requests.py"
+_PARTS_OF_EACH = f"""\
 import pathlib
-part = {{"__name__": "jlr_buffers"}}
-try:
-    exec(pathlib.Path(__file__).with_name("{_BUFFERS_FILE}").read_text("utf-8"), part)
-    part["keep"]("PACKAGE")
-except (ImportError, AttributeError):
-    pass
+for file, act in (
+    ("{_BUFFERS_FILE}", "keep"),
+    ("{_PAGE_REQUESTS_FILE}", "ask_again"),
+):
+    part = {{"__name__": file.partition(".")[0]}}
+    try:
+        exec(pathlib.Path(__file__).with_name(file).read_text("utf-8"), part)
+        part[act]("PACKAGE")
+    except (ImportError, AttributeError):
+        pass
 """
 _RESUME = f"""\
 if jupyter_server.version_info[0] >= 2:
@@ -150,7 +158,12 @@ def files(
         common += _SOCKET.replace("SOCKET", socket)
         for part, text in (_OR_PORT if or_port else _OR_NOTHING).items():
             common = common.replace(part, text)
-    own, keep = {_RESUMPTION_FILE: _RESUMPTION, _BUFFERS_FILE: _BUFFERS}, ""
+    keep = ""
+    own = {
+        _RESUMPTION_FILE: _RESUMPTION,
+        _BUFFERS_FILE: _BUFFERS,
+        _PAGE_REQUESTS_FILE: _PAGE_REQUESTS,
+    }
     if idle_stop:
         own[_USE_FILE], keep = _USE, _KEEP.replace("SECONDS", str(idle_stop))
     if record:
@@ -159,12 +172,12 @@ def files(
     return own | {
         "jupyter_server_config.py": _SERVER
         + common
-        + _KEEP_FOR_EACH.replace("PACKAGE", "jupyter_server")
+        + _PARTS_OF_EACH.replace("PACKAGE", "jupyter_server")
         + _RESUME
         + (_NOTE_CELLS if record else "")
         + keep,
         "jupyter_notebook_config.py": _NOTEBOOK
-        + textwrap.indent(common + _KEEP_FOR_EACH.replace("PACKAGE", "notebook"), "    "),
+        + textwrap.indent(common + _PARTS_OF_EACH.replace("PACKAGE", "notebook"), "    "),
     }
 
 

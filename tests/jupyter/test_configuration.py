@@ -28,7 +28,8 @@ def applied(name: str, hostname: str, *, socket: str | None = None) -> SimpleNam
     server = SimpleNamespace(tornado_settings={})
     settings = SimpleNamespace(ServerApp=server, IdentityProvider=SimpleNamespace())
     made = files(name, hostname, socket=socket, record=False)
-    made["jlr_buffers.py"] = "keep = str"  # which changes Jupyter's classes
+    made["jlr_buffers.py"] = "keep = str"  # these change Jupyter's classes
+    made["jlr_page_requests.py"] = "ask_again = str"
     try:
         with TemporaryDirectory() as folder:
             file = Path(folder, "jupyter_server_config.py")

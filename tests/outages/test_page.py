@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Request, expect
 
 from tests.jupyter.test_ages import AGES
 from tests.lab.accounts import Account
@@ -22,7 +22,7 @@ from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.long import LONG
 from tests.outages.conftest import QUICK
-from tests.outages.parts import Work, work_in
+from tests.outages.parts import BUSY, Work, work_in
 from tests.sessions.parts import started
 from tests.sessions.test_page import SECONDS, open_notebook, outputs, run_cell
 
@@ -72,6 +72,46 @@ def test_a_silence_costs_the_page_no_line(
     assert sorted(set(seen)) == list(range(count))
     assert len(seen) <= count + TWICE
     assert page.locator(".jp-Dialog").all_inner_texts() == []
+
+
+# Requests of a page, of which Chromium has six under way and ends the rest when an address of this
+# machine changes.
+ASK = """(url) => {
+    const ask = (n) => fetch(`${url}?n=${n}`).then((answer) => answer.status, String);
+    window.asked = [...Array(10).keys()].map(ask);
+}"""
+ASKED = "() => Promise.all(window.asked)"
+ANSWERED = [200] * 10
+ENDED = "net::ERR_NETWORK_CHANGED"
+LATEST = 20_000 * BUSY  # milliseconds
+
+
+def test_a_page_asks_again_what_chromium_ends(
+    work: Work, network: Network, chromium: BrowserContext
+) -> None:
+    """A save waits behind the requests, and it is no reason for a dialog."""
+    page = chromium.new_page()
+    open_notebook(page, f"{work.session.url}&reset")
+    page.keyboard.press("Control+s")
+    page.locator(".jp-Dialog input").first.fill("asked.ipynb")
+    with page.expect_response(lambda answer: is_checkpoint(answer.request), timeout=SECONDS):
+        page.get_by_role("button", name="Rename and Save").click(timeout=SECONDS)
+    run_cell(page, "'to be saved'")
+    network.take_down()
+    page.evaluate(ASK, f"http://{work.session.base}api/contents")
+    with page.expect_response(lambda answer: is_checkpoint(answer.request), timeout=LATEST):
+        page.keyboard.press("Control+s")
+        with page.expect_event("requestfailed", lambda request: request.failure == ENDED):
+            network.change_address()
+        network.bring_up()
+        assert page.evaluate(ASKED) == ANSWERED
+    assert "to be saved" in str(work.session.ask("api/contents/asked.ipynb"))
+    assert page.locator(".jp-Dialog").all_inner_texts() == []
+
+
+def is_checkpoint(request: Request) -> bool:
+    """Return whether a request is the last one of a save."""
+    return request.method == "POST" and "/checkpoints" in request.url
 
 
 @dataclass(frozen=True)
@@ -140,12 +180,14 @@ def test_a_page_of_an_older_jupyter_goes_on_after_a_silence(
 
     wait_until(runs, "the first lines", timeout=60)
     network.take_down()
+    page.evaluate(ASK, f"http://{session.base}api/contents")
     time.sleep(OLD_SILENCE)
     network.change_address()
     network.bring_up()
     expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=SECONDS)
     wait_until(lambda: count - 1 in shown(), "the last line", timeout=30)
     assert count - len(set(shown())) <= (PINGS + BACK) * A_SECOND
+    assert page.evaluate(ASKED) == ANSWERED
     assert page.locator(front.dialog).all_inner_texts() == []
 
 

@@ -263,5 +263,7 @@ def test_of_many_requests_that_wait_lists_make_room_for_others(desk: Desk) -> No
     desk.turn_until(lambda: is_closed(clients[b"terminals"]) or len(desk.router._bridges) == 3)
     for name in (b"kernels", b"sessions"):
         clients[name].setblocking(True)
-        assert clients[name].recv(1000).startswith(b"HTTP/1.1 504 ")
+        answer = clients[name].recv(1000)
+        assert answer.startswith(b"HTTP/1.1 504 ")
+        assert b"\r\nRetry-After: 1\r\n" in answer, "by it our pages know to ask again"
     assert not any(is_closed(clients[name]) for name in names[2:])
