@@ -34,7 +34,7 @@ good, and then Ctrl-C works in none of JupyterLab's terminals.
 
 **What does a page miss of a silence of the network?** Nothing: `in_server` sends it again what it
 has not confirmed. Jupyter alone writes into the dead connection until its pings fail, and keeps
-nothing of that; where it is too old for our part, they fail early.
+nothing of that.
 
 **Why does a page show no dialog when the network changes?** Its `fetch` asks again
 (`in_server/page_requests`). Only the page can: Chromium ends requests that never left it.

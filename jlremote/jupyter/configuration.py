@@ -59,6 +59,7 @@ _PARTS_OF_EACH = f"""\
 import pathlib
 for file, act in (
     ("{_BUFFERS_FILE}", "keep"),
+    ("{_RESUMPTION_FILE}", "resume"),
     ("{_PAGE_REQUESTS_FILE}", "ask_again"),
 ):
     part = {{"__name__": file.partition(".")[0]}}
