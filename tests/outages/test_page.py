@@ -51,7 +51,7 @@ def test_a_silence_costs_the_page_no_line(
     When an address of this machine changes, Chromium ends what waits behind the six requests that
     it has under way to one host (`ERR_NETWORK_CHANGED`).
     """
-    count = (seconds + 12) * A_SECOND
+    count = (seconds // 2 + 12) * A_SECOND
     page = chromium.new_page()
     open_notebook(page, f"{work.session.url}&reset")  # and not what another test left
     page.keyboard.press("Control+s")
