@@ -183,21 +183,6 @@ def test_the_session_s_folder_is_private_and_stop_leaves_only_its_log(
     assert laptop.jlr("stop", "work").status == 0
 
 
-def test_a_second_laptop_finds_it_on_the_host(
-    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys, environment: Path
-) -> None:
-    session = bare(laptop, "mine", environment)
-    with new_laptop(sshd, account, keys) as other:
-        listed = {one["name"]: one for one in json.loads(other.jlr("list", "lab", "--json").stdout)}
-        assert (listed["mine"]["state"], listed["mine"]["runtime"]) == ("running", "none")
-        opened = other.jlr("open", "lab/mine", "--no-browser")
-        assert opened.stdout.strip().partition("/mine-")[2] == session.url.partition("/mine-")[2]
-        assert "stopped JupyterLab" in other.jlr("stop", "lab/mine").stdout
-        assert "mine" not in other.jlr("list", "lab", "--json").stdout
-    [told] = json.loads(laptop.jlr("list", "--json").stdout)
-    assert told["state"] == "stopped", told
-
-
 @pytest.mark.usefixtures("none_runs")
 def test_where_ssh_reaches_no_socket_jupyter_gets_a_port_that_nobody_holds(
     another_sshd: SSHServerFactory, account: Account, keys: Keys, environment: Path
@@ -236,6 +221,22 @@ def test_a_server_of_another_user_is_not_taken_for_ours(
     with pytest.raises(BlockingIOError):
         listener.accept()
     listener.close()
+
+
+def test_a_second_laptop_finds_it_on_the_host(
+    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys, environment: Path
+) -> None:
+    session = bare(laptop, "work", environment)
+    with new_laptop(sshd, account, keys) as other:
+        listed = {one["name"]: one for one in json.loads(other.jlr("list", "lab", "--json").stdout)}
+        assert (listed["work"]["state"], listed["work"]["runtime"]) == ("running", "none")
+        opened = other.jlr("open", "lab/work", "--no-browser")
+        assert opened.stdout.strip().partition("/work-")[2] == session.url.partition("/work-")[2]
+        assert "stopped JupyterLab" in other.jlr("stop", "lab/work").stdout
+        left = json.loads(other.jlr("list", "lab", "--json").stdout)
+        assert "work" not in [one["name"] for one in left]
+    [told] = json.loads(laptop.jlr("list", "--json").stdout)
+    assert told["state"] == "stopped", told
 
 
 @pytest.mark.usefixtures("none_runs")
