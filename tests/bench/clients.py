@@ -28,6 +28,7 @@ from tests.lab.sshd import make_key
 ROUNDS = 3
 MEGABYTES = 200
 FILES = 5000
+SIZES = (1, 40)  # kB of each; 40 are a small picture
 TRIPS = 300
 PATIENCE = 600.0
 MEMORY = "/dev/shm"
@@ -89,12 +90,13 @@ class Clients:
         for host in ("own", "lab"):
             self._seconds(Way((*self._ssh, host, f"cat >{THERE}"), self._noise))
             stack.callback(self._seconds, Way((*self._ssh, host, f"rm -rf {THERE}*")))
-        self._small = folder / "small"
-        for number in range(FILES):
-            path = self._small / str(number % 50) / str(number)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(os.urandom(1000))
-        self._seconds(Way((*self._rsync(), f"{self._small}/", f"own:{THERE}-small")))
+        for size in SIZES:
+            tree = folder / f"tree-{size}"
+            for number in range(FILES):
+                path = tree / str(number % 50) / str(number)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(os.urandom(1000 * size))
+            self._seconds(Way((*self._rsync(), f"{tree}/", f"own:{THERE}-{size}")))
 
     @property
     def _ssh(self) -> tuple[str, ...]:
@@ -129,23 +131,24 @@ class Clients:
             yield Row(f"{title}: down", size, Way(ours), Way(theirs), 0.9)
             ours, theirs = ("jlr", "cp", file, f"{place}:{copy}"), (*scp, file, f"{other}:{copy}")
             yield Row(f"{title}: up", size, Way(ours), Way(theirs), 0.9)
-        small = f"{THERE}-small"
-        for title, shell, other, without_rsync, target in (
-            ("to `rsync` to its sshd", (), "own", False, 0.9),
-            ("to `rsync` to its sshd by a jump", (), "jumped", False, 0.9),
-            ("to `rsync` by `ssh dgx docker exec`", by_engine[-5:-1], self._name, False, 0.9),
-            ("without rsync, to `rsync` to its sshd", (), "own", True, 0.9),
-        ):
-            begin = f"{FILES} files of 1 kB, {title}"
-            rsync = self._rsync(*shell)
-            ours = ("jlr", "cp", "-r", str(self._small), f"{self._name}:{copy}")
-            theirs = (*rsync, f"{self._small}/", f"{other}:{copy}")
-            way = Way(ours, without_rsync=without_rsync)
-            yield Row(f"{begin}: up", FILES, way, Way(theirs), target)
-            ours = ("jlr", "cp", "-r", f"{self._name}:{small}", here)
-            theirs = (*rsync, f"{other}:{small}/", here)
-            way = Way(ours, without_rsync=without_rsync)
-            yield Row(f"{begin}: down", FILES, way, Way(theirs), target)
+        for size in SIZES:
+            here_tree, there = str(self._folder / f"tree-{size}"), f"{THERE}-{size}"
+            for title, shell, other, without_rsync in (
+                ("to `rsync` to its sshd", (), "own", False),
+                ("to `rsync` to its sshd by a jump", (), "jumped", False),
+                ("to `rsync` by `ssh dgx docker exec`", by_engine[-5:-1], self._name, False),
+                ("without rsync, to `rsync` to its sshd", (), "own", True),
+            ):
+                begin = f"{FILES} files of {size} kB, {title}"
+                rsync = self._rsync(*shell)
+                ours = ("jlr", "cp", "-r", here_tree, f"{self._name}:{copy}")
+                theirs = (*rsync, f"{here_tree}/", f"{other}:{copy}")
+                way = Way(ours, without_rsync=without_rsync)
+                yield Row(f"{begin}: up", FILES, way, Way(theirs), 0.9)
+                ours = ("jlr", "cp", "-r", f"{self._name}:{there}", here)
+                theirs = (*rsync, f"{other}:{there}/", here)
+                way = Way(ours, without_rsync=without_rsync)
+                yield Row(f"{begin}: down", FILES, way, Way(theirs), 0.9)
 
     def _rsync(self, *shell: str) -> tuple[str, ...]:
         return ("rsync", "-a", "--blocking-io", "-e", " ".join((*self._ssh, *shell)))

@@ -82,6 +82,16 @@ class Streams:
             partial(self._seconds, (*run, *print_noise)),
             TARGET,
         )
+        begin = " ".join((*self._ssh, "docker", "run", "-d", *run[-4:], *print_noise))
+        follow = " ".join((*self._ssh, "docker", "logs", "-f"))
+        yield Contest(
+            "… to `docker run -d` and `docker logs -f`, which outlast the laptop as it does",
+            partial(
+                self._seconds, ("jlr", "run", "lab", "--image", IMAGE, "--rm", "--", *print_noise)
+            ),
+            partial(self._seconds, ("sh", "-c", f"{follow} $({begin})")),
+            TARGET,
+        )
         tree = f"{self._folder('tree', TREE)}/"
         inside = f"{self._parts.session}:/tmp/"
         clean = ("jlr", "shell", self._parts.session, "--", "rm", "-rf", "/tmp/ours", "/tmp/theirs")
