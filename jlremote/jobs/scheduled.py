@@ -44,12 +44,14 @@ _STOP_SECONDS = 60  # longer than KillWait, which is 30 s unless the site change
 # Runs on the compute node. `set -C` lets one job alone make the file, also on NFS. The traps keep
 # this shell alive when the job is signalled; the command does not inherit them. A Slurm that tracks
 # processes by cgroups sends signals to this shell alone, which passes them on: so the command gets
-# a process group (`set -m`), and does not ignore SIGINT as one that `&` starts would.
+# a process group (`set -m`), and does not ignore SIGINT as one that `&` starts would. What comes
+# before the command is there counts as the command's end.
 _BEGIN = """\
 [ -d "$directory" ] || exit 0
 (set -C; echo "$SLURM_JOB_ID" >"$directory/claimed") 2>/dev/null ||
   [ "$(cat "$directory/claimed")" = "$SLURM_JOB_ID" ] || exit 0
-trap : INT TERM HUP QUIT USR1 USR2
+early=
+trap : HUP QUIT USR1 USR2; trap early=130 INT; trap early=143 TERM
 export SLURM_EXPORT_ENV=ALL
 rm -f "$directory/exit" "$directory/ending" "$directory/accounted"
 printf '%s %s\\n' "$(date +%s)" "$(uname -n)" >"$directory/began"
@@ -62,9 +64,12 @@ exec >"$directory/stdout" 2>"$directory/stderr" </dev/null
 """
 _END = """
 }
-if grep -q "^[0-9]*:\\(freezer\\)*:.*/job_$SLURM_JOB_ID/" /proc/self/cgroup 2>/dev/null; then
+if [ -n "$early" ]; then
+  (exit "$early")
+elif grep -q "^[0-9]*:\\(freezer\\)*:.*/job_$SLURM_JOB_ID/" /proc/self/cgroup 2>/dev/null; then
   set -m; work & set +m
   for signal in INT TERM HUP QUIT USR1 USR2; do trap "kill -$signal -- -$!" "$signal"; done
+  [ -z "$early" ] || kill "-$((early - 128))" -- "-$!"
   while wait "$!"; kill -0 "$!" 2>/dev/null; do :; done
   wait "$!"
 else

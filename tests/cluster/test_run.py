@@ -52,6 +52,14 @@ def running(laptop: Laptop, called: str) -> None:
     wait_until(lambda: job(laptop, called)["state"] == "running", "the start of the job")
 
 
+def said_up(laptop: Laptop, called: str) -> None:
+    """Wait for the command itself: in Slurm's words a job runs before a node has its script.
+
+    A job that ends in between has no exit code.
+    """
+    wait_until(lambda: laptop.jlr("logs", called).stdout == "up\n", "the start of the command")
+
+
 def test_output_and_exit_code_are_the_jobs_own_and_no_variable_is_told(
     cluster: Cluster, zih: Laptop
 ) -> None:
@@ -151,8 +159,9 @@ def test_signals_reach_the_command_and_its_exit_code_is_kept(zih: Laptop) -> Non
 
 
 def test_the_ends_that_slurm_gives_are_named(cluster: Cluster, zih: Laptop) -> None:
+    command = ("sh", "-c", "echo up; exec sleep 300")
     cancelled, preempted, failed = (
-        detached(zih, *options)
+        detached(zih, *options, command=command)
         for options in (
             ("--gres", "gpu:1", "--sbatch-arg=--nodelist=node1"),
             ("--partition", "scavenge", "--sbatch-arg=--nodelist=node1", "--cpus", "3"),
@@ -160,10 +169,10 @@ def test_the_ends_that_slurm_gives_are_named(cluster: Cluster, zih: Laptop) -> N
         )
     )
     for each in (cancelled, preempted, failed):
-        running(zih, each)
+        said_up(zih, each)
     cluster.slurm("scancel", job(zih, cancelled)["job"])
-    command = ("--exclusive", "--nodelist=node1", "--output=/dev/null", "--wrap=sleep 300")
-    cluster.run("login", "sbatch", "--chdir=/tmp", *command, user="bob")
+    sleeps = ("--exclusive", "--nodelist=node1", "--output=/dev/null", "--wrap=sleep 300")
+    cluster.run("login", "sbatch", "--chdir=/tmp", *sleeps, user="bob")
     cluster.slurm("scontrol", "update", "nodename=node2", "state=down", "reason=test")
     done = {each: zih.jlr("attach", each) for each in (cancelled, preempted, failed)}
     cluster.wait_ready()

@@ -87,6 +87,17 @@ def test_a_submitted_job_runs_and_writes_down_its_end(cluster: Cluster) -> None:
     assert not list(cluster.folder.rglob(".variables"))
 
 
+@pytest.mark.parametrize(("signal", "code"), [("TERM", 143), ("INT", 130)])
+def test_a_signal_that_comes_before_the_command_ends_the_job(
+    signal: str, code: int, cluster: Cluster
+) -> None:
+    cluster.run(JOBS.submit(plan("echo", "run", variables=f"kill -{signal} $$\n")))
+    assert cluster.run_job(12).returncode == code
+    [job] = JOBS.read(cluster.run(JOBS.tell()).stdout)
+    assert (job.state, job.exit_code) == ("ended", code)
+    assert cluster.run(JOBS.rest("t", 0, 0)).stdout == ""
+
+
 def test_the_same_submission_again_submits_nothing(cluster: Cluster) -> None:
     for _ in range(2):
         assert cluster.run(JOBS.submit(plan("true"))).stdout == "12\n"
