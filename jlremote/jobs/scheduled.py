@@ -20,76 +20,21 @@ import shlex
 from dataclasses import dataclass
 
 from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
-from jlremote.host.shell_text import (
-    command_line,
-    pause,
-    typed_path,
-    until_hang_up,
-    wait_while,
-)
+from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
 from jlremote.jobs import scheduled_facts
 from jlremote.jobs.job import Job, last_lines, show, watch
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
+from jlremote.jobs.scheduled_script import KEY, ScheduledPlan, job_script
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.schedulers import last_states
-from jlremote.schedulers.contract import FOLLOWS, INDEX, QueuedJob, Ranks, Resources, Scheduler
+from jlremote.schedulers.contract import FOLLOWS, INDEX, QueuedJob, Scheduler
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
 ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
-KEY = '"$directory/.key"'  # shell text
 _FILES = ("command", "asked", "rm", "id", "submitted", "began", "exit", "ending")
 _CUT_OFF_MINUTES = 3  # a submission does not take as long
 _STOP_SECONDS = 60  # longer than KillWait, which is 30 s unless the site changed it
 
-# Runs on the compute node. `set -C` lets one job alone make the file, also on NFS. The traps keep
-# this shell alive when the job is signalled; the command does not inherit them. A Slurm that tracks
-# processes by cgroups sends signals to this shell alone, which passes them on: so the command gets
-# a process group (`set -m`), and does not ignore SIGINT as one that `&` starts would. What comes
-# before the command is there counts as the command's end.
-_BEGIN = """\
-[ -d "$directory" ] || exit 0
-(set -C; echo "$SLURM_JOB_ID" >"$directory/claimed") 2>/dev/null ||
-  [ "$(cat "$directory/claimed")" = "$SLURM_JOB_ID" ] || exit 0
-early=
-trap : HUP QUIT USR1 USR2; trap early=130 INT; trap early=143 TERM
-export SLURM_EXPORT_ENV=ALL
-rm -f "$directory/exit" "$directory/ending" "$directory/accounted"
-printf '%s %s\\n' "$(date +%s)" "$(uname -n)" >"$directory/began"
-if [ -e "$directory/.variables" ]; then
-  . "$directory/.variables"
-fi
-ONCE
-work() {
-exec >"$directory/stdout" 2>"$directory/stderr" </dev/null
-"""
-_END = """
-}
-if [ -n "$early" ]; then
-  (exit "$early")
-elif grep -q "^[0-9]*:\\(freezer\\)*:.*/job_$SLURM_JOB_ID/" /proc/self/cgroup 2>/dev/null; then
-  set -m; work & set +m
-  for signal in INT TERM HUP QUIT USR1 USR2; do trap "kill -$signal -- -$!" "$signal"; done
-  [ -z "$early" ] || kill "-$((early - 128))" -- "-$!"
-  while wait "$!"; kill -0 "$!" 2>/dev/null; do :; done
-  wait "$!"
-else
-  (work)
-fi
-status=$?
-OVER
-printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
-mv -f "$directory/.exit" "$directory/exit"
-exit "$status"
-"""
-_REMOVE = 'rm -f "$directory/.variables"\n'
-# A job that is put back into the queue has not ended, and needs its variables again.
-_MESSAGES = 'messages=$(wc -l <"$directory/log")\n'
-_PUT_BACK = f"""\
-if tail -n "+$((messages + 1))" "$directory/log" | PUT_BACK; then
-  rm -f "$directory/began" "$directory/probe" "$directory/until"
-  exit "$status"
-fi
-{_REMOVE}"""
 _OVER = """\
 over() { [ -e "$directory/exit" ] || [ -e "$directory/ending" ] || [ ! -d "$directory" ]; }
 begun() { [ -e "$directory/began" ] || over; }
@@ -136,36 +81,6 @@ DRAINED
 
 
 @dataclass(frozen=True)
-class ScheduledPlan:
-    """A job that is about to be submitted."""
-
-    name: str
-    mark: str  # unique to this job
-    argv: tuple[str, ...]
-    shown: str  # the command as it was typed, quoted for a shell
-    resources: Resources
-    asked: str = ""  # the GPUs as they were requested, empty for none
-    ranks: Ranks | None = None  # `None` runs the command once, on the first node
-    workdir: str | None = None
-    modules: tuple[str, ...] = ()  # to be loaded by the site's `module`
-    variables: str = ""  # shell text with its variables
-    first: str = ""  # shell text that the job runs before its command
-    key: str = ""  # lines that `first` finds in the file `KEY`, which it deletes
-    remove: bool = False  # whether it is deleted once its output and exit code were read
-    indices: tuple[int, ...] = ()  # those of an array's jobs, `()` for one job alone
-    record: str = ""  # text that its folder keeps as `plan`
-    replaces: str | None = None  # the job whose folder becomes its own when it runs
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}-{index}" for index in self.indices) or (self.name,)
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.name}.jlr{self.mark}"
-
-
-@dataclass(frozen=True)
 class ScheduledJobs:
     """The jobs that a scheduler runs, as `JobBackend` wants them."""
 
@@ -201,11 +116,7 @@ class ScheduledJobs:
             for file, text in private.items()
             if text
         )
-        once, over = _REMOVE, ""
-        if self.scheduler.requeues(plan.resources):
-            once, over = _MESSAGES, _PUT_BACK.replace("PUT_BACK", self.scheduler.put_back())
-        begin, ending = _BEGIN.replace("ONCE\n", once), _END.replace("OVER\n", over)
-        run = f"{_replacing(plan)}{begin}{_before(plan)}{self._command(plan)}{ending}"
+        run = job_script(plan, self.scheduler)
         end, log = f"end-{plan.mark}", f'"$base{"-" + INDEX if plan.indices else ""}/log"'
         send = self.scheduler.submit(plan.full_name, log, plan.resources)
         begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"
@@ -227,11 +138,6 @@ class ScheduledJobs:
             '[ -n "$id" ] || exit 0\nfi\n'
             f"{_identified(plan)}"
         )
-
-    def _command(self, plan: ScheduledPlan) -> str:
-        if plan.ranks is None:
-            return f"exec {command_line(plan.argv)}"
-        return self.scheduler.launched(plan.argv, plan.ranks)
 
     def take_back(self, plan: ScheduledPlan) -> str:
         """Return the script that cancels a job that was just submitted, and deletes its folder.
@@ -360,25 +266,3 @@ for index in {" ".join(map(str, reversed(plan.indices)))}; do
 done
 cat "$directory/id"
 """
-
-
-def _replacing(plan: ScheduledPlan) -> str:
-    """Return shell text that takes another job's folder; a requeued job has done so before."""
-    if plan.replaces is None:
-        return ""
-    name = shlex.quote(plan.replaces)
-    # The other job may end just then, before the submission is done.
-    written = wait_while('[ ! -s "$new/id" ]', 60, every=1)
-    return (
-        f"new=$directory; directory=${{directory%/*}}/{name} old=${{directory%/*}}/.{name}\n"
-        f'if [ -d "$new" ]; then\n{written}rm -rf "$old"; mv "$directory" "$old"\n'
-        'mv "$new" "$directory" || exit; rm -rf "$old"\nfi\n'
-    )
-
-
-def _before(plan: ScheduledPlan) -> str:
-    lines = [f"module load {shlex.join(plan.modules)} || exit"] if plan.modules else []
-    lines.append(plan.first)
-    if plan.workdir is not None:
-        lines.append(f"cd -- {typed_path(plan.workdir)} || exit")
-    return "".join(f"{line}\n" for line in lines)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from jlremote.jobs.processes import TAKEN
-from jlremote.jobs.scheduled import KEY, UNKNOWN, ScheduledJobs, ScheduledPlan
+from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
+from jlremote.jobs.scheduled_script import KEY, ScheduledPlan
 from jlremote.schedulers.contract import Resources
 from jlremote.schedulers.slurm.commands import SLURM
 

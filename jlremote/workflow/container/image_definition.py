@@ -14,7 +14,7 @@ from jlremote.gpus.request import parse_request
 from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images.image_files import file_name, is_docker, is_reference, login_hint
-from jlremote.jobs.scheduled import KEY
+from jlremote.jobs.scheduled_script import KEY
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.runtimes import bare

@@ -14,7 +14,8 @@ from jlremote.host.contract import Completed, run_script
 from jlremote.jobs.job import Job
 from jlremote.jobs.notebook import as_typed
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
-from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs, ScheduledPlan
+from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
+from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.engine.engine_errors import EngineMissing

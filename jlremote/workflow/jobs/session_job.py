@@ -16,7 +16,8 @@ from jlremote.host.answers import understood
 from jlremote.host.contract import Host, run_script
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.jobs.job import Job
-from jlremote.jobs.scheduled import ScheduledJobs, ScheduledPlan
+from jlremote.jobs.scheduled import ScheduledJobs
+from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import JobEnded, Survey, survey

@@ -1,0 +1,126 @@
+"""A job that is about to be submitted to a scheduler, and the script that runs on its node."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from jlremote.host.shell_text import command_line, typed_path, wait_while
+from jlremote.schedulers.contract import Ranks, Resources, Scheduler
+
+KEY = '"$directory/.key"'  # shell text
+
+# Runs on the compute node. `set -C` lets one job alone make the file, also on NFS. The traps keep
+# this shell alive when the job is signalled; the command does not inherit them. A Slurm that tracks
+# processes by cgroups sends signals to this shell alone, which passes them on: so the command gets
+# a process group (`set -m`), and does not ignore SIGINT as one that `&` starts would. What comes
+# before the command is there counts as the command's end.
+_BEGIN = """\
+[ -d "$directory" ] || exit 0
+(set -C; echo "$SLURM_JOB_ID" >"$directory/claimed") 2>/dev/null ||
+  [ "$(cat "$directory/claimed")" = "$SLURM_JOB_ID" ] || exit 0
+early=
+trap : HUP QUIT USR1 USR2; trap early=130 INT; trap early=143 TERM
+export SLURM_EXPORT_ENV=ALL
+rm -f "$directory/exit" "$directory/ending" "$directory/accounted"
+printf '%s %s\\n' "$(date +%s)" "$(uname -n)" >"$directory/began"
+if [ -e "$directory/.variables" ]; then
+  . "$directory/.variables"
+fi
+ONCE
+work() {
+exec >"$directory/stdout" 2>"$directory/stderr" </dev/null
+"""
+_END = """
+}
+if [ -n "$early" ]; then
+  (exit "$early")
+elif grep -q "^[0-9]*:\\(freezer\\)*:.*/job_$SLURM_JOB_ID/" /proc/self/cgroup 2>/dev/null; then
+  set -m; work & set +m
+  for signal in INT TERM HUP QUIT USR1 USR2; do trap "kill -$signal -- -$!" "$signal"; done
+  [ -z "$early" ] || kill "-$((early - 128))" -- "-$!"
+  while wait "$!"; kill -0 "$!" 2>/dev/null; do :; done
+  wait "$!"
+else
+  (work)
+fi
+status=$?
+OVER
+printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
+mv -f "$directory/.exit" "$directory/exit"
+exit "$status"
+"""
+_REMOVE = 'rm -f "$directory/.variables"\n'
+# A job that is put back into the queue has not ended, and needs its variables again.
+_MESSAGES = 'messages=$(wc -l <"$directory/log")\n'
+_PUT_BACK = f"""\
+if tail -n "+$((messages + 1))" "$directory/log" | PUT_BACK; then
+  rm -f "$directory/began" "$directory/probe" "$directory/until"
+  exit "$status"
+fi
+{_REMOVE}"""
+
+
+@dataclass(frozen=True)
+class ScheduledPlan:
+    """A job that is about to be submitted."""
+
+    name: str
+    mark: str  # unique to this job
+    argv: tuple[str, ...]
+    shown: str  # the command as it was typed, quoted for a shell
+    resources: Resources
+    asked: str = ""  # the GPUs as they were requested, empty for none
+    ranks: Ranks | None = None  # `None` runs the command once, on the first node
+    workdir: str | None = None
+    modules: tuple[str, ...] = ()  # to be loaded by the site's `module`
+    variables: str = ""  # shell text with its variables
+    first: str = ""  # shell text that the job runs before its command
+    key: str = ""  # lines that `first` finds in the file `KEY`, which it deletes
+    remove: bool = False  # whether it is deleted once its output and exit code were read
+    indices: tuple[int, ...] = ()  # those of an array's jobs, `()` for one job alone
+    record: str = ""  # text that its folder keeps as `plan`
+    replaces: str | None = None  # the job whose folder becomes its own when it runs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}-{index}" for index in self.indices) or (self.name,)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.name}.jlr{self.mark}"
+
+
+def job_script(plan: ScheduledPlan, scheduler: Scheduler) -> str:
+    """Return the script that runs a job's command in its folder, `$directory`."""
+    once, over = _REMOVE, ""
+    if scheduler.requeues(plan.resources):
+        once, over = _MESSAGES, _PUT_BACK.replace("PUT_BACK", scheduler.put_back())
+    if plan.ranks is None:
+        command = f"exec {command_line(plan.argv)}"
+    else:
+        command = scheduler.launched(plan.argv, plan.ranks)
+    begin, end = _BEGIN.replace("ONCE\n", once), _END.replace("OVER\n", over)
+    return f"{_replacing(plan)}{begin}{_before(plan)}{command}{end}"
+
+
+def _replacing(plan: ScheduledPlan) -> str:
+    """Return shell text that takes another job's folder; a requeued job has done so before."""
+    if plan.replaces is None:
+        return ""
+    name = shlex.quote(plan.replaces)
+    # The other job may end just then, before the submission is done.
+    written = wait_while('[ ! -s "$new/id" ]', 60, every=1)
+    return (
+        f"new=$directory; directory=${{directory%/*}}/{name} old=${{directory%/*}}/.{name}\n"
+        f'if [ -d "$new" ]; then\n{written}rm -rf "$old"; mv "$directory" "$old"\n'
+        'mv "$new" "$directory" || exit; rm -rf "$old"\nfi\n'
+    )
+
+
+def _before(plan: ScheduledPlan) -> str:
+    lines = [f"module load {shlex.join(plan.modules)} || exit"] if plan.modules else []
+    lines.append(plan.first)
+    if plan.workdir is not None:
+        lines.append(f"cd -- {typed_path(plan.workdir)} || exit")
+    return "".join(f"{line}\n" for line in lines)
