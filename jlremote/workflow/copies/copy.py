@@ -6,12 +6,13 @@ import posixpath
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.link.client.link import ShellCommand
+from jlremote.link.wire.protocol import Unproved
 from jlremote.runtimes.scripts import sftp
 from jlremote.text import one_line, size_in_words
 from jlremote.workflow.copies import files, rsync, trees
@@ -19,7 +20,7 @@ from jlremote.workflow.copies.names import RemotePath, one_place, parsed
 from jlremote.workflow.copies.sftp_client import SftpClient
 from jlremote.workflow.copies.trees import TreeCopy
 from jlremote.workflow.host.context import Context, Progress
-from jlremote.workflow.session.shell import ShellPlace, place_of
+from jlremote.workflow.session.shell import ShellPlace, place_of, recorded, recorded_place
 
 _TELL_SECONDS = 0.1
 
@@ -35,12 +36,14 @@ def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bo
     remote = [source for source in found if isinstance(source, RemotePath)]
     local = [source for source in found if isinstance(source, Path)]
     if isinstance(into, RemotePath) and not remote:
-        place = place_of(into.where, context)
-        with _client(place, recursive=recursive) as client, _shown(client, context) as copied:
+        with ExitStack() as stack:
+            place, client = _reached(into.where, context, stack, recursive=recursive)
+            copied = stack.enter_context(_shown(client, context))
             _Sending(copied, place, recursive=recursive).all(local, into)
     elif isinstance(into, Path) and not local:
-        place = place_of(one_place(remote), context)
-        with _client(place, recursive=recursive) as client, _shown(client, context) as copied:
+        with ExitStack() as stack:
+            place, client = _reached(one_place(remote), context, stack, recursive=recursive)
+            copied = stack.enter_context(_shown(client, context))
             _Fetching(copied, place, recursive=recursive).all(remote, into)
     else:
         raise Usage(
@@ -49,16 +52,35 @@ def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bo
         )
 
 
-@contextmanager
-def _client(place: ShellPlace, *, recursive: bool) -> Iterator[SftpClient]:
+def _reached(
+    where: str | None, context: Context, stack: ExitStack, *, recursive: bool
+) -> tuple[ShellPlace, SftpClient]:
+    """Return a place and a client of its files, which `stack` ends.
+
+    As with `jlr shell`, a session that the link knows to run is not looked at first.
+    """
     # Our own server takes many small files at once, and OpenSSH's is faster with a large one.
-    server = sftp.tree_server_argv() if recursive else sftp.server_argv()
-    with place.host.shell(place.served, ShellCommand(server), None, checked=True) as process:
+    server = ShellCommand(sftp.tree_server_argv() if recursive else sftp.server_argv())
+    record = recorded(where)
+    if record is not None:
+        place = recorded_place(record, context)
+        with suppress(Unproved):
+            return place, _client(place, server, stack, checked=False)
+    place = place_of(where, context)
+    return place, _client(place, server, stack, checked=True)
+
+
+def _client(
+    place: ShellPlace, server: ShellCommand, stack: ExitStack, *, checked: bool
+) -> SftpClient:
+    with ExitStack() as begun:
+        process = begun.enter_context(place.host.shell(place.served, server, None, checked=checked))
         process.wait_connected()
         client = SftpClient(process)
         client.greet()
-        yield client
-        client.end()
+        begun.push(lambda failure, *_: client.end() if failure is None else None)
+        stack.push(begun.pop_all())
+    return client
 
 
 class _Sending:

@@ -74,7 +74,7 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
         NotFound: there is no such session, container or host, or the container does not run.
         LinkLost: the connection broke.
     """
-    record = _recorded(request.where)
+    record = recorded(request.where)
     if record is not None and request.keep is None:
         known = SshPlace(
             f"{record.host}/{record.name}",
@@ -93,7 +93,8 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     return _run(place.host, place.served, request, screen, context, checked=True)
 
 
-def _recorded(where: str | None) -> SessionRecord | None:
+def recorded(where: str | None) -> SessionRecord | None:
+    """Return this laptop's record of a session, `None` if it has none of that name."""
     try:
         return sessions.choose(where)
     except NotFound:
@@ -168,7 +169,6 @@ def place_of(where: str | None, context: Context, *, as_shared: bool = False) ->
     Raises:
         NotFound: there is no such session, container or host, or the container does not run.
     """
-    from jlremote.runtimes.table import runtime_of
     from jlremote.workflow.selection import session_selection
 
     try:
@@ -180,11 +180,18 @@ def place_of(where: str | None, context: Context, *, as_shared: bool = False) ->
         if where is not None:
             return _host_itself(where, context, missing)
         raise
-    runtime, host_link = runtime_of(record), link_of(record, context)
-    _check_runs(host_link, runtime, record, as_shared=as_shared)
+    place = recorded_place(record, context)
+    _check_runs(place.host, place.runtime, record, as_shared=as_shared)
+    return place
+
+
+def recorded_place(record: SessionRecord, context: Context) -> ShellPlace:
+    """Return the place of a session as the record has it."""
+    from jlremote.runtimes.table import runtime_of
+
     return ShellPlace(
-        host_link,
-        runtime,
+        link_of(record, context),
+        runtime_of(record),
         record.name,
         f"{record.host}/{record.name}",
         session=record.name,
