@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 import psutil
@@ -188,7 +189,10 @@ def test_an_existing_notebook_runs_to_its_end(session: Session, chromium: Browse
     page.keyboard.press("Control+s")
 
     def outputs() -> list[str]:
-        saved = session.ask("api/contents/models/old.ipynb")["content"]["cells"]
+        try:
+            saved = session.ask("api/contents/models/old.ipynb")["content"]["cells"]
+        except HTTPError:  # the server is just writing it
+            return []
         return [out["data"]["text/plain"] for cell in saved for out in cell["outputs"]]
 
     wait_until(lambda: outputs() == ["0.12", "2.71"], "the saved results")
