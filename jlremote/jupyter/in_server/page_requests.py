@@ -25,11 +25,13 @@ SCRIPT = """\
   const askAgain = async (request) => {
     for (let failures = 0; ; ) {
       const kept = request.clone();
+      const began = Date.now();
       try {
         const answer = await ask.call(window, request);
         if (answer.status !== 504 || !answer.headers.has("Retry-After")) return answer;
         await pass(1000);
       } catch (error) {
+        if (Date.now() - began > 250) failures = 0;  // it waited, so the listener is there
         const lost = error instanceof TypeError && failures < pauses.length;
         if (!lost || (kept.method === "PUT" && (await isPart(kept.clone())))) throw error;
         await pass(pauses[failures++]);
