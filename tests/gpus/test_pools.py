@@ -45,12 +45,17 @@ def second_gpus(second_host: GpuHost) -> Iterator[Gpus]:
 def pool(
     ada: Laptop, account: Account, keys: Keys, second_host: GpuHost, second_gpus: Gpus
 ) -> Laptop:
-    """A laptop with the pool `@all`: `lab`, `second`, and `down`, where nothing listens."""
+    """A laptop with the pool `@all`: `lab`, `second`, and `down`, where nothing listens.
+
+    In `@away` are `gone` and `down`.
+    """
     ada.add_host("second", second_host.server, account, key=keys.private)
-    ada.add_host("down", second_host.server, account, key=keys.private, port=free_port())
+    for name in ("down", "gone"):
+        ada.add_host(name, second_host.server, account, key=keys.private, port=free_port())
     settings = Path(ada.environment["XDG_CONFIG_HOME"]) / "jlr" / "config.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
-    settings.write_text('[pools.all]\nhosts = ["lab", "down", "second"]\n', encoding="utf-8")
+    pools = '[pools.all]\nhosts = ["lab", "down", "second"]\n'
+    settings.write_text(f'{pools}[pools.away]\nhosts = ["gone", "down"]\n', encoding="utf-8")
     return ada
 
 
@@ -69,6 +74,14 @@ def test_the_gpus_of_a_pool_are_one_table_and_a_host_that_is_down_is_a_line(
     assert (first["host"], second["host"]) == ("lab", "second")
     assert second["gpus"][1]["processes"][0]["memory"] == 70000
     assert "error" in down
+
+
+def test_a_pool_of_which_no_host_answers_tells_why_of_each(pool: Laptop) -> None:
+    for words in (("gpus", "@away"), ("list", "@away")):
+        failed = pool.jlr(*words)
+        assert (failed.status, failed.stdout) == (5, ""), failed
+        told = failed.stderr.partition("error: ")[0]
+        assert told.index("cannot ask `gone`") < told.index("cannot ask `down`")
 
 
 def test_a_job_of_a_pool_runs_where_most_gpu_memory_is_free(

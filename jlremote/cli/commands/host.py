@@ -84,7 +84,7 @@ def _show(host: str, context: Context, *, as_json: bool) -> None:
 def _show_pool(invocation: Invocation, pool: str, seconds: float | None, *, as_json: bool) -> None:
     from jlremote.cli.screen import gpu_table
     from jlremote.workflow.host.gpus import of_pool
-    from jlremote.workflow.host.pools import note_silent, raise_if_none
+    from jlremote.workflow.host.pools import note_silent
 
     # A step for each look would bury what is watched.
     context = invocation.context(silent=as_json or seconds is not None)
@@ -96,9 +96,8 @@ def _show_pool(invocation: Invocation, pool: str, seconds: float | None, *, as_j
     if as_json:
         answer_json(gpu_table.pool_document(found))
         return
-    raise_if_none(found)
-    gpu_table.show_pool(found)
     note_silent(found, context)
+    gpu_table.show_pool(found)
 
 
 def _watch_pool(pool: str, seconds: float, context: Context, *, as_json: bool) -> None:

@@ -86,16 +86,16 @@ def _answer(host: str, question: Callable[[str, Context], T], context: Context) 
 
 
 def note_silent(answers: Sequence[PoolAnswer[T]], context: Context) -> None:
-    """Report each host that did not answer, in a line."""
-    for one in answers:
-        if one.error is not None:
-            context.progress.note(f"cannot ask `{one.host}`: {one_line(one.error.message)}")
+    """Report each host of a pool that did not answer, in a line.
 
-
-def raise_if_none(answers: Sequence[PoolAnswer[T]]) -> None:
-    """Raise the first error if no host of a pool has answered."""
-    if all(one.error is not None for one in answers):
-        raise next(one.error for one in answers if one.error is not None)
+    Raises:
+        JlrError: none has answered; it is the last one's error, which has a hint.
+    """
+    silent = [(one.host, one.error) for one in answers if one.error is not None]
+    for host, error in silent:
+        context.progress.note(f"cannot ask `{host}`: {one_line(error.message)}")
+    if silent and len(silent) == len(answers):
+        raise silent[-1][1]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.gpus import ask
 from jlremote.workflow.host.links import connected, link_on
-from jlremote.workflow.host.pools import PoolAnswer, ask_each, members, note_silent, raise_if_none
+from jlremote.workflow.host.pools import PoolAnswer, ask_each, members, note_silent
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,6 @@ def host_of_pool(
     if container is not None and len(named) == 1:
         return named.pop()
     answers = ask_each(hosts, lambda host, its: _room(host, container, its), context)
-    raise_if_none(answers)
     note_silent(answers, context)
     having = [one.host for one in answers if _has(one, container)]
     if len(having) > 1:

@@ -20,7 +20,7 @@ from jlremote.storage.settings.options import is_pool
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import ASKS_NOTHING, connected, link_of, link_on
 from jlremote.workflow.host.lost_gpus import fault
-from jlremote.workflow.host.pools import ask_each, members, note_silent, raise_if_none
+from jlremote.workflow.host.pools import ask_each, members, note_silent
 from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import known_mounts
 from jlremote.workflow.selection import session_selection
@@ -77,7 +77,6 @@ def of_pool(context: Context, pool: str) -> list[SessionReport]:
         JlrError: no host answers, or there is no such pool.
     """
     answers = ask_each(members(pool), lambda host, its: on_host(its, host), context)
-    raise_if_none(answers)
     note_silent(answers, context)
     return [report for one in answers for report in one.answer or ()]
 
