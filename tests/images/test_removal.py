@@ -127,17 +127,19 @@ def lone(
     laptop: Laptop, engine: Engine, account: Account, keys: Keys, say: Say
 ) -> Iterator[Engine]:
     """The dockerd of the host `alone`, whose images are no other test's."""
-    with lone_engine(engine, "lab/jupyter", say) as running:
-        running.engine.docker("image", "prune", "--force")
-        with running_sshd(running.engine, keys) as server:
-            laptop.add_host("alone", server, account, key=keys.private)
-            yield running.engine
+    with (
+        lone_engine(engine, "lab/jupyter", say) as running,
+        running_sshd(running.engine, keys) as server,
+    ):
+        laptop.add_host("alone", server, account, key=keys.private)
+        yield running.engine
 
 
 def test_prune_deletes_what_builds_have_left_and_nothing_that_is_used_or_named(
     laptop: Laptop, lone: Engine, tmp_path: Path
 ) -> None:
     lone.docker("tag", "lab/jupyter", BASE)
+    lone.docker("image", "prune", "--force")  # an earlier test's image of that name has none now
     name = f"lab-{secrets.token_hex(4)}"
     used, left, named = (made(lone, tmp_path, name) for _ in range(3))
     factory = ContainerFactory(lone, f"{name}-")
