@@ -13,6 +13,7 @@ import threading
 import time
 from typing import Any
 
+from jlremote.errors import LinkLost
 from jlremote.ssh.contract import Direct, WriteNow
 from jlremote.ssh.sessions.script_channel import ScriptChannel
 from jlremote.ssh.sessions.sudo_password import beginning
@@ -131,12 +132,20 @@ class DirectWay:
         """Return whether no more output comes, if the session itself has ended.
 
         A container that was removed takes its network with it, and closes no connection.
+
+        Raises:
+            LinkLost: the command has ended, and the rest of its output does not come.
         """
         channel, session = self.channel, self._session
         if channel is None or not channel.is_granted or channel.has_ended or channel.is_over:
             return True
         quiet_since = max(quiet_since, channel.received_at, session.exited_at)
-        return session.exit.is_set() and time.monotonic() - quiet_since >= _QUIET_SECONDS
+        if session.exit.is_set() and time.monotonic() - quiet_since >= _QUIET_SECONDS:
+            raise LinkLost(
+                f"the command has ended, and nothing of its output came for {_QUIET_SECONDS:g} s",
+                hint="its container was removed, or the network stands still; some may be missing",
+            )
+        return False
 
     def close(self) -> None:
         if self.channel is not None:

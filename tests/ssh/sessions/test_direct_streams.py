@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jlremote.errors import LinkLost
 from jlremote.ssh.sessions.direct_streams import COUNT, DirectWay
 from jlremote.ssh.sessions.script_channel import ScriptChannel
 from jlremote.ssh.sessions.shell_session import StdinSender
@@ -106,3 +107,19 @@ def test_input_stays_where_the_connection_is_refused() -> None:
     command.way.go_on()
     assert command.way.for_input(3) is None
     assert command.way.is_over(0.0)
+
+
+def test_output_that_does_not_come_is_never_taken_for_the_end() -> None:
+    """As where the container was removed with its network, or the network stands still."""
+    command = Command()
+    command.connect()
+    assert not command.way.is_over(0.0)
+    command.session.exited(0)
+    assert not command.way.is_over(0.0)
+    command.session.exited_at -= 60
+    with pytest.raises(LinkLost, match="nothing of its output"):
+        command.way.is_over(0.0)
+    channel = command.way.channel
+    assert channel is not None
+    channel._take(memoryview(COUNT.pack(0)))
+    assert not command.way.is_over(0.0)
