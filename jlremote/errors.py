@@ -34,6 +34,7 @@ An error that is defined in another package is drawn with that package's name. :
     ├── LinkStuck                link      the host's link does not answer
     ├── OtherVersion             link      … it is of a version that is not understood
     ├── Unproved                 link      … it does not know whether a session runs
+    ├── ReaderLeft               link      … what reads the output of a command has ended
     ├── EngineUnusable           runtimes  the container engine cannot be used
     │   ├── EngineMissing        runtimes  … it is not installed
     │   ├── EngineNotPermitted   runtimes  … the user may not use it

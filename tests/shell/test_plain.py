@@ -106,3 +106,41 @@ def test_an_interrupted_command_ends_in_the_container_too(owner: Laptop, inside:
     assert command.wait(20) == 143
     wait_until(lambda: not running(inside, "sleep 614"), "the end of the command")
     command.communicate()
+
+
+def test_a_file_gets_all_behind_what_it_has(owner: Laptop, tmp_path: Path) -> None:
+    """The link writes it by itself, as the command's other streams."""
+    data, file = os.urandom(3_000_000), tmp_path / "file"
+    (tmp_path / "given").write_bytes(data)
+    for stdout in ("before", ""):
+        with (tmp_path / "given").open("rb") as given, file.open("ab") as kept:
+            kept.write(stdout.encode())
+            kept.flush()
+            argv = (str(PROGRAMS / "jlr"), "shell", "--", "cat")
+            subprocess.run(
+                argv, stdin=given, stdout=kept, env=owner.environment, timeout=60, check=True
+            )
+    assert file.read_bytes() == b"before" + data + data
+
+
+def test_a_reader_that_has_enough_ends_the_command(owner: Laptop, inside: Container) -> None:
+    command = owner.spawn("shell", "--", "sh", "-c", "exec yes 7191")
+    assert command.stdout is not None
+    assert command.stdout.readline() == "7191\n"
+    command.stdout.close()
+    assert command.wait(20) == 1
+    wait_until(lambda: not running(inside, "yes 7191"), "the end of the command")
+
+
+def test_a_full_disk_here_is_told(owner: Laptop) -> None:
+    argv = (str(PROGRAMS / "jlr"), "shell", "--", "echo", "x")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            argv,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=owner.environment,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, b"no space left on device" in done.stderr) == (1, True), done.stderr

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket as plain_sockets
-from collections.abc import Callable, Generator, Iterator
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,13 @@ class Call:
         """Send one message; if that fails, the link's next message tells why."""
         with suppress(OSError):
             send(self._socket, message)
+
+    def pass_descriptors(self, descriptors: Sequence[int]) -> None:
+        """Send descriptors, which follow a request right away; a link that is gone tells so."""
+        if sys.platform == "win32":
+            raise NotImplementedError
+        with suppress(OSError), self.take_over() as socket:
+            plain_sockets.send_fds(socket, [b"\0"], descriptors)
 
     def take_over(self) -> plain_sockets.socket:
         """Return the socket, which carries another protocol after the result."""

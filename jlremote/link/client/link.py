@@ -16,6 +16,7 @@ from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Step
 from jlremote.host.framing import announced, new_marker, run_steps
 from jlremote.link.client.call import Caller, Explain
 from jlremote.link.client.dial import NoLink
+from jlremote.link.client.own_streams import OwnStreams
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
 from jlremote.link.wire.protocol import DATA, Message
@@ -143,24 +144,37 @@ class Link:
 
     @contextmanager
     def shell(
-        self, place: SshPlace, shell: ShellCommand, terminal: TerminalKind | None, *, checked: bool
+        self,
+        place: SshPlace,
+        shell: ShellCommand,
+        terminal: TerminalKind | None,
+        *,
+        checked: bool,
+        streams: OwnStreams | None = None,
     ) -> Iterator[RemoteProcess]:
         """Run a shell or command in a place; leaving ends it.
 
         Unless it was `checked` that the place runs and may be joined, the link must know that it
-        does, and `wait_connected` raises `Unproved` where it does not.
+        does, and `wait_connected` raises `Unproved` where it does not. The link reads and writes
+        the `streams`, if there are any; then the process gives no output and takes no input.
         """
         marker = None if terminal else new_marker()
         request: Message = {"place": asdict(place), **asdict(shell), "marker": marker}
         request["terminal"] = terminal and {"kind": terminal.kind, "size": terminal.size}
-        request |= {"timeout": None, "gives": True, "checked": checked}
+        request |= {"timeout": None, "gives": True, "checked": checked, "passes": bool(streams)}
         with self._caller.call("shell", **request) as call:
+            if streams is not None:
+                call.pass_descriptors(streams.descriptors)
 
             def begun(script: str) -> None:
                 self._on_command(script)
                 call.on_silence = self._patience(script, once=True)
 
-            process = RemoteProcess(call.messages(), marker, call.say, on_script=begun)
+            def printed() -> None:
+                call.on_silence = lambda: None
+
+            told = call.messages()
+            process = RemoteProcess(told, marker, call.say, on_script=begun, on_output=printed)
             try:
                 yield process
             finally:

@@ -6,6 +6,7 @@ import logging
 import multiprocessing.connection as sockets
 import os
 import socket as plain_sockets
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -77,6 +78,22 @@ class Conversation:
     def _send_rest(self) -> None:
         rest, self._rest = self._rest, memoryview(b"")
         send_rest(self._socket, rest)
+
+    def take_descriptors(self, count: int) -> list[int]:
+        """Return descriptors that the command has sent right after its request.
+
+        Raises:
+            ValueError: it sent something else.
+        """
+        if sys.platform == "win32":
+            raise ValueError("Windows passes no descriptors")
+        with plain_sockets.socket(fileno=os.dup(self._socket.fileno())) as plain:
+            _, taken, _, _ = plain_sockets.recv_fds(plain, 1, count)
+        if len(taken) != count:
+            for one in taken:
+                os.close(one)
+            raise ValueError(f"{len(taken)} descriptors instead of {count}")
+        return taken
 
     def ask(self, question: Question) -> str:
         """Put a question to the person at the command.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from jlremote import __version__
@@ -18,6 +19,7 @@ from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices, WatchedJob
 from jlremote.link.service import surroundings
 from jlremote.link.service.conversation import Conversation
+from jlremote.link.service.passed_streams import PassedStreams
 from jlremote.link.service.script_run import run
 from jlremote.link.ssh_server.served_place import served_place
 from jlremote.link.ssh_server.ssh_clients import SshClients
@@ -75,12 +77,23 @@ class Operations:
         return run(conversation, connection, script)
 
     def _shell(self, conversation: Conversation) -> int:
-        """Run a shell or command in a place; the script is made here, where all is loaded for it.
+        """Run a shell or command in a place, as `_run_shell`, with the streams that are passed."""
+        request = conversation.request
+        if not request["passes"]:
+            return self._run_shell(conversation, request, None)
+        descriptors = conversation.take_descriptors(3)
+        began = partial(conversation.say, {"began": True})
+        with closing(PassedStreams(descriptors, request["marker"], began)) as passed:
+            return self._run_shell(conversation, request, passed)
+
+    def _run_shell(
+        self, conversation: Conversation, request: Message, passed: PassedStreams | None
+    ) -> int:
+        """Run it; the script is made here, where all is loaded for it.
 
         Unless the command has `checked` that the place runs and may be joined, its forward must
         know: only what may be joined is forwarded.
         """
-        request = conversation.request
         place = served_place(request["place"])
         connection = self.supervisor.connection(conversation)
         if not request["checked"]:
@@ -93,7 +106,7 @@ class Operations:
         self.dialer.elevate(connection, script, conversation)
         marker = request["marker"]
         begun = script if marker is None else announced(script, marker)
-        return run(conversation, connection, begun, shown=script, direct=direct)
+        return run(conversation, connection, begun, shown=script, direct=direct, passed=passed)
 
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request

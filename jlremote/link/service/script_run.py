@@ -12,6 +12,7 @@ from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.service.conversation import Conversation
+from jlremote.link.service.passed_streams import PassedStreams
 from jlremote.link.wire.protocol import DATA, WRITES_NOW, Message, bytes_of
 from jlremote.ssh.contract import Connection, Direct, Stream
 
@@ -83,17 +84,20 @@ def run(
     *,
     shown: str | None = None,
     direct: Direct | None = None,
+    passed: PassedStreams | None = None,
 ) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
 
     `shown` is what the person may see of it, where the command did not make it. Its streams may go
-    the `direct` way.
+    the `direct` way. `passed` are those of the command, which are read and written here.
 
     Raises:
         LinkLost: the connection broke, or the command has gone.
         JlrError: it did not end within the command's limit.
     """
     request = conversation.request
+    if passed is not None:
+        return _run_passed(conversation, connection, script, passed, shown, direct)
     cancelled = threading.Event()
     given = CommandStdin(conversation) if request.get("gives") else None
     terminal = CommandTerminal(request["terminal"]) if request.get("terminal") else None
@@ -135,6 +139,34 @@ def run(
             f"the host did not finish within {request.get('timeout'):g} s",
             hint="`ssh HOST uptime` shows whether it is overloaded",
         ) from late
+
+
+def _run_passed(
+    conversation: Conversation,
+    connection: Connection,
+    script: str,
+    passed: PassedStreams,
+    shown: str | None,
+    direct: Direct | None,
+) -> int:
+    cancelled = threading.Event()
+
+    def end(_: Message | None = None) -> None:
+        cancelled.set()
+        passed.stop()
+
+    conversation.when_gone(end, end)
+    _say(conversation, {"connected": True, "script": shown})
+    status = connection.execute(
+        bytes_of(script),
+        passed.output,
+        cancelled=cancelled,
+        stdin=passed,
+        write_now=passed.write_now,
+        direct=direct,
+    )
+    passed.check_begun()
+    return status
 
 
 def _pass_on(conversation: Conversation, stream: Stream, data: bytes) -> None:

@@ -7,10 +7,12 @@ number of messages and closes. The messages, told apart by their only or first k
     → {"op": …, "version": …, "protocol": …, "replaces": …, "agent": …, …}   the request
     ← {"accepted": true}         work begins; before this a request may be sent again
     ← {"replace": VERSION}       the link is older than a command that `replaces` it, and ends
+    → one byte with three descriptors, if the request `passes` them
     ← {"ask": KIND, "text": …, "echo": …}   → {"answer": …} or {"declined": ERROR}
     ← {"connected": true}        a script begins, no more questions; with the `script` if
                                  the link made it
     ← {"stream": "stdout" | "stderr"}, and the bytes
+    ← {"began": true}            the first output was written to a passed descriptor
     → {"given": true}, and the bytes: a piece of a script's stdin, empty at its end
     ← {"taken": COUNT}           as many further pieces may come; `PIECES` may be under way
     → {"size": [COLUMNS, ROWS]}  the new size of the script's terminal
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     Socket = Connection[Any, Any] | plain_sockets.socket
 
 Message = dict[str, Any]
-PROTOCOL = 9
+PROTOCOL = 10
 MESSAGE_BYTES = 16 << 20
 
 
@@ -57,6 +59,10 @@ class OtherVersion(JlrError):
 
 class Unproved(JlrError):
     """The link does not know whether a session runs; the command has to ask the host."""
+
+
+class ReaderLeft(JlrError):
+    """What reads the command's stdout, which it passed to the link, has ended."""
 
 
 def error_line(trouble: Exception) -> bytes:

@@ -78,6 +78,13 @@ def carried(opened: AbstractContextManager[RemoteProcess], screen: Screen) -> in
     return process.status
 
 
+def waited(opened: AbstractContextManager[RemoteProcess]) -> int:
+    """Wait for a process whose streams the link has been passed; return its exit status."""
+    with opened as process:
+        process.wait_connected()
+        return process.wait()
+
+
 class _Typing(threading.Thread):
     """The thread that passes keys on, until the process ends."""
 

@@ -7,11 +7,13 @@ of a short command.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jlremote.errors import LinkLost, NameNotResolved, NotFound
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
+from jlremote.link.client.own_streams import OwnStreams
 from jlremote.link.wire.protocol import Unproved
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
@@ -22,6 +24,7 @@ from jlremote.workflow.host.conversation import (
     carried,
     converse,
     terminal_of,
+    waited,
 )
 from jlremote.workflow.host.links import connect, link_of, link_on, nearest_host
 
@@ -112,7 +115,11 @@ def _run(
 ) -> int:
     what = ShellCommand(request.command, request.user, request.workdir, request.detach_keys)
     try:
-        status = carried(host.shell(place, what, terminal_of(screen), checked=checked), screen)
+        if streams := None if screen.kind else OwnStreams.opened():
+            with closing(streams):
+                status = waited(host.shell(place, what, None, checked=checked, streams=streams))
+        else:
+            status = carried(host.shell(place, what, terminal_of(screen), checked=checked), screen)
     except TerminalClosed:
         screen.recover()
         context.progress.note(f"closed the terminal in `{place.selector}`")

@@ -1,0 +1,216 @@
+"""A command's own streams in the link's hands: what is read, what is written, and when it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote.errors import JlrError, LinkLost, NoShell
+from jlremote.link.client.own_streams import OwnStreams
+from jlremote.link.service.passed_streams import PassedStreams
+from jlremote.link.wire.protocol import ReaderLeft
+from tests.link.fakes import until
+
+MARKER = "jlr-c0ffee"
+BEGIN = f"{MARKER}\n".encode()
+FULL = 8 << 20  # more than any pipe holds, and what may wait for the host
+
+
+class Passed:
+    """Streams that were passed, and the other ends of their pipes."""
+
+    def __init__(self, stdout: int | None = None) -> None:
+        self.stdin_there, self.stdin = os.pipe()
+        self.stdout, out = os.pipe()
+        self.stderr, err = os.pipe()
+        self.theirs = [self.stdin_there, out, err]
+        self.began = 0
+        self.wakes = 0
+        own = OwnStreams.opened(self.stdin_there, out if stdout is None else stdout, err)
+        assert own is not None
+        self.streams = PassedStreams(own.descriptors, MARKER, self._begin)
+        self.streams.on_ready(self._wake)
+        for one in self.theirs:
+            os.close(one)
+
+    def _begin(self) -> None:
+        self.began += 1
+
+    def _wake(self) -> None:
+        self.wakes += 1
+
+    def taken(self, size: int) -> bytes:
+        """Take input until there are `size` bytes of it."""
+        came = bytearray()
+
+        def has_come() -> bool:
+            came.extend(self.streams.take() or b"")
+            return len(came) >= size
+
+        until(has_come, "the input")
+        return bytes(came)
+
+    def close(self) -> None:
+        self.streams.close()
+        for one in (self.stdin, self.stdout, self.stderr):
+            os.close(one)
+
+
+@pytest.fixture
+def passed() -> Iterator[Passed]:
+    streams = Passed()
+    yield streams
+    streams.close()
+
+
+def in_thread(action: Callable[[], Any]) -> tuple[threading.Thread, list[BaseException]]:
+    """Run an action that waits; return its thread, and what it raises."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            action()
+        except JlrError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, raised
+
+
+def test_output_comes_from_the_marker_on(passed: Passed) -> None:
+    passed.streams.output("stdout", b"Welcome!\n" + BEGIN)
+    assert passed.began == 0
+    passed.streams.output("stdout", b"\xff\x00")
+    passed.streams.output("stderr", b"warning\n" + BEGIN + b"oops")
+    assert (os.read(passed.stdout, 99), os.read(passed.stderr, 99)) == (b"\xff\x00", b"oops")
+    assert passed.began == 1
+    passed.streams.check_begun()
+
+
+def test_output_is_written_at_once_only_behind_the_first(passed: Passed) -> None:
+    data = memoryview(b"x" * FULL)
+    assert passed.streams.write_now("stdout", data) is None
+    passed.streams.output("stdout", BEGIN + b"first ")
+    rest = passed.streams.write_now("stdout", data)
+    assert rest is not None
+    assert 0 < len(rest) < FULL
+    assert passed.streams.write_now("stdout", rest) is None, "the pipe is full"
+    assert passed.streams.write_now("stderr", data) is None
+    assert os.read(passed.stdout, 7) == b"first x"
+
+
+def test_input_waits_for_the_script_and_ends_with_an_empty_piece(passed: Passed) -> None:
+    os.write(passed.stdin, b"early")
+    assert passed.streams.take() is None
+    passed.streams.output("stdout", BEGIN)
+    assert passed.taken(5) == b"early"
+    os.write(passed.stdin, b"late")
+    assert passed.taken(4) == b"late"
+    os.close(passed.stdin)
+    until(lambda: passed.streams.take() == b"", "the end")
+    passed.stdin = os.dup(passed.stdout)
+
+
+def test_no_more_input_is_read_than_the_host_takes(passed: Passed) -> None:
+    passed.streams.output("stdout", BEGIN)
+    written = 0
+
+    def write() -> None:
+        nonlocal written
+        while written < FULL:
+            written += os.write(passed.stdin, b"x" * (64 << 10))
+
+    writing, _ = in_thread(write)
+    until(lambda: passed.streams._waiting >= 4 << 20, "the limit")
+    assert written < FULL, "more was read than may wait"
+    assert len(passed.taken(FULL)) == FULL
+    writing.join()
+
+
+def test_what_waits_for_a_reader_ends_with_the_command(passed: Passed) -> None:
+    passed.streams.output("stdout", BEGIN)
+    writing, raised = in_thread(lambda: passed.streams.output("stdout", b"x" * FULL))
+    until(lambda: passed.began, "the first output")
+    assert writing.is_alive()
+    passed.streams.stop()
+    writing.join(20)
+    assert [type(error) for error in raised] == [LinkLost]
+
+
+def test_a_reader_that_has_left_is_told(passed: Passed) -> None:
+    os.close(passed.stdout)
+    passed.streams.output("stdout", BEGIN)
+    with pytest.raises(ReaderLeft):
+        passed.streams.output("stdout", b"x")
+    passed.stdout = os.dup(passed.stderr)
+
+
+def test_a_full_disk_is_told() -> None:
+    with Path("/dev/full").open("wb") as full:
+        passed = Passed(full.fileno())
+    with pytest.raises(JlrError, match="cannot write the output: no space left on device"):
+        passed.streams.output("stdout", BEGIN + b"x")
+    passed.close()
+
+
+def test_a_file_is_not_written_by_the_connections_own_thread(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"before ")
+    with file.open("ab") as stdout:
+        passed = Passed(stdout.fileno())
+    passed.streams.output("stdout", BEGIN + b"now ")
+    assert passed.streams.write_now("stdout", memoryview(b"x")) is None, "a disk may wait"
+    passed.streams.output("stdout", b"later")
+    passed.close()
+    assert file.read_bytes() == b"before now later"
+
+
+def test_sockets_are_read_and_written() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        own = OwnStreams.opened(*(theirs.fileno(),) * 3)
+        assert own is not None
+        streams = PassedStreams(own.descriptors, MARKER, lambda: None)
+        streams.output("stdout", BEGIN + b"out")
+        assert ours.recv(9) == b"out"
+        ours.sendall(b"in")
+        until(lambda: streams.take() == b"in", "the input")
+        streams.close()
+
+
+def test_a_shell_that_ends_before_the_script_is_told(passed: Passed) -> None:
+    passed.streams.output("stdout", b"This account is locked.\n")
+    with pytest.raises(NoShell, match="This account is locked"):
+        passed.streams.check_begun()
+
+
+def test_a_pipe_of_others_does_not_change() -> None:
+    there, here = os.pipe()
+    before = fcntl.fcntl(here, fcntl.F_GETFL)
+    own = OwnStreams.opened(there, here, here)
+    assert own is not None
+    assert not any(map(os.get_blocking, own.descriptors))
+    assert fcntl.fcntl(here, fcntl.F_GETFL) == before
+    own.close()
+    assert OwnStreams.opened(there, here, 1 << 30) is None, "there is no such descriptor"
+    os.close(there)
+    os.close(here)
+
+
+def test_a_terminal_is_read_by_the_command_itself() -> None:
+    main, terminal = os.openpty()
+    assert OwnStreams.opened(terminal, main, main) is None
+    null = os.open(os.devnull, os.O_RDWR)
+    own = OwnStreams.opened(null, terminal, terminal)
+    assert own is not None
+    own.close()
+    for one in (main, terminal, null):
+        os.close(one)
