@@ -47,7 +47,7 @@ class PassedStreams:
         self._waiting = 0  # bytes of input
         self._changed = threading.Condition()
         self._stopped = False
-        self._stop = os.pipe()  # its end wakes whoever waits
+        self._stop = os.pipe()  # its end wakes the threads that wait
         self.wake: Callable[[], None] = lambda: None
         self._reader = threading.Thread(target=self._read, name="stdin", daemon=True)
         self._reader.start()
