@@ -21,7 +21,7 @@ class OwnStreams:
         self.descriptors = tuple(descriptors)
 
     @classmethod
-    def opened(cls, stdin: int = 0, stdout: int = 1, stderr: int = 2) -> OwnStreams | None:
+    def opened(cls, stdin: int, stdout: int, stderr: int) -> OwnStreams | None:
         """Return the streams of these descriptors; `None` if one of them cannot be passed."""
         if sys.platform != "linux" or os.isatty(stdin):
             return None

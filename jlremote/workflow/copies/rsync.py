@@ -1,8 +1,8 @@
 """A folder by rsync, where this machine and the other one have it: only what differs is sent.
 
-rsync runs here and starts its other half by `rsync_pipe`, whose bytes this process carries over the
-link. No path is on its command line: both halves begin in their folder and copy
-`./`, so a name is neither an option nor a pattern.
+rsync runs here and starts its other half by `rsync_pipe`, whose streams the link gets. No path is
+on its command line: both halves begin in their folder and copy `./`, so a name is neither an option
+nor a pattern.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import io
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
 
 from jlremote.errors import JlrError
@@ -23,7 +24,7 @@ from jlremote.link.client.link import ShellCommand
 from jlremote.text import one_line, size_in_words
 from jlremote.workflow.copies import rsync_pipe
 from jlremote.workflow.copies.trees import TreeCopy
-from jlremote.workflow.host.conversation import carried
+from jlremote.workflow.host.conversation import connected
 from jlremote.workflow.session.shell import ShellPlace
 
 _RSYNC = ("rsync",)
@@ -94,85 +95,91 @@ def _quoted(word: object) -> str:
 def _run(
     copied: TreeCopy, place: ShellPlace, local: Path, remote: str, paths: tuple[str, str]
 ) -> bool:
-    to_rsync, from_rsync = os.pipe(), os.pipe()
-    helper = (sys.executable, "-I", "-S", rsync_pipe.__file__, to_rsync[0], from_rsync[1])
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RSYNC_")}
-    rsync = subprocess.Popen(
-        (*_RSYNC, *_OPTIONS, f"--rsh={' '.join(map(_quoted, helper))}", "--", *paths),
-        cwd=local,
-        env=kept | {"LC_ALL": "C"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        pass_fds=(to_rsync[0], from_rsync[1]),
-    )
-    os.close(to_rsync[0])
-    os.close(from_rsync[1])
+    ours, theirs = socket.socketpair()
+    helper = (sys.executable, "-I", "-S", rsync_pipe.__file__, theirs.fileno())
+    with theirs:
+        rsync = subprocess.Popen(
+            (*_RSYNC, *_OPTIONS, f"--rsh={' '.join(map(_quoted, helper))}", "--", *paths),
+            cwd=local,
+            env=kept | {"LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(theirs.fileno(),),
+        )
     listener = RsyncListener(rsync, copied)
-    with io.FileIO(from_rsync[0]) as source, io.FileIO(to_rsync[1], "w") as sink:
-        carrier = RsyncCarrier(source, sink)
-        ended: int | None = None
-        try:
-            if words := carrier.command():
-                begin = ("sh", "-c", _OTHER_HALF, "sh", remote, *words)
-                other = place.host.shell(place.served, ShellCommand(begin), None, checked=True)
-                ended = carried(other, carrier)
-            sink.close()
-            while source.read(_PIECE):  # the other half has ended before it took all
-                continue
-        except BaseException:
-            rsync.terminate()  # it keeps the part of the file that it was at
-            raise
-        finally:
-            status = rsync.wait()
-            listener.join()
+    ended: int | None = None
+    try:
+        with ours, closing(RsyncStreams(ours)) as streams, suppress(BrokenPipeError):
+            if words := streams.command():
+                begin = ShellCommand(("sh", "-c", _OTHER_HALF, "sh", remote, *words))
+                ended = connected(
+                    lambda terminal, passed: place.host.shell(
+                        place.served, begin, terminal, checked=True, streams=passed
+                    ),
+                    streams,
+                )
+    except BaseException:
+        rsync.terminate()  # it keeps the part of the file that it was at
+        raise
+    finally:
+        status = rsync.wait()
+        listener.join()
     if ended == _NOT_THERE:
         return False
     if status not in (0, _VANISHED):
-        why = carrier.complaint or listener.complaint
-        raise JlrError(one_line(why.strip()) or f"`rsync` ended with {status}")
+        raise JlrError(one_line(listener.complaint.strip()) or f"`rsync` ended with {status}")
     copied.found(listener.size, listener.files)
     return True
 
 
-class RsyncCarrier:
-    """The `Screen` between the two halves: what this machine's says is typed there."""
+class RsyncStreams:
+    """What this machine's rsync writes and reads, as a `Screen`; `rsync_pipe` has sent them."""
 
     kind = None
     size = os.terminal_size((80, 24))
 
-    def __init__(self, source: io.FileIO, sink: io.FileIO) -> None:
-        self.complaint = ""  # of the other half
-        self._source = source
-        self._sink = sink
+    def __init__(self, sender: socket.socket) -> None:
+        self._open: list[int] = []
+        self._words: list[bytes] = []
+        if sys.platform == "win32":
+            return
+        told, descriptors, _, _ = socket.recv_fds(sender, _PIECE, 3)
+        while told and not told.endswith(b"\0\0"):
+            told += sender.recv(_PIECE) or b"\0\0"
+        if told:
+            self._open, self._words = descriptors, told[:-2].split(b"\0")
 
     def command(self) -> tuple[str, ...]:
         """Return the command line for the other half, nothing if rsync ended before."""
-        told = b""
-        while not told.endswith(b"\0\0"):
-            if not (byte := self._source.read(1)):
-                return ()
-            told += byte
-        return tuple(map(os.fsdecode, told[:-2].split(b"\0")))
+        return tuple(map(os.fsdecode, self._words))
+
+    @property
+    def descriptors(self) -> tuple[int, int, int]:
+        stdin, stdout, stderr = self._open
+        return stdin, stdout, stderr
 
     def taken(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def typed(self) -> Iterator[bytes | os.terminal_size]:
-        while data := self._source.read(_PIECE):
+        while data := os.read(self._open[0], _PIECE):
             yield data
         yield b""
 
     def show(self, stream: str, data: bytes) -> None:
-        if stream == "stderr":
-            self.complaint = (self.complaint + data.decode("utf-8", "replace"))[:_COMPLAINT]
-            return
+        _, stdout, stderr = self._open
         rest = memoryview(data)
-        with suppress(BrokenPipeError):  # rsync tells why it ended
-            while rest:
-                rest = rest[self._sink.write(rest) :]
+        while rest:
+            rest = rest[os.write(stdout if stream == "stdout" else stderr, rest) :]
 
     def recover(self) -> None: ...
+
+    def close(self) -> None:
+        """Close them: rsync waits for that."""
+        for one in self._open:
+            os.close(one)
 
 
 class RsyncListener:

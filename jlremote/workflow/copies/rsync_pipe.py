@@ -1,42 +1,31 @@
-"""The program that rsync runs in place of ssh: it passes bytes on to jlr's process, by two pipes.
+"""The program that rsync runs in place of ssh: it gives its streams to jlr's process, and waits.
 
-It imports nothing of jlr: `python -I -S rsync_pipe.py FROM TO HOST COMMAND…`, with the numbers of
-the pipes. First it writes the command, each word and the whole with a null byte at the end.
+It imports nothing of jlr: `python -I -S rsync_pipe.py SOCKET HOST COMMAND…`, with the number of a
+socket. Its first message is the command, each word and the whole with a null byte at the end, and
+carries stdin, stdout and stderr.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
-import threading
 
 
 def main() -> None:
-    """Pass bytes on both ways until the other half hangs up, or rsync does and all is sent."""
-    source, sink = int(sys.argv[1]), int(sys.argv[2])
-    if sys.platform != "win32":
-        os.set_blocking(1, True)  # rsync expects ssh, which takes either
-    words = [os.fsencode(word) + b"\0" for word in sys.argv[4:]]
-    os.write(sink, b"".join(words) + b"\0")
-    sending = threading.Thread(target=_send, args=(sink,), daemon=True)
-    sending.start()
-    try:
-        _carry(source, 1)
-    except BrokenPipeError:
-        sending.join()
-
-
-def _send(sink: int) -> None:
-    try:
-        _carry(0, sink)
-    finally:
-        os.close(sink)
-
-
-def _carry(source: int, sink: int) -> None:
-    while data := os.read(source, 128 << 10):
-        while data:
-            data = data[os.write(sink, data) :]
+    """Give away the streams, and wait until the other half has ended."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    words = [os.fsencode(word) + b"\0" for word in sys.argv[3:]]
+    message = b"".join(words) + b"\0"
+    with socket.socket(fileno=int(sys.argv[1])) as jlr:
+        for one in (0, 1):
+            os.set_blocking(one, True)  # rsync expects ssh, which takes either
+        sent = socket.send_fds(jlr, [message], [0, 1, 2])
+        jlr.sendall(message[sent:])
+        for one in (0, 1):
+            os.close(one)
+        jlr.recv(1)
 
 
 if __name__ == "__main__":

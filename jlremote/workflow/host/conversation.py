@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
 from typing import Protocol
 
 from jlremote.errors import LinkLost
 from jlremote.link.client.link import Link
+from jlremote.link.client.own_streams import OwnStreams
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
+
+# Opens a process in a terminal, or with these streams.
+Open = Callable[[TerminalKind | None, OwnStreams | None], AbstractContextManager[RemoteProcess]]
 
 
 class TerminalClosed(Exception):
@@ -27,6 +31,10 @@ class Screen(Protocol):
     @property
     def size(self) -> os.terminal_size:
         """The current columns and rows."""
+
+    @property
+    def descriptors(self) -> tuple[int, int, int]:
+        """Those of stdin, stdout and stderr."""
 
     def taken(self) -> AbstractContextManager[None]:
         """Pass every key on unchanged, Ctrl-C too, within a `with` block."""
@@ -78,9 +86,12 @@ def carried(opened: AbstractContextManager[RemoteProcess], screen: Screen) -> in
     return process.status
 
 
-def waited(opened: AbstractContextManager[RemoteProcess]) -> int:
-    """Wait for a process whose streams the link has been passed; return its exit status."""
-    with opened as process:
+def connected(opened: Open, screen: Screen) -> int:
+    """Connect a process to the screen, as `carried`; the link does it where that is possible."""
+    streams = None if screen.kind else OwnStreams.opened(*screen.descriptors)
+    if streams is None:
+        return carried(opened(terminal_of(screen), None), screen)
+    with closing(streams), opened(None, streams) as process:
         process.wait_connected()
         return process.wait()
 

@@ -7,13 +7,11 @@ of a short command.
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jlremote.errors import LinkLost, NameNotResolved, NotFound
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
-from jlremote.link.client.own_streams import OwnStreams
 from jlremote.link.wire.protocol import Unproved
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
@@ -21,10 +19,8 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.conversation import (
     Screen,
     TerminalClosed,
-    carried,
+    connected,
     converse,
-    terminal_of,
-    waited,
 )
 from jlremote.workflow.host.links import connect, link_of, link_on, nearest_host
 
@@ -115,11 +111,12 @@ def _run(
 ) -> int:
     what = ShellCommand(request.command, request.user, request.workdir, request.detach_keys)
     try:
-        if streams := None if screen.kind else OwnStreams.opened():
-            with closing(streams):
-                status = waited(host.shell(place, what, None, checked=checked, streams=streams))
-        else:
-            status = carried(host.shell(place, what, terminal_of(screen), checked=checked), screen)
+        status = connected(
+            lambda terminal, passed: host.shell(
+                place, what, terminal, checked=checked, streams=passed
+            ),
+            screen,
+        )
     except TerminalClosed:
         screen.recover()
         context.progress.note(f"closed the terminal in `{place.selector}`")
