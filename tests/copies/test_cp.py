@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.workflow.copies.files import part_name
+from jlremote.workflow.copies.large_files import LARGE
 from jlremote.workflow.copies.names import RemotePath, parsed
 from jlremote.workflow.copies.trees import leads_out
 from tests.cli.terminal import Terminal
@@ -132,6 +133,47 @@ def test_patterns_files_and_folders_as_targets(
     assert inside.execute("cat", "/data/one", "/data/two") == "newtwo"
     assert owner.jlr("cp", str(tmp_path / "one"), f"{name}:~/renamed").status == 0
     assert inside.execute("cat", "/root/renamed") == "new"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux passes streams to the link")
+def test_a_large_file_goes_as_one_stream(
+    owner: Laptop, inside: Container, tmp_path: Path, account: Account
+) -> None:
+    large, back = tmp_path / "it's large", tmp_path / "back"
+    large.write_bytes(os.urandom(LARGE + 1))
+    large.chmod(0o640)
+    os.utime(large, (1e9, 1e9))
+    for there in (f"{inside.name}:/srv/it's $(id) there", "lab:it's $(id) there"):
+        sent = owner.jlr("-v", "cp", str(large), there)
+        fetched = owner.jlr("-v", "cp", there, str(back))
+        for done, script in ((sent, 'exec cat >"$1"'), (fetched, 'exec cat <"$1"')):
+            assert done.status == 0, done
+            assert script in done.stderr
+        assert back.read_bytes() == large.read_bytes()
+        facts = back.stat()
+        assert (stat.S_IMODE(facts.st_mode), facts.st_mtime) == (0o640, 1e9)
+    assert [path.name for path in account.home.glob("*large*")] == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "it's large"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux passes streams to the link")
+def test_a_stream_that_breaks_off_is_gone_on_with(
+    owner: Laptop, inside: Container, tmp_path: Path
+) -> None:
+    """Its `cat` writes a part and fails; the rest goes by SFTP."""
+    large, back, there = tmp_path / "large", tmp_path / "back", f"{inside.name}:/data/large"
+    large.write_bytes(os.urandom(LARGE))
+    cat = "#!/bin/sh\nhead -c 1000000; echo >>/data/cats; exit 1\n"
+    put = 'mkdir -p /data; printf %s "$1" >/usr/local/sbin/cat; chmod +x /usr/local/sbin/cat'
+    inside.execute("sh", "-c", put, "sh", cat)
+    try:
+        sent = owner.jlr("cp", str(large), there)
+        fetched = owner.jlr("cp", there, str(back))
+    finally:
+        inside.execute("rm", "/usr/local/sbin/cat")
+    assert (sent.status, fetched.status) == (0, 0), (sent, fetched)
+    assert inside.execute("wc", "-l", "/data/cats").split()[0] == "2", "it was used each time"
+    assert back.read_bytes() == large.read_bytes()
 
 
 @pytest.mark.parametrize("way", ["up", "down"])

@@ -16,6 +16,7 @@ from jlremote.link.wire.protocol import Unproved
 from jlremote.runtimes.scripts import sftp
 from jlremote.text import one_line, size_in_words
 from jlremote.workflow.copies import files, rsync, trees
+from jlremote.workflow.copies.large_files import LargeFiles
 from jlremote.workflow.copies.names import RemotePath, one_place, parsed
 from jlremote.workflow.copies.sftp_client import SftpClient
 from jlremote.workflow.copies.trees import TreeCopy
@@ -115,7 +116,8 @@ class _Sending:
                 trees.send_tree(self._copied, source, target)
         else:
             self._copied.found(source.stat().st_size)
-            files.send(self._copied.client, source, target, self._copied.moved)
+            large = LargeFiles(self._place)
+            files.send(self._copied.client, source, target, self._copied.moved, large)
 
 
 class _Fetching:
@@ -148,7 +150,8 @@ class _Fetching:
                 trees.fetch_tree(self._copied, path, target)
         else:
             self._copied.found(facts.size)
-            files.fetch(client, path, facts, target, self._copied.moved)
+            large = LargeFiles(self._place)
+            files.fetch(client, path, facts, target, self._copied.moved, large)
 
     def _matching(self, source: RemotePath) -> list[str]:
         """Return the paths of a source; a name of that spelling comes before a pattern."""

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from jlremote.errors import JlrError
+from jlremote.workflow.copies.large_files import LARGE, LargeFiles
 from jlremote.workflow.copies.sftp_answers import RemoteFacts, attributes
 from jlremote.workflow.copies.sftp_client import (
     CREATE,
@@ -42,18 +43,23 @@ def part_name(name: str, size: int, modified: int) -> str:
     return f".{encoded[:200].decode('utf-8', 'ignore')}.{word}.jlr-part"
 
 
-def send(client: SftpClient, local: Path, remote: str, moved: Moved) -> None:
-    """Copy a file of this machine to a path there."""
+def send(
+    client: SftpClient, local: Path, remote: str, moved: Moved, large: LargeFiles | None = None
+) -> None:
+    """Copy a file of this machine to a path there; a `large` one goes as a stream."""
     with local.open("rb", buffering=0) as source:
         facts = os.fstat(source.fileno())
         folder, name = posixpath.split(remote)
         part = posixpath.join(folder, part_name(name, facts.st_size, facts.st_mtime_ns))
         resumed = facts.st_size >= _RESUMED
         handle = client.open(part, WRITE | CREATE | (0 if resumed else TRUNCATE), 0o600)
-        there = client.facts(part) if resumed else None
-        at = there.size if there is not None and there.size <= facts.st_size else 0
+        at = _size(client, part, facts.st_size) if resumed else 0
+        if large is not None and not at and facts.st_size >= LARGE:
+            large.send(source.fileno(), part, moved)
+            at = _size(client, part, facts.st_size)
+        else:
+            moved(at)
         source.seek(at)
-        moved(at)
         under_way: deque[Future[Answer]] = deque()
         while data := source.read(PIECE):
             where = struct.pack(">QI", at, len(data))
@@ -72,8 +78,18 @@ def send(client: SftpClient, local: Path, remote: str, moved: Moved) -> None:
     done(client.rename(part, remote))
 
 
-def fetch(client: SftpClient, remote: str, facts: RemoteFacts, local: Path, moved: Moved) -> None:
-    """Copy a file there to a path of this machine, never through a symbolic link of that name."""
+def fetch(
+    client: SftpClient,
+    remote: str,
+    facts: RemoteFacts,
+    local: Path,
+    moved: Moved,
+    large: LargeFiles | None = None,
+) -> None:
+    """Copy a file there to a path of this machine, never through a symbolic link of that name.
+
+    A `large` one comes as a stream.
+    """
     part = local.with_name(part_name(local.name, facts.size, facts.modified))
     flags = os.O_RDWR | os.O_CREAT | NO_FOLLOW
     with os.fdopen(os.open(part, flags, 0o600), "r+b") as target:
@@ -81,18 +97,29 @@ def fetch(client: SftpClient, remote: str, facts: RemoteFacts, local: Path, move
         if here > facts.size or here < _RESUMED:
             here = target.seek(0)
             target.truncate()
-        moved(here)
-        handle = client.open(remote, READ)
-        try:
-            _fetch_rest(client, handle, target.write, here, facts.size, moved)
-        finally:
-            client.ask(4, handle)
+        if large is not None and not here and facts.size >= LARGE:
+            large.fetch(remote, target.fileno(), moved)
+            here = target.seek(0, os.SEEK_END)
+        else:
+            moved(here)
+        if here < facts.size:
+            handle = client.open(remote, READ)
+            try:
+                _fetch_rest(client, handle, target.write, here, facts.size, moved)
+            finally:
+                client.ask(4, handle)
         target.flush()
         if target.tell() != facts.size:
             raise JlrError(f"`{remote}` changed while it was copied", hint="copy it again")
     part.chmod(stat.S_IMODE(facts.mode))
     os.utime(part, (facts.modified, facts.modified))
     part.replace(local)
+
+
+def _size(client: SftpClient, part: str, most: int) -> int:
+    """Return how much of a file is there, nothing if it is more than there is."""
+    there = client.facts(part)
+    return there.size if there is not None and there.size <= most else 0
 
 
 def _fetch_rest(
