@@ -74,6 +74,7 @@ class Desk:
 def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     made = Desk(monkeypatch)
     yield made
+    made.busy_poll.end()
     made.socket.close()
 
 
@@ -83,14 +84,14 @@ def test_a_conversation_keeps_the_loop_awake_until_it_pauses(desk: Desk) -> None
     desk.talk(1)
     assert len(desk.offers) == 1
     assert desk.talked_at == desk.now
-    assert not desk.busy_poll.is_awake(), "the connection is not lent yet"
+    assert desk.busy_poll.timeout() is None, "the connection is not lent yet"
     desk.offers.pop()()
     desk.talk(20)
     assert desk.is_lent
-    assert desk.busy_poll.is_awake()
+    assert desk.busy_poll.timeout() == 0
     assert not desk.offers, "it has what it wants"
     desk.now += 0.001
-    assert not desk.busy_poll.is_awake()
+    assert desk.busy_poll.timeout() is None
     assert not desk.is_lent
     assert not desk.watched
 
@@ -101,7 +102,30 @@ def test_a_connection_that_was_closed_meanwhile_is_given_back(desk: Desk) -> Non
     desk.offers.pop()()
     assert not desk.is_lent
     assert not desk.watched
-    assert not desk.busy_poll.is_awake()
+    assert desk.busy_poll.timeout() is None
+
+
+def test_while_many_talk_the_loop_sleeps_but_goes_on_to_read(desk: Desk) -> None:
+    desk.talk(5)
+    desk.offers.pop()()
+    desk.busy_poll.crowded()
+    desk.talk(1)
+    desk.now += 0.001
+    most = desk.busy_poll.timeout()
+    assert most
+    assert desk.is_lent
+    desk.now += most
+    assert desk.busy_poll.timeout() is None
+    assert not desk.is_lent
+
+
+def test_one_conversation_after_many_keeps_the_loop_awake(desk: Desk) -> None:
+    desk.busy_poll.crowded()
+    desk.talk(5)
+    desk.offers.pop()()
+    assert desk.busy_poll.timeout()
+    desk.talk(200)
+    assert desk.busy_poll.timeout() == 0
 
 
 def test_with_a_host_that_takes_a_millisecond_the_loop_sleeps(desk: Desk) -> None:

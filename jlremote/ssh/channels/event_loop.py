@@ -38,7 +38,7 @@ class EventLoop:
 
     Attributes:
         piece: a buffer of `PIECE` bytes that every handler may use while it runs.
-        busy_poll: decides whether the loop stays awake for an answer.
+        busy_poll: decides whether the loop stays awake for an answer, and reads the connection.
         turn_end: runs when the handlers of all ready sockets have; `None` where there is but one.
     """
 
@@ -112,11 +112,13 @@ class EventLoop:
         self._timers.clear()
 
     def _timeout(self) -> float | None:
-        if self._actions or self.busy_poll.is_awake():
+        if self._actions:
             return 0
-        if not self._timers:
-            return None
-        return max(0, self._timers[0][0] - time.monotonic())
+        poll = self.busy_poll.timeout()
+        if poll == 0 or not self._timers:
+            return poll
+        timer = max(0, self._timers[0][0] - time.monotonic())
+        return timer if poll is None else min(timer, poll)
 
     def _turn(self) -> None:
         ready = self._selector.select(self._timeout())

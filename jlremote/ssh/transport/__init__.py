@@ -22,8 +22,8 @@ From Jupyter to the browser:
 5. On the host: sshd, or the relay and sshd, read Jupyter's socket as far as the windows permit.
 6. Transport's thread: `PacketReader.read` (`packet_reader.py`) receives up to 1 MiB at once and
    decrypts packet by packet. Data goes to the channel's sink, other messages to paramiko. In a
-   conversation the forward's thread does this, by `PacketReader.poll`: `BusyPoll`
-   (`channels/busy_poll.py`) borrows the reading (`ReaderHandover`).
+   conversation, or many at once, the forward's thread does this, by `PacketReader.poll`:
+   `BusyPoll` (`channels/busy_poll.py`) borrows the reading (`ReaderHandover`).
 7. Same thread: `TunnelChannel._take` counts the window, and `SocketBridge.received` writes to the
    browser's socket, straight from the packet's memory. A relay's frames are taken apart between
    the two (`forward/relay.py`).
