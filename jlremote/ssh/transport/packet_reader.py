@@ -113,18 +113,42 @@ class PacketReader:
         keys = self.keys
         if keys is None:
             return False
+        taken: list[tuple[int, memoryview]] = []
         try:
             self._receive(_LARGEST, most=_PIECE, flags=_NOW)
-            while self._left is None and self._has_packet():
-                plain = self._packet(keys)
-                # Only the transport handles other packets, such as new keys.
-                self._left = None if self._sink(plain) else plain
+            self._take_arrived(keys, taken)
         except BlockingIOError:
             return True
         except Exception as surprise:  # noqa: BLE001 - raised again in the transport's thread
             self._surprise = surprise
-            return False
-        return self._left is None and not self._is_exchange_due()
+        # Only now, one after the other: a program that the first one wakes finds the others there,
+        # and need not be woken for each of them.
+        for number, data in taken:
+            sink = self.sinks.get(number)
+            if sink is not None:
+                sink(data)
+        may_go_on = self._left is None and self._surprise is None
+        return may_go_on and not self._is_exchange_due()
+
+    def _take_arrived(self, keys: Keys, taken: list[tuple[int, memoryview]]) -> None:
+        """Decrypt the packets that are there, up to one that only the transport handles.
+
+        New keys are such a packet; what follows them is not for `keys`.
+        """
+        while self._left is None:
+            there = self._end - self._start
+            if there < LENGTH.size:
+                return
+            size = self._size()
+            if there < LENGTH.size + size + TAG:
+                return
+            plain = self._decrypt(keys, size)
+            if plain[1] == common.MSG_CHANNEL_DATA:
+                _, _, number, count = DATA.unpack_from(plain)
+                if number in self.sinks:
+                    taken.append((number, memoryview(plain)[DATA.size : DATA.size + count]))
+                    continue
+            self._left = plain
 
     def _left_by_poll(self) -> bytes | None:
         """Return the packet that `poll` left, or raise its error."""
@@ -133,13 +157,6 @@ class PacketReader:
             raise surprise
         left, self._left = self._left, None
         return left
-
-    def _has_packet(self) -> bool:
-        there = self._end - self._start - LENGTH.size
-        if there < 0:
-            return False
-        size = int(LENGTH.unpack_from(self._buffer, self._start)[0])
-        return there >= size + TAG or size > LARGEST_PACKET  # which is refused when it is read
 
     def _sink(self, plain: bytes) -> bool:
         """Pass a packet's data to its sink; return whether there is one."""
@@ -156,11 +173,20 @@ class PacketReader:
         """Return the next packet, decrypted: the padding's length, the payload, the padding."""
         if self._end - self._start < LENGTH.size:
             self._fill(LENGTH.size)
-        (size,) = LENGTH.unpack_from(self._buffer, self._start)
-        if not BLOCK <= size <= LARGEST_PACKET or size % BLOCK:
-            raise paramiko.SSHException(f"a packet claims to have {size} bytes")
+        size = self._size()
         if self._end - self._start < LENGTH.size + size + TAG:
             self._fill(LENGTH.size + size + TAG)
+        return self._decrypt(keys, size)
+
+    def _size(self) -> int:
+        """Return the size of the next packet, whose length has arrived."""
+        size: int = LENGTH.unpack_from(self._buffer, self._start)[0]
+        if not BLOCK <= size <= LARGEST_PACKET or size % BLOCK:
+            raise paramiko.SSHException(f"a packet claims to have {size} bytes")
+        return size
+
+    def _decrypt(self, keys: Keys, size: int) -> bytes:
+        """Return the next packet, which has arrived and has `size` bytes."""
         start = self._start
         begin = start + LENGTH.size
         self._start = end = begin + size + TAG

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from paramiko import common
 from paramiko.packet import NeedRekeyException
 
-from jlremote.ssh.transport.packet_format import BLOCK, DATA, NONCE, PADDINGS, Keys
+from jlremote.ssh.transport.packet_format import BLOCK, DATA, LENGTH, NONCE, PADDINGS, TAG, Keys
 from jlremote.ssh.transport.packetizer import Packetizer
 
 IV = bytes(range(12))
@@ -135,6 +135,37 @@ def test_small_messages_of_one_time_are_written_together_and_before_what_follows
     sender.send_message(paramiko.Message(bytes((90,))))
     assert reader.read_message()[0] == 90
     assert taken == [b"one", b"two", large, b"three", b"four", b"five"]
+
+
+def test_arrived_packets_are_passed_on_together_up_to_one_for_the_transport(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    taken: list[tuple[bytes, int]] = []
+    reader.reader.sinks[7] = lambda data: taken.append((bytes(data), reader.packets_read))
+    for data in (b"one", b"two"):
+        assert sender.send_data(7, data)
+    sender.send_message(paramiko.Message(bytes((90,))))
+    assert sender.send_data(7, b"behind it")
+    assert not reader.reader.poll()
+    assert taken == [(b"one", 3), (b"two", 3)]
+    sender.send_message(paramiko.Message(bytes((91,))))
+    assert [reader.read_message()[0] for _ in range(2)] == [90, 91]
+    assert taken[2:] == [(b"behind it", 4)]
+
+
+def test_what_came_before_a_mangled_packet_is_passed_on(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    taken: list[bytes] = []
+    reader.reader.sinks[7] = lambda data: taken.append(bytes(data))
+    assert sender.send_data(7, b"whole")
+    sender._socket.sendall(LENGTH.pack(BLOCK) + bytes(BLOCK + TAG))
+    assert not reader.reader.poll()
+    assert taken == [b"whole"]
+    with pytest.raises(paramiko.SSHException, match="changed on the way"):
+        reader.read_message()
 
 
 def test_what_is_sent_without_waiting_is_held_where_the_socket_is_full(
