@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -164,7 +165,6 @@ def measure(ports: Bench, amounts: Amounts) -> Samples:
         "down, MB/s": lambda port: down(port, amounts.near_blocks),
         "up, MB/s": lambda port: up(port, amounts.near_blocks),
         "new connections, a second": lambda port: connections(port, amounts.connections),
-        "requests on 100 kept connections, a second": lambda port: kept(port, amounts.requests),
     }
     far: dict[str, Measure] = {
         "50 ms down, MB/s": lambda port: down(port, amounts.far_blocks),
@@ -178,6 +178,7 @@ def measure(ports: Bench, amounts: Amounts) -> Samples:
                 for way in in_turn(number):
                     samples[way, name].append(one(ways[way].ports[0]))
         measure_trips(ports.near, amounts, number, samples)
+        measure_kept(ports.near, amounts, number, samples)
         measure_beside(ports.near, amounts, number, samples)
     return samples
 
@@ -199,6 +200,21 @@ def measure_trips(ways: dict[str, Way], amounts: Amounts, number: int, samples: 
         samples[way, "trip p99, ms"].append(percentile(took[way], 99))
         samples[way, "CPU time, µs"].append(cpu[way] / len(took[way]))
         samples[way, "sleeps"].append(sleeps[way] / len(took[way]))
+
+
+def measure_kept(ways: dict[str, Way], amounts: Amounts, number: int, samples: Samples) -> None:
+    """Measure requests on kept connections, and what one costs the process on its way."""
+    rates: dict[str, list[float]] = defaultdict(list)
+    cpu: dict[str, float] = defaultdict(float)
+    burst = amounts.requests // amounts.bursts
+    for turn in range(amounts.bursts):
+        for way in in_turn(number + turn):
+            before = Spent.by(ways[way].process)
+            rates[way].append(kept(ways[way].ports[0], burst))
+            cpu[way] += Spent.by(ways[way].process).cpu - before.cpu
+    for way in WAYS:
+        samples[way, tunnel_table.KEPT].append(statistics.median(rates[way]))
+        samples[way, tunnel_table.KEPT_COST].append(cpu[way] / (burst * amounts.bursts))
 
 
 def measure_beside(ways: dict[str, Way], amounts: Amounts, number: int, samples: Samples) -> None:
