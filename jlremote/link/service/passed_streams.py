@@ -49,6 +49,8 @@ class PassedStreams:
         self._stopped = False
         self._stop = os.pipe()  # its end wakes the threads that wait
         self.wake: Callable[[], None] = lambda: None
+        # The connection's own thread may bring output until its channel is closed there.
+        self._writing = threading.Lock()
         self._reader = threading.Thread(target=self._read, name="stdin", daemon=True)
         self._reader.start()
 
@@ -62,14 +64,14 @@ class PassedStreams:
         self.wake()
 
     def close(self) -> None:
-        """Close the descriptors, once nothing else uses this."""
+        """Close the descriptors, once the script's thread is done with them."""
         self.stop()
+        with self._writing:
+            for one in self._out.values():
+                one.close()
         self._reader.join(_END_SECONDS)
-        if self._reader.is_alive():
-            return  # it waits for a file system; its descriptors must not be another's meanwhile
-        os.close(self._stop[0])
-        for one in (self._stdin, *self._out.values()):
-            one.close()
+        if not self._reader.is_alive():  # else it waits for a file system
+            os.close(self._stop[0])
 
     def check_begun(self) -> None:
         """Check that the script has begun.
@@ -102,7 +104,13 @@ class PassedStreams:
             return piece
 
     def _read(self) -> None:
-        """Read stdin to its end; in a thread of its own."""
+        """Read stdin to its end and close it; in a thread of its own."""
+        try:
+            self._read_all()
+        finally:
+            self._stdin.close()
+
+    def _read_all(self) -> None:
         if sys.platform == "win32":
             raise NotImplementedError
         with self._changed:
@@ -170,10 +178,11 @@ class PassedStreams:
         stdout = self._out["stdout"]
         if stream != "stdout" or not (self._has_begun and stdout.never_waits):
             return None
-        try:
-            return data[stdout.write(data) :]
-        except OSError:  # it is full, or gone, which `output` finds
-            return None
+        with self._writing:
+            try:
+                return None if self._stopped else data[stdout.write(data) :]
+            except OSError:  # it is full, or gone, which `output` finds
+                return None
 
     def _write(self, end: _End, data: bytes) -> None:
         if sys.platform == "win32":

@@ -145,6 +145,21 @@ def test_what_waits_for_a_reader_ends_with_the_command(passed: Passed) -> None:
     assert [type(error) for error in raised] == [LinkLost]
 
 
+def test_nothing_is_written_once_the_descriptors_are_closed() -> None:
+    """By then a number may be another file's."""
+    passed = Passed()
+    passed.streams.output("stdout", BEGIN + b"x")
+    numbers = [end.descriptor for end in passed.streams._out.values()]
+    passed.streams.close()
+    assert passed.streams.write_now("stdout", memoryview(b"late")) is None
+    for number in numbers:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(number)
+    assert os.read(passed.stdout, 9) == b"x"
+    for one in (passed.stdin, passed.stdout, passed.stderr):
+        os.close(one)
+
+
 def test_a_reader_that_has_left_is_told(passed: Passed) -> None:
     os.close(passed.stdout)
     passed.streams.output("stdout", BEGIN)
