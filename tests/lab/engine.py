@@ -13,7 +13,7 @@ from typing import IO
 import psutil
 
 from tests.lab.place import LabError, Say, exclusive, open_lock, root, try_lock, wait_for_lock
-from tests.lab.programs import SYSTEM_PATH, Result, attempt, run, wait_until
+from tests.lab.programs import SYSTEM_PATH, Result, attempt, run, wait_ended, wait_until
 
 GROUP = "jlrlab"
 # Two dockerds would flush each other's firewall rules, whichever folders they use.
@@ -178,8 +178,7 @@ def stop(engine: Engine) -> None:
             engine.remove_containers()
         family = [process, *process.children(recursive=True)]
         process.terminate()
-        _, alive = psutil.wait_procs(family, timeout=15)
-        kill(alive)
+        kill(wait_ended(family, 15))
     # Of a container that dockerd was killed over, and no longer knows.
     for shim in engine.shims():
         with suppress(psutil.NoSuchProcess):
@@ -191,4 +190,4 @@ def kill(processes: list[psutil.Process]) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(processes, timeout=5)
+    wait_ended(processes, 5)

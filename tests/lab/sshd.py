@@ -14,7 +14,7 @@ import psutil
 from tests.lab.one_time_codes import OneTimeCodes
 from tests.lab.place import LabError, PrivateFolder
 from tests.lab.ports import free_port
-from tests.lab.programs import SYSTEM_PATH, run, wait_until
+from tests.lab.programs import SYSTEM_PATH, run, wait_ended, wait_until
 
 SSHD = "/usr/sbin/sshd"
 
@@ -155,6 +155,7 @@ class SSHServer:
         if self._process is not None:
             connections = self.sessions()
             end([self._process, *connections])
+            self._process.wait()
         self._process = None
 
     def restart(self) -> None:
@@ -188,8 +189,11 @@ def is_sshd(process: psutil.Process) -> bool:
 
 
 def end(processes: Sequence[psutil.Process]) -> None:
-    """Kill processes, some of which may have ended by themselves, and wait until they are gone."""
+    """Kill processes, some of which may have ended by themselves, and wait for their end.
+
+    What the first process of the machine has yet to reap has ended.
+    """
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(processes, timeout=5)
+    wait_ended(processes, 5)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
 from tests.login.parts import (
     PASSWORD,
@@ -68,9 +69,13 @@ def test_after_a_drop_the_link_waits_and_tries_nothing(
 ) -> None:
     log_in(laptop, "two", *factors(codes))
     port, before, refused = listed(laptop)["local_port"], connections(two), failures(two)
+    logged = len(two.log_text())
     two.drop_connections()
+    # A list that comes during the attempt makes one, too.
+    left = "Connection closed by authenticating user"
+    wait_until(lambda: left in two.log_text()[logged:], "the link's attempt")
     wait_for_state(laptop, "needs-auth")
-    limit = time.monotonic() + 5
+    limit = time.monotonic() + 3
     while time.monotonic() < limit:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as request:
             request.sendall(b"GET / HTTP/1.1\r\n\r\n")
