@@ -76,30 +76,21 @@ def test_while_the_host_is_down_programs_fail_in_time_and_then_go_on(
 
 
 def test_a_host_that_falls_silent_is_given_up_in_time(far_desk: Desk, line: Line) -> None:
+    """A program that reads, one that writes and one that begins meanwhile all come to an end."""
     far_desk.mount()
-    with a_program_that_reads(far_desk) as reader:
-        line.stall()
-        began = time.monotonic()
-        outcome = attempt("ls", str(far_desk.local / "nothing"))
-        assert outcome.error != 0
-        reader.communicate(b"go\n", timeout=LIMIT_SECONDS)
-        assert time.monotonic() - began < LIMIT_SECONDS
-    far_desk.jlr("mount", timeout=30)
-    line.cut()
-    line.resume()
-    until(lambda: works(far_desk.local), "the mount's return", timeout=90)
-
-
-def test_writing_to_a_host_that_falls_silent_fails_in_time(far_desk: Desk, line: Line) -> None:
-    far_desk.mount()
-    with ThreadPoolExecutor() as pool:
+    with a_program_that_reads(far_desk) as reader, ThreadPoolExecutor() as pool:
         copy = ("dd", "if=/dev/zero", f"of={far_desk.local / 'big'}", "bs=1M", "count=2000")
         writing = pool.submit(attempt, *copy)
         until(lambda: _size(far_desk) > 1 << 20, "the copy's beginning")
         line.stall()
         began = time.monotonic()
+        beginning = pool.submit(attempt, "ls", str(far_desk.local / "nothing"))
+        reader.communicate(b"go\n", timeout=LIMIT_SECONDS)
+        assert reader.returncode != 0
         assert writing.result().error != 0
+        assert beginning.result().error != 0
         assert time.monotonic() - began < LIMIT_SECONDS
+    far_desk.jlr("mount", timeout=30)
     line.cut()
     line.resume()
     until(lambda: works(far_desk.local), "the mount's return", timeout=90)
