@@ -13,6 +13,7 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.desktop import Desktop, desktop
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.long import LONG
 from tests.sessions.parts import Session, started, with_a_server
 
 FOLDER = "/tmp/jlr-0"
@@ -55,22 +56,23 @@ def recorder(here: Container) -> list[str]:
     return here.execute("sh", "-c", f"cat {FOLDER}/{here.name}/recorder 2>/dev/null; :").split()
 
 
-def test_a_cell_is_recorded_with_its_notebook_and_its_id_and_200_drops_lose_no_line(
-    file_laptop: Laptop, here: Container
+@pytest.mark.parametrize("drops", [60, LONG(200)])
+def test_a_cell_is_recorded_with_its_notebook_and_its_id_and_drops_lose_no_line(
+    file_laptop: Laptop, here: Container, drops: int
 ) -> None:
-    session = started(file_laptop, here)
+    session, lines = started(file_laptop, here), 15 * drops
     with session.notebook("work/analysis.ipynb") as kernel:
         kernel.await_start()
-        code = "import time\nfor i in range(3000): print(i, flush=True); time.sleep(0.003)"
+        code = f"import time\nfor i in range({lines}): print(i, flush=True); time.sleep(0.003)"
         request = kernel.send(code, cell="cell-7")
         kernel.socket.close()
         header = [f"Authorization: token {session.token}"]
-        for _ in range(200):  # a page that comes back and is cut off
+        for _ in range(drops):  # a page that comes back and is cut off
             address = f"ws://{session.base}api/kernels/{kernel.id}/channels"
             page: Any = create_connection(address, header=header, timeout=60)
             page.shutdown()
         wait_until(lambda: has_ended(here, request), "the cell's end in the records", timeout=60)
-    assert text_of(here, request) == "".join(f"{i}\n" for i in range(3000))
+    assert text_of(here, request) == "".join(f"{i}\n" for i in range(lines))
     mine = [one for one in records(here) if one["request"] == request]
     assert {(one["notebook"], one["cell"]) for one in mine} == {("work/analysis.ipynb", "cell-7")}
     assert [one["kind"] for one in mine if one["kind"] != "stream"] == ["code", "end"]
