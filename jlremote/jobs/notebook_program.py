@@ -87,11 +87,13 @@ class NotebookRun:
         from nbclient import NotebookClient
 
         class Client(NotebookClient):
-            """A client that shows each message as it comes."""
+            """A client that shows each message as it comes, once the copy will have it."""
 
             def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
-                show(msg)
-                return super().process_message(msg, cell, cell_index)
+                try:
+                    return super().process_message(msg, cell, cell_index)
+                finally:
+                    show(msg)
 
         self.save()
         place = {"metadata": {"path": self.folder}}
