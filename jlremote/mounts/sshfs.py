@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,15 +87,33 @@ def processes(name: str) -> list[psutil.Process]:
 
 def end(name: str, *, patience: float = END_SECONDS) -> None:
     """End the mount's sshfs, by force after `patience` seconds; its end also unmounts."""
-    import psutil
-
-    _, left = psutil.wait_procs(processes(name), timeout=patience)
+    left = _left_after(patience, processes(name))
     for process in left:
         process.terminate()
-    _, left = psutil.wait_procs(left, timeout=END_SECONDS)
+    left = _left_after(END_SECONDS, left)
     for process in left:
         process.kill()
-    psutil.wait_procs(left, timeout=END_SECONDS)
+    _left_after(END_SECONDS, left)
+
+
+def _left_after(seconds: float, waited_for: list[psutil.Process]) -> list[psutil.Process]:
+    """Wait until processes have ended, and return those that have not after that time.
+
+    One that nothing has reaped yet has ended: in a container without an init nothing ever does.
+    """
+    limit = time.monotonic() + seconds
+    while (left := [each for each in waited_for if _runs(each)]) and time.monotonic() < limit:
+        time.sleep(0.02)
+    return left
+
+
+def _runs(process: psutil.Process) -> bool:
+    import psutil
+
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def warning(program: str) -> str | None:
