@@ -29,7 +29,9 @@ def test_a_job_with_a_terminal_is_left_lost_and_found_again(
         answers(terminal, "until [ \"$(stty size)\" = '24 80' ]; do sleep .1; done; echo $?", "0")
         terminal.resize(30, 100)
         answers(terminal, "until [ \"$(stty size)\" = '30 100' ]; do sleep .1; done; echo $?", "0")
-        answers(terminal, "kept=4; echo begun $kept $ONE; sleep 600", "begun 4 it's é")
+        # Ctrl-C kills no program that its shell has not begun yet.
+        program = "sh -c 'echo begun $0 $ONE; exec sleep 600' $kept"
+        answers(terminal, f"kept=4; {program}", "begun 4 it's é")
         terminal.type("\x03")
         terminal.type("\x10\x11")
         assert terminal.process.wait(SECONDS) == 0
