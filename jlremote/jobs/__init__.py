@@ -18,11 +18,13 @@ Why docker's `local` log? It keeps every byte as it was; `json-file` keeps only 
 
 How does `jlr stop` find all of a job's processes? By its group, by the mark in their environment
 and by their parents (`host/process_mark`): also those that ignore SIGTERM, called `setsid`, or
-cleared their environment while their parent lives. A control group would find one kind more:
-orphans that did all of that. But none is the job's own. One of `systemd-run --user` ends with the
-user's last login unless the host lingers, and a job is to outlast that; the one of the login has
-the link's programs and other jobs, too; an engine's `exec` shares its container's. Jobs of a
-container of their own, and a scheduler's, are ended by those, which have such groups.
+cleared their environment. On the host the shell that waits for the job is a subreaper, so it is the
+parent of the orphans among them; in a session's container such an orphan is not found. A control
+group would find it, but none is the job's own. That of a login belongs to root, so the user can
+neither make one below it nor move a process from it into one of the user's; one of `systemd-run
+--user` ends with the last login unless the host lingers, and a job is to outlast that; an engine's
+`exec` shares its container's. Jobs of a container of their own, and a scheduler's, are ended by
+those, which have such groups.
 
 How is output followed across a lost connection? The client counts the bytes of both streams that it
 has shown, and asks for what lies behind them.

@@ -31,7 +31,7 @@ from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_wh
 from jlremote.host.sudo import KEEP
 from jlremote.jobs import terminal
 from jlremote.jobs.job import Job, last_lines, show, watch
-from jlremote.runtimes.bare import Bare
+from jlremote.runtimes import bare
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.text import is_name, one_line
 
@@ -76,6 +76,24 @@ printf '%04096d' 0 | cat 2>/dev/null >"$directory/.room" || full=full
 rm -f "$directory/.room"
 printf '%s %s %s\\n' "$status" "$(date +%s)" "$full" 1<>"$directory/.exit"
 mv -f "$directory/.exit" "$directory/exit"
+"""
+# Orphans of the job become children of the shell that waits for it, by which `stop` finds them.
+_SUBREAPER = """\
+import os, signal, sys
+try:
+    import ctypes
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+except (ImportError, OSError, AttributeError):
+    pass
+for each in (signal.SIGPIPE, signal.SIGXFSZ):
+    signal.signal(each, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+# The system's own Python, as one in `PATH` may be a shim that does not run.
+_ADOPTING = f"""\
+set -- sh -c "$1"
+[ ! -x /usr/bin/python3 ] || set -- /usr/bin/python3 -IS -c {shlex.quote(_SUBREAPER)} "$@"
+exec "$@"
 """
 _RECORD = """\
 directory=$1 keeper=$2; shift 2
@@ -133,7 +151,12 @@ sweep() {{
   set -- "$1 $family"; . "$directory/sweep"; [ $? != {STAYS} ]
 }}
 # Known by their parents only as long as those live.
-family=; family=$(! alive || sweep {LIST} 2>/dev/null)
+family=
+family=$({{
+  alive || exit
+  ! same "$keeper" "$began" || adopter=$keeper
+  sweep {LIST}
+}} 2>/dev/null)
 [ FORCE = no ] || {{ ! alive || send KILL; ended 5; sweep KILL; exit; }}
 ! alive || {{ send TERM; ended 10; }} || {{ alive && send KILL; ended 5; }} || exit
 sweep TERM
@@ -183,7 +206,9 @@ def launch(plan: ProcessPlan) -> str:
     kept = terminal.kept(plan.mark if plan.variables else "") if plan.terminal else '"$@"'
     run = run.replace("KEPT", kept).replace("COMMAND", command_line(plan.argv))
     marked = f"export {VARIABLE}={shlex.quote(plan.mark)}\n" if plan.mark else ""
-    detached = Bare().detached(plan.name, _folder(plan.name) + plan.exports + marked + run)
+    adopting = () if plan.sweep else (_ADOPTING, "sh")  # a container's process 1 adopts its own
+    text = _folder(plan.name) + plan.exports + marked + run
+    detached = bare.detached(("sh", "-c", *adopting, text))
     way = f'{command_line(plan.signal)} "$1" </dev/null' if plan.signal else _SIGNAL_GROUP
     if plan.signal and (plan.interactive or plan.wait):  # nothing of it is in the container yet
         waits = '[ -p "$directory/stdin" ] || [ -e "$directory/waiting" ]'
@@ -203,7 +228,8 @@ def launch(plan: ProcessPlan) -> str:
         facts["waiting"] = json.dumps(first_words(plan.wait))
     if plan.mark:  # an empty one would be in everything
         end_all = plan.sweep or sweep_argv(plan.mark)
-        facts["sweep"] = f'{command_line(end_all)} "$1" </dev/null'
+        known = "$1" if plan.sweep else "$1 $adopter"
+        facts["sweep"] = f'{command_line(end_all)} "{known}" </dev/null'
     notes = " &&\n".join(
         f'printf %s {shlex.quote(text)} | cat >"$directory/{file}"' for file, text in facts.items()
     )

@@ -8,6 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jlremote.host.shell_text import command_line, wait_while
@@ -15,6 +16,7 @@ from jlremote.jobs import processes, terminal
 from jlremote.jobs.job import Job
 from jlremote.jobs.processes import NO_FOLDER, TAKEN, ProcessJobs, ProcessPlan
 from tests.host.shells import run_sh
+from tests.lab.programs import lives, wait_until
 from tests.storage.test_paths import needs_root
 from tests.storage.test_paths import small_disk as small_disk
 
@@ -48,6 +50,10 @@ def over(name: str = "a-job") -> Job:
     folder = Path(os.environ["XDG_STATE_HOME"], "jlr", "jobs", os.uname().nodename)
     run_sh("sh", script.replace(name, command_line([str(folder / name / "exit")])))
     return job(name)
+
+
+def printed() -> str:
+    return run_sh("sh", JOBS.log("a-job", None, follow=False)).stdout
 
 
 def test_a_job_keeps_its_output_and_exit_code() -> None:
@@ -126,6 +132,17 @@ def test_a_job_that_is_stopped_by_force_is_killed() -> None:
     launch("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done")
     assert run_sh("sh", JOBS.stop("a-job", force=True)).returncode == 0
     assert job().exit_code == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_stop_ends_an_orphan_that_left_group_and_mark(force: bool) -> None:
+    stubborn = "trap : TERM; echo $$; while :; do sleep 0.05; done"
+    begins = command_line(("sh", "-c", f"env -i setsid sh -c {command_line([stubborn])} &"))
+    launch("sh", "-c", f"{begins}; echo 0; sleep 100; :")
+    wait_until(lambda: len(printed().split()) == 2, "the orphan")
+    orphan = psutil.Process(sum(map(int, printed().split())))
+    assert run_sh("sh", JOBS.stop("a-job", force=force)).returncode == 0
+    assert not lives(orphan)
 
 
 def test_a_stop_of_a_job_that_is_over_changes_nothing() -> None:
