@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import pexpect
 import pytest
-from psutil import Process
 
 from tests.demo.person import (
     Demo,
@@ -24,7 +23,7 @@ from tests.demo.person import (
 )
 from tests.lab.engine import Engine
 from tests.lab.laptop import PROGRAMS, Laptop
-from tests.lab.programs import wait_until
+from tests.lab.programs import lives, wait_until
 from tests.long import LONG
 from tests.sessions.parts import Session, failed
 
@@ -162,7 +161,7 @@ def test_the_next_demo_clears_up_after_one_that_was_killed_and_lasts_as_long_as_
     assert left, "nothing to clear up"
     demo = run_demo()
     session = demo.session()
-    wait_until(lambda: not any(map(Process.is_running, left)), "the end of what was left")
+    wait_until(lambda: not any(map(lives, left)), "the end of what was left")
     born = session.born()
     (link,) = processes_of(machine, "jlremote.link")
     link.kill()

@@ -26,7 +26,7 @@ from tests.demo.person import ignores
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
-from tests.lab.programs import wait_until
+from tests.lab.programs import lives, wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
 from tests.link.conftest import clean_laptop as clean_laptop
@@ -175,7 +175,7 @@ def test_the_session_s_folder_is_private_and_stop_leaves_only_its_log(
     family = [server_of(account), *server_of(account).children(recursive=True)]
     stopped = laptop.jlr("stop", "work")
     assert stopped.status == 0, stopped
-    wait_until(lambda: not any(each.is_running() for each in family), "the recorder's end, too")
+    wait_until(lambda: not any(map(lives, family)), "the recorder's end, too")
     assert not (folder / "runtime").exists()
     assert "PermissionError" in connected(sock, NOBODY)
     with pytest.raises(OSError, match="refused"):

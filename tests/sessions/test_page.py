@@ -21,7 +21,7 @@ from tests.adversity.sites import ASK, site
 from tests.lab.containers import Container
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.programs import wait_until
+from tests.lab.programs import lives, wait_until
 from tests.sessions.parts import START_SECONDS, Session, started
 
 PICTURES = Path(__file__).parents[2] / "docs"
@@ -104,9 +104,9 @@ class Terminal:
 
     def close(self) -> None:
         """End it with what runs in it."""
-        pane = int(self.run("list-panes", "-F", "#{pane_pid}"))
+        pane = psutil.Process(int(self.run("list-panes", "-F", "#{pane_pid}")))
         self.run("kill-server")
-        wait_until(lambda: not psutil.pid_exists(pane), "the terminal's end")
+        wait_until(lambda: not lives(pane), "the terminal's end")
 
 
 @pytest.fixture(scope="module")
