@@ -36,6 +36,7 @@ class Network:
         self._subnet = f"198.{18 + (subnet >> 16)}.{subnet >> 8 & 255}."
         self._base = subnet & 255
         self.address = self._host_part(1)
+        self._own = 2
         self._make()
         self.line = Line(target, listen=self._listen)
 
@@ -47,7 +48,7 @@ class Network:
         pair = ("type", "veth", "peer", "name", self._there, "netns", self._name)
         run("ip", "link", "add", self._here, *pair)
         run("ip", "-n", self._name, "address", "add", f"{self.address}/28", "dev", self._there)
-        run("ip", "address", "add", f"{self._host_part(2)}/28", "dev", self._here)
+        run("ip", "address", "add", f"{self._host_part(self._own)}/28", "dev", self._here)
         self.bring_up()
         run("ip", "link", "set", self._here, "up")
 
@@ -61,8 +62,9 @@ class Network:
 
     def change_address(self) -> None:
         """Give the laptop another address, and take away the one that it had."""
+        self._own = 5 - self._own
         run("ip", "address", "flush", "dev", self._here)
-        run("ip", "address", "add", f"{self._host_part(3)}/28", "dev", self._here)
+        run("ip", "address", "add", f"{self._host_part(self._own)}/28", "dev", self._here)
 
     def lose(self, share: float) -> None:
         """Lose a share of the packets, each way."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
+from playwright.sync_api import BrowserContext
 
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
@@ -31,7 +31,7 @@ def lasting_container(engine: Engine) -> Iterator[Container]:
     factory.remove_all()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def network(sshd: SSHServer) -> Iterator[Network]:
     """A network of the kernel's to the remote host."""
     made = Network(sshd.port)
@@ -39,30 +39,40 @@ def network(sshd: SSHServer) -> Iterator[Network]:
     made.close()
 
 
-@pytest.fixture
-def work(
-    laptop: Laptop,
+@pytest.fixture(scope="module")
+def lasting_work(
+    file_laptop: Laptop,
     network: Network,
     lasting_container: Container,
     sshd: SSHServer,
     account: Account,
     keys: Keys,
 ) -> Iterator[Work]:
-    """A kernel on a host that is reached over the network."""
-    with far_work(laptop, network, lasting_container, sshd, account, keys) as begun:
+    """A kernel for all outages of a file, on a host that is reached over the network."""
+    add_far(file_laptop, network, sshd, account, keys)
+    port = ("--port", str(free_port()))
+    with work_in(started(file_laptop, lasting_container, *port, host="far")) as begun:
         yield begun
 
 
-@contextmanager
-def far_work(
-    laptop: Laptop,
-    network: Network,
-    container: Container,
-    sshd: SSHServer,
-    account: Account,
-    keys: Keys,
-) -> Iterator[Work]:
-    """Give a kernel in a container whose host is reached over the network as `far`."""
+@pytest.fixture
+def work(lasting_work: Work) -> Work:
+    """The same kernel; a file may give its tests another one."""
+    return lasting_work
+
+
+@pytest.fixture
+def chromium(file_chromium: BrowserContext) -> Iterator[BrowserContext]:
+    """The same browser for all tests of a file, which closes the pages of each."""
+    yield file_chromium
+    for page in file_chromium.pages[1:]:
+        page.close()
+
+
+def add_far(
+    laptop: Laptop, network: Network, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    """Let a laptop know the host over the network, as `far`."""
     laptop.add_host(
         "far",
         sshd,
@@ -72,6 +82,3 @@ def far_work(
         port=network.line.port,
         options=QUICK,
     )
-    port = ("--port", str(free_port()))
-    with work_in(started(laptop, container, *port, host="far")) as begun:
-        yield begun

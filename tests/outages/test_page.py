@@ -21,7 +21,7 @@ from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.long import LONG
-from tests.outages.conftest import QUICK
+from tests.outages.conftest import add_far
 from tests.outages.parts import BUSY, Work, work_in
 from tests.sessions.parts import started
 from tests.sessions.test_page import SECONDS, open_notebook, outputs, run_cell
@@ -51,7 +51,7 @@ def test_a_silence_costs_the_page_no_line(
     When an address of this machine changes, Chromium ends what waits behind the six requests that
     it has under way to one host (`ERR_NETWORK_CHANGED`).
     """
-    count = (seconds // 2 + 12) * A_SECOND
+    count = (seconds // 2 + 7) * A_SECOND
     page = chromium.new_page()
     open_notebook(page, f"{work.session.url}&reset")  # and not what another test left
     page.keyboard.press("Control+s")
@@ -148,15 +148,7 @@ def test_a_page_of_an_older_jupyter_goes_on_after_a_silence(
     chromium: BrowserContext,
     name: str,
 ) -> None:
-    laptop.add_host(
-        "far",
-        sshd,
-        account,
-        key=keys.private,
-        address=network.address,
-        port=network.line.port,
-        options=QUICK,
-    )
+    add_far(laptop, network, sshd, account, keys)
     here = container("lab/ages", options=AGES[name].options)
     session, front = started(laptop, here, host="far"), FRONTS[name]
     count = (OLD_SILENCE + 12) * A_SECOND
