@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ class Secrets:
     def __init__(self, backend: Any = None, *, deadline: float = DEADLINE) -> None:
         self._opened = backend is not None
         self._backend = backend
+        self._opening: tuple[list[Any], threading.Thread] | None = None
         self._answers = True
         self._deadline = deadline
         self._stuck: threading.Thread | None = None
@@ -84,10 +86,17 @@ class Secrets:
         self._answers = bool(results)
         return results[0] if results else default
 
+    def begin(self) -> Secrets:
+        """Begin to open the keychain, for others to be done meanwhile; return this."""
+        if not self._opened and self._opening is None:
+            self._opening = _started(_backend, 0)
+        return self
+
     def _open(self) -> Any:
         if not self._opened:
+            found, thread = self._opening or _started(_backend, 0)
+            thread.join(self._deadline)
             self._opened = True
-            found, _ = _started(_backend, self._deadline)
             self._backend = found[0] if found else None
         return self._backend
 
@@ -106,6 +115,11 @@ def is_real(backend: Any) -> bool:
 
 def _backend() -> Any:
     """Return the backend that keyring chooses, or the first real one of several."""
+    if sys.platform != "darwin":
+        # keyring loads the backends of all systems, and that of macOS searches for its libraries:
+        # ctypes runs gcc and ld for it, a tenth of a second. `None` makes its import fail at once.
+        modules: dict[str, Any] = sys.modules
+        modules.setdefault("keyring.backends.macOS.api", None)
     import keyring  # costs 70 ms, and only a login needs it
 
     chosen = keyring.get_keyring()

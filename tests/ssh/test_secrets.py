@@ -169,6 +169,41 @@ def in_session(before: str, folder: Path, deadline: float = 10) -> dict[str, Any
     return told
 
 
+def test_a_keychain_opens_meanwhile_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+    opened: list[str] = []
+
+    def get_keyring() -> Memory:
+        opened.append(threading.current_thread().name)
+        assert released.wait(10)
+        return Memory()
+
+    monkeypatch.setattr(keyring, "get_keyring", get_keyring)
+    begun = Secrets().begin().begin()
+    released.set()
+    assert begun.present
+    assert begun.begin().set("account", "secret")
+    assert len(opened) == 1
+    assert opened != [threading.current_thread().name]
+
+
+def test_opening_a_keychain_starts_no_program() -> None:
+    program = """if True:
+        import sys
+        from jlremote.storage.secrets import open_secrets
+        started = []
+        def note(event, arguments):
+            if event in {"subprocess.Popen", "os.posix_spawn", "os.system"}:
+                started.append(arguments[0])
+        sys.addaudithook(note)
+        open_secrets()
+        print(started, "keyring.backends" in sys.modules)
+    """
+    argv = (sys.executable, "-c", program)
+    ran = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert ran.stdout.split("\n")[0] == "[] True"
+
+
 UNLOCK = "printf {} | gnome-keyring-daemon --unlock --components=secrets >/dev/null;"
 
 

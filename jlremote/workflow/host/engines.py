@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from jlremote.errors import JlrError, Usage
 from jlremote.host.contract import Host, run_script
 from jlremote.host.installation import commands
 from jlremote.host.shell_text import command_line
-from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
@@ -31,6 +31,9 @@ from jlremote.runtimes.table import AUTO, runtime_named
 from jlremote.storage import jobs, sessions
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import EngineChoice, StartRequest
+
+if TYPE_CHECKING:
+    from jlremote.jupyter.survey import Survey
 
 # A rule of the host may let other users use `sudo`, but trying would report all the others to the
 # administrator. `--sudo` is for them.
@@ -68,6 +71,8 @@ def surveyed(
     Raises:
         EngineUnusable: no engine works, or the named or recorded one does not.
     """
+    from jlremote.jupyter.survey import survey  # commands for images and jobs need none of it
+
     typed = request.container
     try:
         return runtime, survey(host, runtime, name, typed=typed, check_gpus=True)

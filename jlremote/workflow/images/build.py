@@ -22,6 +22,7 @@ from jlremote.images.image_errors import build_error
 from jlremote.images.key_scripts import one_at_a_time, surviving_disconnect, with_keys, with_secrets
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.storage.secrets import Secrets
 from jlremote.text import reason_of, size_in_words
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
@@ -86,10 +87,11 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         image_names.parse_new(tag)
     folder = None if request.folder is None else read_context(request.folder, request.dockerfile)
     given = _read_secrets(request.secrets)
+    keychain = Secrets().begin()
     host, engine = connected(request.host, context, request.engine)
     source = folder or _on_host(host, request)
     try:
-        while not _build(host, engine, request, source, given, context):
+        while not _build(host, engine, request, source, given, keychain, context):
             context.progress.note("the connection broke; the build goes on there; reconnecting")
     except LinkLost as lost:
         lost.hint = "build again: if all was sent, the build goes on there and is then cached"
@@ -112,11 +114,12 @@ def _build(
     request: BuildRequest,
     source: BuildContext | FolderOnHost,
     hidden: Sequence[bytes],
+    keychain: Secrets,
     context: Context,
 ) -> bool:
     """Build, and return whether the end was seen; else the connection broke after some output."""
     log = BuildLog()
-    keys = registry_keys.find(host.name, _registries(source.recipe))
+    keys = registry_keys.find(host.name, _registries(source.recipe), keychain)
     command = _script(engine, request, source, with_its_keys=bool(keys))
     lines = [*([registry_keys.docker_config(keys)] if keys else []), *hidden]
     given = _sent(source, lines, request, context) if isinstance(source, BuildContext) else lines

@@ -24,10 +24,15 @@ class RegistryKey:
     key: str = field(repr=False)
 
 
-def find(host: str, registries: Iterable[str]) -> dict[str, RegistryKey]:
-    """Return the keys that `jlr login HOST` has kept for a host, by registry."""
-    secrets = open_secrets()
-    if secrets is None:
+def find(
+    host: str, registries: Iterable[str], keychain: Secrets | None = None
+) -> dict[str, RegistryKey]:
+    """Return the keys that `jlr login HOST` has kept for a host, by registry.
+
+    `keychain` is one that is being opened already.
+    """
+    secrets = keychain or open_secrets()
+    if secrets is None or not secrets.present:
         return {}
     found = {name: _read(secrets, _account(name, host)) for name in dict.fromkeys(registries)}
     return {name: key for name, key in found.items() if key is not None}
