@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -37,7 +38,7 @@ _NO_SIZE = os.terminal_size((80, 24))
 class CommandChannel(asyncssh.SSHServerSession[bytes]):
     """A channel of a client, whose events come in the event loop's thread.
 
-    As a `CommandClient` it is called from the thread of its command.
+    As a `CommandClient` it is called from other threads.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         self._arrived = 0  # bytes of input
         self._reading = True
         self._paused = False
+        self._printed: deque[tuple[Stream, bytes | memoryview]] = deque()
         self._unsent = 0
         self._closed = False
 
@@ -164,9 +166,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
     def resume_writing(self) -> None:
         self._paused = False
-        unsent, self._unsent = self._unsent, 0
-        for _ in range(unsent):
-            self._sent()
+        self._all_sent()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closed = True
@@ -175,10 +175,12 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         if self._command is not None:
             self._command.cancel()
 
-    # `CommandClient`, in the command's thread.
+    # `CommandClient`, in the command's thread or the connection's.
 
-    def printed(self, stream: Stream, data: bytes) -> None:
-        self._call(lambda: self._print(stream, data))
+    def printed(self, stream: Stream, data: bytes | memoryview) -> None:
+        self._printed.append((stream, data))
+        if len(self._printed) == 1:  # else the loop has yet to take the one before
+            self._call(self._print_all)
 
     def consumed(self) -> None:
         if not self._reading and self._waiting() < _MOST_INPUT // 2:
@@ -193,14 +195,28 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
     # In the loop's thread.
 
-    def _print(self, stream: Stream, data: bytes) -> None:
+    def _print_all(self) -> None:
+        """Write what was printed, neighbours of one stream together."""
+        while self._printed:
+            stream, data = self._printed.popleft()
+            pieces = [data]
+            while self._printed and self._printed[0][0] == stream:
+                pieces.append(self._printed.popleft()[1])
+            self._print(stream, pieces)
+
+    def _print(self, stream: Stream, pieces: list[bytes | memoryview]) -> None:
         if self._closed:
             return
+        kind = asyncssh.EXTENDED_DATA_STDERR if stream == "stderr" else None
         with suppress(OSError):  # the client has closed it, as `connection_lost` tells soon
-            self._channel.write(data, asyncssh.EXTENDED_DATA_STDERR if stream == "stderr" else None)
-        if self._paused:
-            self._unsent += 1
-        else:
+            self._channel.write(b"".join(pieces), kind)
+        self._unsent += len(pieces)
+        if not self._paused:
+            self._all_sent()
+
+    def _all_sent(self) -> None:
+        unsent, self._unsent = self._unsent, 0
+        for _ in range(unsent):
             self._sent()
 
     def _sent(self) -> None:

@@ -26,15 +26,15 @@ _PIPE_CLOSED = 141  # 128 + SIGPIPE
 # Bytes of input that are sent at once.
 _PIECE = 256 << 10
 # Pieces of output that the client may leave unread before the host has to wait.
-_PIECES = 16
+_PIECES = 64
 
 Connect = Callable[[float], Connection]
 
 
 class CommandClient(Protocol):
-    """The client's side of a command; called from the command's thread, never blocks."""
+    """The client's side of a command; called from its thread or the connection's, never blocks."""
 
-    def printed(self, stream: Stream, data: bytes) -> None:
+    def printed(self, stream: Stream, data: bytes | memoryview) -> None:
         """Send output; `RemoteCommand.sent` follows for each piece."""
 
     def consumed(self) -> None:
@@ -151,6 +151,7 @@ class RemoteCommand:
                     stdin=self,
                     terminal=self._terminal,
                     direct=self._direct,
+                    write_now=None if self._terminal else self._output_now,
                 )
             except Busy:
                 if time.monotonic() > until:
@@ -161,6 +162,16 @@ class RemoteCommand:
                 if self._terminal is None and not self._streams["stdout"].begun:
                     raise ended_early(*(stream.noise for stream in self._streams.values()))
                 return status
+
+    def _output_now(self, stream: Stream, data: memoryview) -> memoryview | None:
+        """Send output of stdout from the connection's thread, unless that has to wait."""
+        begun = self._streams["stdout"].begun and stream == "stdout"
+        if not begun or self._cancelled.is_set() or self._reader_left:
+            return None
+        if not self._unsent.acquire(blocking=False):
+            return None
+        self._client.printed(stream, data)
+        return data[len(data) :]
 
     def _output(self, stream: Stream, data: bytes) -> None:
         if self._terminal is None:
