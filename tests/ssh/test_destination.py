@@ -77,6 +77,11 @@ def test_any_text_is_either_a_host_or_a_usage_error(host: str, tmp_path: Path) -
     assert destination.port == 22 or ":" in host
 
 
+@pytest.mark.parametrize(("written", "meant"), [("/run/%%x", "/run/%x"), ("/run/%h", "/run/lab")])
+def test_the_agents_tokens_are_replaced_once(config: Path, written: str, meant: str) -> None:
+    assert resolved(config, f"IdentityAgent {written}").login.identity_agent == meant
+
+
 LATER = ("IdentityFile", "ProxyCommand", "ProxyJump", "UserKnownHostsFile")
 SETTINGS = (
     *LATER,

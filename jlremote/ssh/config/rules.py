@@ -136,7 +136,11 @@ def _paths(text: str, names: TokenValues) -> tuple[Path, ...]:
 def _agent(named: str, names: TokenValues) -> str | None:
     if named in {"", "SSH_AUTH_SOCK"} or named.startswith("$") or not is_set(named):
         return named or None
-    return str(expand_path(named, names))
+    # `ssh -G` has replaced its tokens already, since OpenSSH 8.3.
+    try:
+        return str(expand_path(named, names))
+    except Usage:
+        return str(names.folder / named)
 
 
 def _each_path(settings: SshSettings, name: str, names: TokenValues) -> tuple[Path, ...]:
