@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from jlremote.errors import NeedsAuthentication, from_json
+from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, from_json
 from jlremote.link.wire.authentication import authenticate_command
 from jlremote.link.wire.protocol import Message, output_now, receive, send, send_rest
 from jlremote.questions import Question
@@ -83,16 +83,24 @@ class Conversation:
         """Return descriptors that the command has sent right after its request.
 
         Raises:
-            ValueError: it sent something else.
+            LinkLost: it has ended instead.
+            JlrError: not all of them came, as where no more can be open.
         """
         if sys.platform == "win32":
-            raise ValueError("Windows passes no descriptors")
+            raise NotImplementedError
         with plain_sockets.socket(fileno=os.dup(self._socket.fileno())) as plain:
-            _, taken, _, _ = plain_sockets.recv_fds(plain, 1, count)
+            came, taken, _, _ = plain_sockets.recv_fds(plain, 1, count)
+        for one in taken:
+            os.set_inheritable(one, False)
+        if not came:
+            raise LinkLost("the command has ended")
         if len(taken) != count:
             for one in taken:
                 os.close(one)
-            raise ValueError(f"{len(taken)} descriptors instead of {count}")
+            raise JlrError(
+                f"{len(taken)} of {count} descriptors reached the link",
+                hint="too many files may be open: `ulimit -n` shows the limit",
+            )
         return taken
 
     def ask(self, question: Question) -> str:
