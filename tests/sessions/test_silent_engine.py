@@ -6,12 +6,14 @@ import json
 import secrets
 import signal
 import socket
+import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jlremote.storage.records import FORMAT
@@ -96,17 +98,30 @@ def _all_say_so(laptop: Laptop, *words: Sequence[str]) -> None:
         assert time.monotonic() - began < SECONDS, each
 
 
+def _asked_after(command: int, silent: socket.socket) -> socket.socket:
+    """Return the first connection of a client that began later than a command of ours.
+
+    Others are what tests have left.
+    """
+    since = psutil.Process(command).create_time()
+    silent.settimeout(20)
+    while True:
+        asking, _ = silent.accept()
+        pid, _, _ = struct.unpack(
+            "iii", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iii"))
+        )
+        with suppress(psutil.NoSuchProcess):
+            if psutil.Process(pid).create_time() >= since:
+                return asking
+        asking.close()
+
+
 @pytest.mark.parametrize("host", ["hung", "new"])
 def test_ctrl_c_ends_what_waits_for_a_daemon_that_hangs(
     silent: socket.socket, laptop: Laptop, host: str
 ) -> None:
-    silent.settimeout(0)
-    with suppress(BlockingIOError):
-        while True:  # what other tests have left
-            silent.accept()[0].close()
-    silent.settimeout(20)
     words = ("start", host, NAME) if host == "hung" else ("images", host)
-    with laptop.spawn(*words) as starting, silent.accept()[0]:
+    with laptop.spawn(*words) as starting, _asked_after(starting.pid, silent):
         began = time.monotonic()
         starting.send_signal(signal.SIGINT)
         assert starting.wait(timeout=120) == 130
