@@ -68,6 +68,9 @@ def test_a_command_that_is_killed_with_its_other_half_is_told(clients: Clients) 
     many = clients.popen(clients.name, "head -c 30000000 /dev/zero; exec sleep 632")
     assert many.stdout is not None
     assert len(many.stdout.read(30_000_000)) == 30_000_000
+    # While a process begins another program its command line is empty.
+    sleeping = r"^\s*\d+\s+sleep 632$"
+    wait_until(lambda: running(clients.inside, sleeping), "the program", SECONDS)
     clients.inside.execute("python3", "-c", KILL)
     many.communicate(timeout=SECONDS)
     assert many.returncode == 137

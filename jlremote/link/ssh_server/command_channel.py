@@ -6,9 +6,10 @@ import asyncio
 import os
 import secrets
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import asyncssh
@@ -61,8 +62,11 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         self._arrived = 0  # bytes of input
         self._reading = True
         self._paused = False
-        self._printed: deque[tuple[Stream, bytes | memoryview]] = deque()
+        # Both threads may print at once: each has a stream of its own.
+        self._printing = threading.Lock()
+        self._printed: list[tuple[Stream, bytes | memoryview]] = []
         self._unsent = 0
+        self._has_reader = True
         self._closed = False
 
     def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
@@ -142,6 +146,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
     def _reader_left(self, _packet: Any) -> bool:
         """Handle that what reads the client's stdout has gone (OpenSSH's PROTOCOL 2.1)."""
+        self._has_reader = False
         if self._command is not None:
             self._command.reader_left()
         return True
@@ -178,8 +183,10 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
     # `CommandClient`, in the command's thread or the connection's.
 
     def printed(self, stream: Stream, data: bytes | memoryview) -> None:
-        self._printed.append((stream, data))
-        if len(self._printed) == 1:  # else the loop has yet to take the one before
+        with self._printing:
+            self._printed.append((stream, data))
+            is_first = len(self._printed) == 1  # else the loop has yet to take those before
+        if is_first:
             self._call(self._print_all)
 
     def consumed(self) -> None:
@@ -197,12 +204,10 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
     def _print_all(self) -> None:
         """Write what was printed, neighbours of one stream together."""
-        while self._printed:
-            stream, data = self._printed.popleft()
-            pieces = [data]
-            while self._printed and self._printed[0][0] == stream:
-                pieces.append(self._printed.popleft()[1])
-            self._print(stream, pieces)
+        with self._printing:
+            printed, self._printed = self._printed, []
+        for stream, pieces in groupby(printed, itemgetter(0)):
+            self._print(stream, [data for _, data in pieces])
 
     def _print(self, stream: Stream, pieces: list[bytes | memoryview]) -> None:
         if self._closed:
@@ -235,6 +240,9 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
     def _over(self, status: int, error: JlrError | None) -> None:
         if self._closed:
             return
+        if not self._has_reader:
+            # What is unsent waits for a window that the client may never open again.
+            vars(self._channel).update(_send_buf=[], _send_buf_len=0)
         with suppress(OSError):
             if error is not None:
                 hint = f"; {error.hint}" if error.hint else ""

@@ -96,6 +96,7 @@ class RemoteCommand:
     def reader_left(self) -> None:
         """End it as a closed pipe would, with its next output."""
         self._reader_left = True
+        self._unsent.release()  # the client may take no more
 
     def cancel(self) -> None:
         """End it: the client has gone."""
