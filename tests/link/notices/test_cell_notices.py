@@ -97,6 +97,7 @@ def write(file: Path, *told: Record) -> None:
 
 
 def test_a_session_is_read_by_the_shell_across_a_loss_of_the_connection(file: Path) -> None:
+    before = set(threading.enumerate())
     shown: list[tuple[str, str]] = []
     connection, places = ShellConnection(), [Place("none", "cont1", "", "")]
     notices = CellNotices(
@@ -123,4 +124,4 @@ def test_a_session_is_read_by_the_shell_across_a_loss_of_the_connection(file: Pa
     assert b"x" * 9999 not in connection.read
     places.clear()
     connection.cut()
-    until(lambda: threading.active_count() == 1, "the end of its thread")
+    until(lambda: not set(threading.enumerate()) - before, "the end of its thread")
