@@ -20,7 +20,7 @@ from jlremote.link.notices.job_notices import JobNotices, WatchedJob
 from jlremote.link.service import surroundings
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.service.passed_streams import PassedStreams
-from jlremote.link.service.script_run import run
+from jlremote.link.service.script_run import run, run_passed
 from jlremote.link.ssh_server.served_place import served_place
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.protocol import Message, Unproved
@@ -106,7 +106,9 @@ class Operations:
         self.dialer.elevate(connection, script, conversation)
         marker = request["marker"]
         begun = script if marker is None else announced(script, marker)
-        return run(conversation, connection, begun, shown=script, direct=direct, passed=passed)
+        if passed is None:
+            return run(conversation, connection, begun, shown=script, direct=direct)
+        return run_passed(conversation, connection, begun, passed, shown=script, direct=direct)
 
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request

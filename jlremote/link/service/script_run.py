@@ -84,20 +84,17 @@ def run(
     *,
     shown: str | None = None,
     direct: Direct | None = None,
-    passed: PassedStreams | None = None,
 ) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
 
     `shown` is what the person may see of it, where the command did not make it. Its streams may go
-    the `direct` way. `passed` are those of the command, which are read and written here.
+    the `direct` way.
 
     Raises:
         LinkLost: the connection broke, or the command has gone.
         JlrError: it did not end within the command's limit.
     """
     request = conversation.request
-    if passed is not None:
-        return _run_passed(conversation, connection, script, passed, shown, direct)
     cancelled = threading.Event()
     given = CommandStdin(conversation) if request.get("gives") else None
     terminal = CommandTerminal(request["terminal"]) if request.get("terminal") else None
@@ -141,14 +138,22 @@ def run(
         ) from late
 
 
-def _run_passed(
+def run_passed(
     conversation: Conversation,
     connection: Connection,
     script: str,
     passed: PassedStreams,
-    shown: str | None,
+    *,
+    shown: str,
     direct: Direct | None,
 ) -> int:
+    """Run a script with the command's own streams, as `run`; they are read and written here.
+
+    Raises:
+        LinkLost: the connection broke, or the command has gone.
+        ReaderLeft: what reads its stdout has.
+        JlrError: the script did not begin, or its output cannot be written.
+    """
     cancelled = threading.Event()
 
     def end(_: Message | None = None) -> None:
