@@ -26,12 +26,19 @@ sys.stderr.write(f"{len(connected)} {hashlib.sha256(data).hexdigest()}")
 sys.stdout.buffer.write(data)
 sys.exit(9)
 """
-# Kills what has `sleep 632` on its command line, and not itself.
+# Kills the other half, which has `sleep 632` in an argument of Python's, and then the command.
 KILL = """\
 import os, pathlib, signal
+found = []
 for one in pathlib.Path("/proc").glob("[0-9]*"):
-    if b"sleep " + b"632" in (one / "cmdline").read_bytes():
-        os.kill(int(one.name), signal.SIGKILL)
+    try:
+        words = (one / "cmdline").read_bytes().split(b"\\0")
+    except OSError:
+        continue
+    if b"sleep " + b"632" in b" ".join(words) and int(one.name) != os.getpid():
+        found.append((words[0] == b"sleep", int(one.name)))
+for _, pid in sorted(found):
+    os.kill(pid, signal.SIGKILL)
 """
 
 
@@ -74,6 +81,7 @@ def test_a_command_that_is_killed_with_its_other_half_is_told(clients: Clients) 
     clients.inside.execute("python3", "-c", KILL)
     many.communicate(timeout=SECONDS)
     assert many.returncode == 137
+    wait_until(lambda: not running(clients.inside, "sleep 632"), "its end there", SECONDS)
 
 
 def test_a_reader_that_leaves_ends_the_command(clients: Clients) -> None:

@@ -32,7 +32,8 @@ _GUESSES = 8  # wrong secrets, then it listens no more
 _PATIENCE = 10.0  # seconds for a secret
 _PIECE = 1 << 20
 _SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ, which Python 3.10 names
-_PAUSE = 0.001
+_PAUSES = (0.001, 0.25)  # seconds; each is twice the one before
+_TCP_CLOSED = 7  # in `tcp_info` of Linux
 # The shell says what is wrong with a command that it cannot run, and with which status it ends.
 _RUN = ("/bin/sh", "-c", 'exec "$@"', "sh")
 
@@ -59,6 +60,16 @@ def _receive(sock: socket.socket, count: int) -> bytes:
             break
         data += piece
     return data
+
+
+def _is_unread(sock: socket.socket) -> bool:
+    """Return whether output is on the way that the other side may still read.
+
+    After a reset the kernel goes on to count what it has thrown away.
+    """
+    waiting = struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]
+    state = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+    return bool(waiting and state != _TCP_CLOSED)
 
 
 def _large_pipe() -> "list[int]":
@@ -176,8 +187,10 @@ class DirectCommand:
             if sock is not None:
                 sock.shutdown(socket.SHUT_WR)
                 # What the other side has sent and is not read would cut off what it is to read.
-                while struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]:
-                    time.sleep(_PAUSE)
+                pause = _PAUSES[0]
+                while _is_unread(sock):
+                    time.sleep(pause)
+                    pause = min(2 * pause, _PAUSES[1])
         except OSError:
             os.close(self.output)  # it is read no more: the command gets a SIGPIPE
         finally:

@@ -135,6 +135,21 @@ def test_output_that_is_not_read_yet_outlasts_the_command() -> None:
         assert there.wait(SECONDS) == 0
 
 
+def test_it_ends_when_the_other_side_leaves_what_has_arrived() -> None:
+    """The end of the command was sent, and the kernel still counts output that will never go."""
+    with program("sh", "-c", "read -r _; head -c 300000 /dev/zero; echo over >&2") as there:
+        port, secret = announced(there)
+        with socket.socket() as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.connect(("127.0.0.1", port))
+            sock.sendall(secret + COUNT.pack(0) + b"go\n")
+            assert there.stderr is not None
+            assert there.stderr.readline() == b"over\n"
+            with pytest.raises(subprocess.TimeoutExpired):
+                there.wait(0.5)  # for this side
+        assert there.wait(SECONDS) == 0
+
+
 def test_nothing_is_given_to_a_connection_without_the_secret() -> None:
     with program("sh", "-c", "read -r _; echo private") as there:
         port, secret = announced(there)
