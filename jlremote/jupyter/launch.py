@@ -163,6 +163,7 @@ mkdir -p "$directory" || exit 1
 if ! take_lock; then
   : >"$directory/shared-${holder##*:}"; : >"$directory/joined-$launch"; exit 0
 elif IS_STARTING; then
+  give_lock_back # this shell may live longer than that server, and the next start comes soon
   : >"$directory/joined-$launch"; exit 0
 fi
 """

@@ -6,7 +6,8 @@ began a moment ago, waits for that server and launches none.
 The lock is a symbolic link `launching-NUMBER` in the session's folder, made in one step. Its target
 names the shell that launches, by boot, pid and start time (see proc(5)), so the lock dies with its
 owner and is never mistaken for another process's. Of several the highest number counts: a dead one
-is not deleted, which would be a race, but outnumbered.
+is not deleted, which would be a race, but outnumbered. An owner that launches nothing gives it
+back: its link gets a target that is no process, again in one step.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ def functions(runtime: Runtime) -> str:
     """Return the shell functions of this module; they need `$directory`.
 
     `lock_held` says whether a launch is under way, and sets `holder`; `take_lock` takes the lock
-    for the launch `$launch`, and fails if another one holds it; `is_starting` says whether a server
-    is starting. Other users' processes are left out, as their servers' tokens cannot be read.
+    for the launch `$launch`, and fails if another one holds it; `give_lock_back` is for one that
+    launches nothing; `is_starting` says whether a server is starting. Other users' processes are
+    left out, as their servers' tokens cannot be read.
     """
     return _FUNCTIONS.replace("OF_SESSION", ":" if runtime.has_containers else _OF_SESSION)
 
@@ -80,6 +82,10 @@ take_lock() {{
     rm -f "$directory/launching-$own"
   done
   return 1
+}}
+give_lock_back() {{
+  ln -s none "$directory/returned-$launch" &&
+    mv -f "$directory/returned-$launch" "$directory/launching-$own"
 }}
 of_session() {{ OF_SESSION; }}
 is_starting() {{

@@ -371,6 +371,21 @@ def test_a_lock_whose_shell_was_killed_counts_no_more(folder: Path, tmp_path: Pa
     assert (tmp_path / "second").exists()
 
 
+def test_a_launch_that_joins_a_server_holds_no_lock_until_its_shell_has_ended(
+    folder: Path, tmp_path: Path
+) -> None:
+    over = tmp_path / "over"
+    lives_on = f"trap 'while [ ! -e {over} ]; do sleep 0.05; done' EXIT\n"
+    joins = launch.launch(BARE, NAME, "first", hostname=OWN).replace("elif is_starting", "elif :")
+    first = begin(lives_on + joins)
+    wait_until((folder / "joined-first").exists, "the other server")
+    jupyter = fake_jupyter(tmp_path, "exit 3")
+    sh(launch.launch(BARE, NAME, "second", hostname=OWN, jupyter=jupyter, join=False))
+    assert (folder / "exit").read_text() == "3\n"
+    over.touch()
+    assert first.wait(timeout=30) == 0
+
+
 def test_a_launch_that_waits_for_a_server_which_ends_says_so(folder: Path) -> None:
     (folder / "joined-mine").touch()
     assert sh(scripts.wait_and_probe(BARE, NAME, "mine")).returncode == scripts.OTHER_ENDED
