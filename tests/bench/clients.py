@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.start import Bench, bench
+from tests.bench.start import Bench, bench, run_to_its_end, timed
 from tests.bench.streams import medians
 from tests.lab.sshd import make_key
 
@@ -196,17 +196,7 @@ class Clients:
         if way.without_rsync:
             environment = {**environment, "PATH": str(Path(sys.executable).parent)}
         with (way.given or Path(os.devnull)).open("rb") as source:
-            began = time.perf_counter()
-            subprocess.run(
-                way.argv,
-                env=environment,
-                stdin=source,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=PATIENCE,
-                check=True,
-            )
-            return time.perf_counter() - began
+            return timed(lambda: run_to_its_end(way.argv, environment, source, PATIENCE))
 
 
 @contextmanager

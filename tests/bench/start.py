@@ -14,9 +14,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import IO
 
 from tests.lab import images
 from tests.lab.accounts import claimed_account
@@ -97,23 +98,7 @@ class Bench:
         return timed(lambda: self._run("jlr", *words))
 
     def _run(self, *argv: str) -> None:
-        """Run a program; no pipes, which `ssh -f` would keep open.
-
-        And no timeout of `subprocess`, which looks only every 50 ms whether the program has ended.
-        """
-        with subprocess.Popen(
-            argv,
-            env=self.laptop.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as process:
-            impatience = threading.Timer(PATIENCE, process.kill)
-            impatience.start()
-            status = process.wait()
-            impatience.cancel()
-        if status:
-            raise subprocess.CalledProcessError(status, argv)
+        run_to_its_end(argv, self.laptop.environment)
 
     def _open(self) -> float:
         return self._jlr("open", self._warm.name, "--no-browser")
@@ -171,6 +156,34 @@ def wait_for_answer(container: Container) -> None:
             return
         time.sleep(0.005)  # refused: nothing that could be awaited tells when it listens
     raise TimeoutError(address)
+
+
+def run_to_its_end(
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+    patience: float = PATIENCE,
+) -> None:
+    """Run a program; no pipes, which `ssh -f` would keep open.
+
+    And no timeout of `subprocess`, which looks only every 50 ms whether the program has ended.
+
+    Raises:
+        CalledProcessError: it failed, or was killed after `patience` seconds.
+    """
+    with subprocess.Popen(
+        argv,
+        env=environment,
+        stdin=stdin,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        impatience = threading.Timer(patience, process.kill)
+        impatience.start()
+        status = process.wait()
+        impatience.cancel()
+    if status:
+        raise subprocess.CalledProcessError(status, argv)
 
 
 def timed(action: Callable[[], object]) -> float:

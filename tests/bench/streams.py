@@ -13,13 +13,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.bench.start import Bench, Contest, bench
+from tests.bench.start import Bench, Contest, bench, run_to_its_end, timed
 
 ROUNDS = 3
 MEGABYTES = 50
@@ -146,17 +145,8 @@ class Streams:
 
     def _seconds(self, argv: tuple[str, ...], *, given: bool = False) -> float:
         with self._noise.open("rb") if given else Path(os.devnull).open("rb") as source:
-            began = time.perf_counter()
-            subprocess.run(
-                argv,
-                env=self._parts.laptop.environment,
-                stdin=source,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=PATIENCE,
-                check=True,
-            )
-            return time.perf_counter() - began
+            environment = self._parts.laptop.environment
+            return timed(lambda: run_to_its_end(argv, environment, source, PATIENCE))
 
 
 @contextmanager
