@@ -34,6 +34,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGQUIT, signal.SIGHUP):
     signal.signal(number, signal.SIG_DFL)
 
+# The person's own keychain is none of the tests' business.
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
+
 # How long an example takes tells of the machine's load, not of the code.
 settings.register_profile("jlr", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("jlr")
