@@ -16,6 +16,7 @@ from jlremote.images.key_scripts import surviving_disconnect, with_keys
 from jlremote.images.transfers import Transfer, watched
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.storage.secrets import Secrets
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.text import closest
 from jlremote.workflow.host.context import Context
@@ -42,8 +43,9 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         connect(link, context)
         return image_files.pull(link, wanted.runtime, image, wanted.image_folder, context)
     image_names.parse(image)
+    keychain = Secrets().begin()
     link, engine = connected(host, context, wanted)
-    fetch(link, engine, image, context)
+    fetch(link, engine, image, context, keychain)
     inspected = run_script(link, command_line(docker.inspect_image_argv(engine, image)))
     return docker.read_image(inspected.stdout)
 
@@ -57,13 +59,18 @@ def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         JlrError: the registry is out of reach, …
     """
     name = image_names.parse(image)
+    keychain = Secrets().begin()
     link, engine = connected(host, context, wanted)
     with context.progress.step(f"Push {image}"):
-        _transfer(link, engine, "push", image, name, context)
+        _transfer(link, engine, "push", image, name, context, keychain)
 
 
-def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
+def fetch(
+    host: Link, engine: Engine, image: str, context: Context, keychain: Secrets | None = None
+) -> None:
     """Pull an image that the host does not have, as a step.
+
+    `keychain` is one that is being opened already.
 
     Raises:
         NotFound: the registry does not have it either, or it is an id, which no registry knows.
@@ -72,7 +79,7 @@ def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
         _refuse_id(host, engine, image)
     with context.progress.step(f"Pull {image}"):
         name = _name(image)
-        _transfer(host, engine, "pull", image, name, context)
+        _transfer(host, engine, "pull", image, name, context, keychain)
 
 
 def _refuse_id(host: Link, engine: Engine, image: str) -> None:
@@ -106,10 +113,16 @@ def _name(image: str) -> ImageName | None:
 
 
 def _transfer(
-    host: Link, engine: Engine, verb: str, image: str, name: ImageName | None, context: Context
+    host: Link,
+    engine: Engine,
+    verb: str,
+    image: str,
+    name: ImageName | None,
+    context: Context,
+    keychain: Secrets | None,
 ) -> None:
     """Run a pull or push and follow it, also across a broken connection."""
-    keys = registry_keys.find(host.name, () if name is None else (name.registry,))
+    keys = registry_keys.find(host.name, () if name is None else (name.registry,), keychain)
     argv = docker.pull_argv if verb == "pull" else docker.push_argv
 
     def script(engine: Engine) -> str:

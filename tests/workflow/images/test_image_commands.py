@@ -123,7 +123,7 @@ def test_a_push_uses_the_key_of_its_registry_for_one_command(
     host: StreamingHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = RegistryKey("ada", "secret")
-    monkeypatch.setattr(registry_keys, "find", lambda host, names: dict.fromkeys(names, key))
+    monkeypatch.setattr(registry_keys, "find", lambda _, names, __: dict.fromkeys(names, key))
     host.printed = [[""]]
     registry.push("lab", "nvcr.io/me/x", context())
     ((script, given),) = host.streamed
