@@ -151,7 +151,8 @@ def spawn(engine: Engine, lock: IO[str], *options: str, toolkit: bool = True) ->
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={"PATH": path},
+            # Its helpers, three for each container, spend a third of their time on garbage.
+            env={"PATH": path, "GOGC": "400"},
             pass_fds=(lock.fileno(),),
             check=True,
         )
