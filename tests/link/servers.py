@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -90,7 +91,13 @@ class HostServers:
             self.kill(name)
         for folder in self.home.glob(".local/state/jlr/servers/*/*"):
             if folder.name in self._started:
-                shutil.rmtree(folder)
+                until(partial(is_removed, folder), f"the removal of `{folder}`")
+
+
+def is_removed(folder: Path) -> bool:
+    """Remove a session's folder; return whether it is gone. The recorder writes once more."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
 
 
 def start_inside(container: Container, port: int, bind: str = "0.0.0.0") -> None:
