@@ -65,6 +65,10 @@ class Mounts:
         self._streams.abort(name)
         return there
 
+    def came_up(self) -> None:
+        """Note that the host is connected: the next break has a grace of its own."""
+        self._away_since = None
+
     def stop(self) -> None:
         self._socket.close()
         self._streams.stop()

@@ -269,6 +269,7 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     host_side = HostSide(files.host)
 
     def came_up(connection: Connection) -> None:
+        mounts.came_up()
         host_side.renew(connection)
         forwards.prove_all(connection)
 

@@ -163,6 +163,21 @@ def test_while_the_host_is_away_all_requests_share_one_grace(
     assert parts.waits[3] == pytest.approx(module.GRACE_SECONDS)
 
 
+def test_a_break_has_its_own_grace_also_if_no_program_asked_since_the_last_one(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GRACE_SECONDS", 0.0)
+    parts.mounts.add("data", "/project")
+    parts.away = LinkLost("the connection broke")
+    with parts.sshfs("data") as sshfs:
+        assert sshfs.recv(1) == b""
+    monkeypatch.setattr(module, "GRACE_SECONDS", 60.0)
+    parts.mounts.came_up()
+    with parts.sshfs("data") as sshfs:
+        assert sshfs.recv(1) == b""
+    assert parts.waits[1] == pytest.approx(60.0, abs=1e-6)
+
+
 def test_a_removed_mount_loses_its_streams_and_the_last_one_the_socket(parts: Parts) -> None:
     parts.mounts.add("data", "/project")
     parts.mounts.add("code", "/project")
