@@ -265,4 +265,4 @@ def test_a_containers_own_busy_server_keeps_the_container_which_ends_with_it(
     stopped = laptop.jlr("stop", "--force", "--yes")
     assert stopped.status == 0, stopped
     assert "stopped JupyterLab" in stopped.stdout
-    assert not here.running
+    wait_until(lambda: not here.running, "the end of its own process")
