@@ -91,9 +91,12 @@ class Line:
         self.resume()
 
     def _accept(self, listener: socket.socket) -> None:
-        with suppress(OSError):  # the listener was closed
-            while True:
+        while True:
+            try:
                 near, _ = listener.accept()
+            except OSError:  # the listener was closed
+                return
+            with suppress(OSError):  # it was cut before it began
                 self._connect(near)
 
     def _connect(self, near: socket.socket) -> None:
