@@ -31,6 +31,7 @@ from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_wh
 from jlremote.host.sudo import KEEP
 from jlremote.jobs import terminal
 from jlremote.jobs.job import Job, last_lines, show, watch
+from jlremote.jobs.orphans import ADOPTING_SHELL
 from jlremote.runtimes import bare
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.text import is_name, one_line
@@ -76,24 +77,6 @@ printf '%04096d' 0 | cat 2>/dev/null >"$directory/.room" || full=full
 rm -f "$directory/.room"
 printf '%s %s %s\\n' "$status" "$(date +%s)" "$full" 1<>"$directory/.exit"
 mv -f "$directory/.exit" "$directory/exit"
-"""
-# Orphans of the job become children of the shell that waits for it, by which `stop` finds them.
-_SUBREAPER = """\
-import os, signal, sys
-try:
-    import ctypes
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-except (ImportError, OSError, AttributeError):
-    pass
-for each in (signal.SIGPIPE, signal.SIGXFSZ):
-    signal.signal(each, signal.SIG_DFL)
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
-# The system's own Python, as one in `PATH` may be a shim that does not run.
-_ADOPTING = f"""\
-set -- sh -c "$1"
-[ ! -x /usr/bin/python3 ] || set -- /usr/bin/python3 -IS -c {shlex.quote(_SUBREAPER)} "$@"
-exec "$@"
 """
 _RECORD = """\
 directory=$1 keeper=$2; shift 2
@@ -206,7 +189,7 @@ def launch(plan: ProcessPlan) -> str:
     kept = terminal.kept(plan.mark if plan.variables else "") if plan.terminal else '"$@"'
     run = run.replace("KEPT", kept).replace("COMMAND", command_line(plan.argv))
     marked = f"export {VARIABLE}={shlex.quote(plan.mark)}\n" if plan.mark else ""
-    adopting = () if plan.sweep else (_ADOPTING, "sh")  # a container's process 1 adopts its own
+    adopting = () if plan.sweep else (ADOPTING_SHELL, "sh")  # a container has one of its own
     text = _folder(plan.name) + plan.exports + marked + run
     detached = bare.detached(("sh", "-c", *adopting, text))
     way = f'{command_line(plan.signal)} "$1" </dev/null' if plan.signal else _SIGNAL_GROUP

@@ -160,8 +160,10 @@ def test_stop_ends_a_job_and_what_it_began(jobs: Jobs) -> None:
     stubborn = "setsid sh -c 'trap : TERM; echo begun; while :; do sleep 0.643; done' & "
     # One without the job's variables, as programs are that write their title over them.
     nameless = f"env -i {stubborn}".replace("0.643", "0.644")
-    jobs.begin(name, f"{stubborn}{nameless}sleep 641; echo not this")
-    begun = "begun\nbegun\n"
+    # An orphan like that: its parent ends at once.
+    orphan = f"({nameless.replace('0.644', '0.645')})"
+    jobs.begin(name, f"{stubborn}{nameless}{orphan}; sleep 641; echo not this")
+    begun = "begun\n" * 3
     wait_until(lambda: jobs.laptop.jlr("logs", name).stdout == begun, "their own sessions")
     stopped = jobs.laptop.jlr("stop", name)
     assert stopped.status == 0, stopped

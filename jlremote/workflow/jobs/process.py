@@ -12,7 +12,7 @@ from jlremote.gpus import leases
 from jlremote.gpus.waiting import archive
 from jlremote.host import process_mark
 from jlremote.host.contract import Completed, run_script
-from jlremote.jobs import processes, terminal
+from jlremote.jobs import orphans, processes, terminal
 from jlremote.jobs.notebook import as_typed
 from jlremote.jobs.processes import ProcessPlan
 from jlremote.jupyter.survey import survey
@@ -154,7 +154,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
     else:
         # The process is marked to be signalled, because signals end at the engine's client.
         before = take + homes.writable_home(place) + packages.USE + process_mark.MARK_ITSELF
-        marked = ("sh", "-c", before + 'exec "$@"\n', "sh", *request.command)
+        marked = ("sh", "-c", before + orphans.ADOPT, "sh", *request.command)
         plain = {**gpus.environment, **plain, process_mark.VARIABLE: mark}
         argv = runtime.attached(place, marked, how, plain)
         way = process_mark.signal_argv(mark)

@@ -1,0 +1,45 @@
+"""The orphans of a job: processes that outlive their parent become children of the job's own.
+
+Without it the kernel gives them to process 1, and one that also left the job's group and mark
+could not be told from other programs. Linux has "subreapers" for it (prctl(2)), which only a
+program can ask for, so it needs a Python where the job runs; without one the job runs all the same.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+_SUBREAPER = """\
+import os, signal, sys
+try:
+    import ctypes
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+except (ImportError, OSError, AttributeError):
+    pass
+for each in (signal.SIGPIPE, signal.SIGXFSZ):
+    signal.signal(each, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+_PROGRAM = f"-IS -c {shlex.quote(_SUBREAPER)}"
+
+# Becomes the shell with a script, its first argument, which adopts the orphans of what it runs. The
+# system's own Python, as one in `PATH` may be a shim that does not run.
+ADOPTING_SHELL = f"""\
+set -- sh -c "$1"
+[ ! -x /usr/bin/python3 ] || set -- /usr/bin/python3 {_PROGRAM} "$@"
+exec "$@"
+"""
+
+# The traps keep the shell alive when its group is signalled; its command does not inherit them. Its
+# own stderr is nowhere, because dash would write `Killed` there.
+_WAIT = 'trap : INT TERM HUP QUIT\nexec 3>&2 2>/dev/null\n(exec "$@" 2>&3 3>&-)\nexit $?\n'
+
+# Runs the command that the arguments are, in a container, and ends as it does. Images have their
+# Python anywhere, so each is tried before it is relied on.
+ADOPT = f"""\
+for _python in /usr/bin/python3 python3; do
+  "$_python" -IS -c 'import ctypes' 2>/dev/null || continue
+  exec "$_python" {_PROGRAM} sh -c {shlex.quote(_WAIT)} sh "$@"
+done
+exec "$@"
+"""

@@ -1,0 +1,56 @@
+"""A command in a container ends as it would by itself, whether its orphans are adopted or not."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from jlremote.host.shell_text import command_line
+from jlremote.jobs.orphans import ADOPT
+from tests.host.shells import SHELLS
+
+# Neither of the Pythons that are looked for is there.
+WITHOUT_PYTHON = ADOPT.replace("python3", "no-python3")
+
+
+@pytest.mark.parametrize("script", [ADOPT, WITHOUT_PYTHON], ids=["adopting", "without Python"])
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("argv", "status", "stderr"),
+    [
+        (("sh", "-c", "echo said >&2; exit 7"), 7, "said\n"),
+        (("sh", "-c", "kill -9 $$"), 128 + 9, ""),
+        (("sh", "-c", "kill -TERM 0; sleep 10"), 128 + 15, ""),
+        (("/no/such/program",), 127, None),
+        (("/etc/passwd",), 126, None),
+    ],
+)
+def test_a_command_ends_as_by_itself(
+    shell: str, script: str, argv: tuple[str, ...], status: int, stderr: str | None
+) -> None:
+    done = run(shell, script, argv)
+    code = done.returncode if done.returncode >= 0 else 128 - done.returncode
+    assert code == status
+    assert stderr is None or done.stderr == stderr
+    assert "raceback" not in done.stderr
+
+
+def test_the_shell_that_waits_becomes_the_parent_of_an_orphan() -> None:
+    # The orphan tells its parent once that is no longer the shell that began it.
+    orphan = "while p=$(ps -o ppid= -p $$); [ $p = $1 ]; do sleep 0.05; done; echo $p"
+    begins = f"(sh -c {command_line([orphan])} sh $$ & ) ; ps -o ppid= -p $$; sleep 1"
+    parent, adopter = run("sh", ADOPT, ("sh", "-c", begins)).stdout.split()
+    assert parent == adopter
+
+
+def run(shell: str, script: str, argv: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """Run a script with arguments, as an engine's `exec` does: in a session of its own."""
+    return subprocess.run(
+        (shell, "-c", script, "sh", *argv),
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
