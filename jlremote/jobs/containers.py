@@ -95,9 +95,10 @@ class ContainerJobs:
         show = command_line(self.engine("logs", key))
         return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
 
-    def last(self, key: str) -> str:
-        """Return the script that prints the last records of the log."""
-        return command_line(logs_argv(self.engine, key, _RECORDS, follow=False))
+    def end(self, key: str) -> str:
+        """Return the script that prints a line for `at_end`, and the last records of the log."""
+        now = command_line(self.engine("container", "inspect", "--format={{json .}}", key))
+        return f"{now} || exit\n{command_line(logs_argv(self.engine, key, _RECORDS, follow=False))}"
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         show = logs_argv(self.engine, key, lines, follow=follow, since=since)
@@ -149,6 +150,12 @@ def _beyond(show: str, stdout: int, stderr: int) -> str:
 def read(printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
     return [_job(each) for each in json.loads(printed or "[]") if _is_job(each)]
+
+
+def at_end(printed: bytes) -> tuple[Job | None, bytes]:
+    """Return the job, and the last records of its stdout, that the script of `end` printed."""
+    line, _, last = printed.partition(b"\n")
+    return next(iter(read(f"[{line.decode(errors='replace')}]")), None), last
 
 
 def _is_job(inspected: Mapping[str, Any]) -> bool:

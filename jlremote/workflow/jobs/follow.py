@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -75,11 +75,11 @@ class _Watch:
         name, backend = self._found.job.name, self._found.backend
         while True:
             has_all_lines = self._print(backend.follow)
-            job = self._reached(self._found.again)
+            job, last = self._reached(self._found.at_end)
             if job.over:
                 break
             threading.Event().wait(AGAIN_SECONDS)
-        if not (has_all_lines and self._is_shown_to_the_end()):
+        if not (has_all_lines and last is not None and self._are_shown(last)):
             self._print(backend.rest)
         if job.exit_code is None and self._cancelled:
             self._context.progress.note(f"`{name}` ended: {job.detail}")
@@ -130,20 +130,8 @@ class _Watch:
 
         return self._reached(once)
 
-    def _is_shown_to_the_end(self) -> bool:
+    def _are_shown(self, last: Mapping[str, bytes]) -> bool:
         """Return whether the last records of an engine's log were shown."""
-        backend = self._found.backend
-        if not isinstance(backend, ContainerJobs):
-            return False
-
-        def ask() -> dict[str, bytes]:
-            last: dict[str, bytes] = defaultdict(bytes)
-            with self._found.host.process(backend.last(self._found.job.key)) as process:
-                for stream, data in process:
-                    last[stream] += data
-            return last
-
-        last = self._reached(ask)
         return all(is_all_shown(bytes(self._last[stream]), data) for stream, data in last.items())
 
     def _reached(self, ask: Callable[[], T]) -> T:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -60,6 +61,19 @@ class JobHandle:
         if job.key != self.job.key:
             raise NotFound(f"the job `{self.selector}` was deleted, and another has its name now")
         return job
+
+    def at_end(self) -> tuple[Job, Mapping[str, bytes] | None]:
+        """Ask for its present state, and in the same round trip for the last of an engine's log."""
+        if isinstance(self.backend, ContainerJobs):
+            last: dict[str, bytes] = defaultdict(bytes)
+            with self.host.process(self.backend.end(self.job.key)) as process:
+                for stream, data in process:
+                    last[stream] += data
+            if process.status == 0:
+                job, last["stdout"] = containers.at_end(last["stdout"])
+                if job is not None:
+                    return job, last
+        return self.again(), None
 
     def begun(self) -> JobHandle:
         """Return the job after its wait: one in a new container is the engine's from then on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from jlremote.errors import JlrError, LinkLost
 from jlremote.host.contract import Completed
 from jlremote.jobs.containers import ContainerJobs, is_all_shown
 from jlremote.jobs.job import Job, JobBackend
+from jlremote.runtimes.contract import JOB_LABEL
 from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import StopRequest
@@ -134,6 +136,16 @@ class Printed:
         return self._pieces
 
 
+INSPECTED = json.dumps(
+    {
+        "Id": "c0ffee",
+        "Name": "/train",
+        "Config": {"Labels": {JOB_LABEL: "train"}},
+        "State": {"Status": "exited", "ExitCode": 0},
+    }
+).encode()
+
+
 class EngineLink(FakeLink):
     """Its scripts have an exit status."""
 
@@ -151,13 +163,15 @@ def test_docker_reads_a_log_once_unless_following_it_failed(
 ) -> None:
     backend = ContainerJobs(engine)
     job = replace(ended(), id="c0ffee")
-    whole: list[Piece | Exception] = [("stdout", b"abc")]
-    link = EngineLink({backend.follow("c0ffee", 0, 0): whole}, status=status)
+    whole: list[Piece | Exception] = [("stdout", b"abc\n")]
+    end = ("stdout", INSPECTED + b"\nabc\n")
+    printed = {backend.follow("c0ffee", 0, 0): whole, backend.end("c0ffee"): [end]}
+    link = EngineLink(cast("Any", printed), status=status)
     watched = Watched(link, Notes(), Handle(cast("Any", link), backend, job), [])
     assert watched.follow() == 0
     assert watched.shown == whole
-    last = backend.last("c0ffee") if once else backend.rest("c0ffee", 3, 0)
-    assert link.asked == [backend.follow("c0ffee", 0, 0), last]
+    rest = [] if once else [backend.rest("c0ffee", 4, 0)]
+    assert link.asked == [*printed, *rest]
 
 
 @pytest.mark.parametrize(
