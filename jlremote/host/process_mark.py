@@ -12,14 +12,16 @@ from jlremote.host.shell_text import pause
 VARIABLE = "JLR_MARK"
 MARK_ITSELF = f'export {VARIABLE}="${VARIABLE}:$$"\n'
 
-_SIGNAL = """\
-for process in /proc/[0-9]*; do
-  pid=${process#/proc/}
-  { tr '\\0' '\\n' <"$process/environ"; } 2>/dev/null | grep -qx "VARIABLE=WORD:$pid" || continue
+# One program finds those that may be meant: a host has thousands of processes.
+_WITH_WORD = "$(grep -lsF WORD /proc/[0-9]*/environ)"
+_SIGNAL = f"""\
+for file in {_WITH_WORD}; do
+  pid=${{file#/proc/}}; pid=${{pid%/environ}}
+  {{ tr '\\0' '\\n' <"$file"; }} 2>/dev/null | grep -qx "{VARIABLE}=WORD:$pid" || continue
   kill -s "$1" -- "-$pid"
   exit
 done
-""".replace("VARIABLE", VARIABLE)
+"""
 
 
 STAYS = 9  # the exit status of a sweep that leaves a process running
@@ -29,9 +31,10 @@ _SWEEP = (
 set -- $1
 signal=$1; shift; known=$*
 marked() {
-  for process in /proc/[0-9]*; do
+  for file in WITH_WORD; do
+    process=${file%/environ}
     [ -O "$process" ] || continue
-    { tr '\\0' '\\n' <"$process/environ"; } 2>/dev/null | grep -q '^VARIABLE=.*WORD' &&
+    { tr '\\0' '\\n' <"$file"; } 2>/dev/null | grep -q '^VARIABLE=.*WORD' &&
       echo "${process#/proc/}"
   done
 }
@@ -67,7 +70,8 @@ while known=$(echo $(family)); [ -n "$known" ]; do
   turns=$((turns + 1)); PAUSE
 done
 :
-""".replace("VARIABLE", VARIABLE)
+""".replace("WITH_WORD", _WITH_WORD)
+    .replace("VARIABLE", VARIABLE)
     .replace("STAYS", str(STAYS))
     .replace("PAUSE", pause(0.2))
 )
