@@ -26,7 +26,7 @@ from jlremote.gpus.waiting import archive
 from jlremote.gpus.waiting.placeholders import first_words
 from jlremote.host.answers import understood
 from jlremote.host.process_mark import LIST, STAYS, VARIABLE, sweep_argv
-from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, records
+from jlremote.host.records import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, records
 from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
 from jlremote.host.sudo import KEEP
 from jlremote.jobs import terminal
@@ -109,7 +109,7 @@ exit 0
 """
 
 _TELL = f"""\
-for directory in FOLDERS; do
+{PRINT_FILE}for directory in FOLDERS; do
   [ -e "$directory/command" ] || continue
   printf %s "${{directory##*/}}"
   SHOW
@@ -274,8 +274,11 @@ class ProcessJobs:
 
     def tell(self, name: str | None = None) -> str:
         which = "*" if name is None else shlex.quote(name)
-        show = "".join(f"printf '{PRINT_FIELD}'; cat \"$directory/{file}\"\n" for file in _FILES)
-        return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW\n", show)
+        files = " ".join(_FILES)
+        show = (
+            f"for file in {files}; do printf '{PRINT_FIELD}'; print_file \"$directory/$file\"; done"
+        )
+        return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW", show)
 
     def follow(self, key: str, stdout: int, stderr: int) -> str:
         return _watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")

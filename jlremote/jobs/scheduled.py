@@ -19,7 +19,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
+from jlremote.host.records import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
 from jlremote.jobs import scheduled_facts
 from jlremote.jobs.job import Job, last_lines, show, watch
@@ -45,17 +45,18 @@ next=$((turns * 2)); [ $((next - turns)) -le 120 ] || next=$((turns + 120))
 """
 _NOW_AND_THEN = "case $jlr_turns in 4|10|20|40|80) asks;; esac"
 _TELL = f"""\
-ACCOUNT
+{PRINT_FILE}ACCOUNT
 opened=
 for directory in FOLDERS; do
   [ -e "$directory/command" ] || continue
   account
   printf %s "${{directory##*/}}"
-  for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; cat "$directory/$file"; done
-  printf '{PRINT_FIELD}'; tail -c 2000 "$directory/log" | {TAKE_OUT}
+  for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; print_file "$directory/$file"; done
+  printf '{PRINT_FIELD}'; [ ! -s "$directory/log" ] || tail -c 2000 "$directory/log" | {TAKE_OUT}
   printf '{PRINT_FIELD}'; [ -s "$directory/id" ] || find "$directory/mark" -mmin +{_CUT_OFF_MINUTES}
   printf '{PRINT_RECORD}'
-  [ -e "$directory/exit" ] || [ -e "$directory/ending" ] || opened="$opened $(cat "$directory/id")"
+  [ -e "$directory/exit" ] || [ -e "$directory/ending" ] ||
+    opened="$opened $(print_file "$directory/id")"
 done 2>/dev/null
 printf '{PRINT_GROUP}'
 [ -n "$opened" ] || exit 0

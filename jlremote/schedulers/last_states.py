@@ -28,9 +28,11 @@ printf '%s\\n' "$queue" | while IFS=$separator read -r id name state reason star
   found=ROOT/${{name%.jlr*}}
   case $id in *_*) found=$found-${{id#*_}};; esac
   [ -d "$found" ] || found=${{found%{FOLLOWS}}}
-  [ -s "$found/id" ] || [ "$(cat "$found/mark" 2>/dev/null)" != "${{name##*.jlr}}" ] ||
-    printf '%s\\n' "$id" >"$found/id"
-  [ "$(cat "$found/id" 2>/dev/null)" = "$id" ] || continue
+  mark= known=
+  {{ read -r mark <"$found/mark"; read -r known <"$found/id"; }} 2>/dev/null
+  [ -n "$known" ] || [ "$mark" != "${{name##*.jlr}}" ] ||
+    {{ known=$id; printf '%s\\n' "$id" >"$found/id"; }}
+  [ "$known" = "$id" ] || continue
   case $state in
     WAITING)
       if read -r began rest <"$found/began" && [ "$began" -lt "$long_ago" ]; then
