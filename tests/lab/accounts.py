@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from jlremote.gpus import leases
 from tests.lab.engine import GROUP
 from tests.lab.place import LabError, open_lock, root, try_lock
 from tests.lab.programs import lives, run, wait_ended
@@ -42,6 +43,13 @@ class Account:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         wait_ended(found, 5)
+
+    def remove_leases(self) -> None:
+        """Delete the account's leases of GPUs, which would count as dead ones from now on."""
+        for lease in Path(leases.FOLDER).glob("*"):
+            with suppress(OSError):
+                if lease.lstat().st_uid == self.uid:
+                    lease.unlink()
 
 
 def real_uid(process: psutil.Process) -> int | None:
@@ -76,6 +84,7 @@ def claimed_account(shell: str = "/bin/bash") -> Iterator[Account]:
                 yield account
             finally:
                 account.end_processes()
+                account.remove_leases()
             return
     raise LabError(f"all {MOST_ACCOUNTS} accounts of the lab are in use")
 
