@@ -114,6 +114,35 @@ def test_by_rsync_only_what_differs_is_sent_whatever_the_names(
     assert "Permission denied" in refused.stderr
 
 
+def test_a_folder_goes_under_a_new_name_or_into_one_that_is_there(
+    owner: Laptop, account: Account, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "file").write_text("one", encoding="utf-8")
+    for target, file in (("-n", "-n/file"), ("~/-n", "-n/source/file"), ("-n/", "-n/source/file")):
+        sent = owner.jlr("cp", "-r", f"{source}/", f"lab:{target}")
+        assert sent.status == 0, sent
+        assert (account.home / file).read_text("utf-8") == "one"
+        (account.home / file).unlink()
+    (account.home / "-n" / "source" / "kept").write_text("two", encoding="utf-8")
+    (account.home / "led").symlink_to("-n/source")
+    for path, file in (("~/-n/source", "new/kept"), ("led/", "new/source/kept")):
+        got = owner.jlr("cp", "-r", f"lab:{path}", str(tmp_path / "new"))
+        assert got.status == 0, got
+        assert (tmp_path / file).read_text("utf-8") == "two"
+    (account.home / "taken").touch()
+    for words, status, told in (
+        ((f"{source}", "lab:taken"), 1, "is in the way: it is not a folder"),
+        ((f"{source}", "lab:none/"), 6, "is not a folder"),
+        (("lab:none", f"{tmp_path}/other"), 6, "there is no file"),
+    ):
+        failed = owner.jlr("cp", "-r", *words)
+        assert failed.status == status, failed
+        assert told in failed.stderr, failed
+    assert not (tmp_path / "other").exists()
+
+
 def test_patterns_files_and_folders_as_targets(
     owner: Laptop, inside: Container, tmp_path: Path
 ) -> None:

@@ -72,7 +72,7 @@ def copied(request: pytest.FixtureRequest) -> Iterator[TreeCopy]:
         pytest.skip(f"`{request.param[0]}` is not installed")
     with serving(request.param) as client:
         assert client.takes_many == (request.param == OURS)
-        yield TreeCopy(client, lambda *_: None, lambda _: None, lambda _: None, lambda _: None)
+        yield TreeCopy(lambda *_: None, lambda _: None, lambda _: None, lambda _: None, client)
 
 
 @pytest.fixture(scope="module")

@@ -5,23 +5,20 @@ from __future__ import annotations
 import posixpath
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.link.client.link import ShellCommand
-from jlremote.link.wire.protocol import Unproved
-from jlremote.runtimes.scripts import sftp
 from jlremote.text import one_line, size_in_words
 from jlremote.workflow.copies import files, rsync, trees
 from jlremote.workflow.copies.large_files import LargeFiles
 from jlremote.workflow.copies.names import RemotePath, one_place, parsed
+from jlremote.workflow.copies.reached import Reached
 from jlremote.workflow.copies.sftp_client import SftpClient
-from jlremote.workflow.copies.trees import TreeCopy
+from jlremote.workflow.copies.trees import CopyReport, TreeCopy
 from jlremote.workflow.host.context import Context, Progress
-from jlremote.workflow.session.shell import ShellPlace, place_of, recorded, recorded_place
 
 _TELL_SECONDS = 0.1
 
@@ -37,15 +34,11 @@ def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bo
     remote = [source for source in found if isinstance(source, RemotePath)]
     local = [source for source in found if isinstance(source, Path)]
     if isinstance(into, RemotePath) and not remote:
-        with ExitStack() as stack:
-            place, client = _reached(into.where, context, stack, recursive=recursive)
-            copied = stack.enter_context(_shown(client, context))
-            _Sending(copied, place, recursive=recursive).all(local, into)
+        with _begun(into.where, context, recursive=recursive) as begun:
+            _Sending(*begun, recursive=recursive).all(local, into)
     elif isinstance(into, Path) and not local:
-        with ExitStack() as stack:
-            place, client = _reached(one_place(remote), context, stack, recursive=recursive)
-            copied = stack.enter_context(_shown(client, context))
-            _Fetching(copied, place, recursive=recursive).all(remote, into)
+        with _begun(one_place(remote), context, recursive=recursive) as begun:
+            _Fetching(*begun, recursive=recursive).all(remote, into)
     else:
         raise Usage(
             "one end of a copy is on this machine, and the other on a host",
@@ -53,49 +46,42 @@ def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bo
         )
 
 
-def _reached(
-    where: str | None, context: Context, stack: ExitStack, *, recursive: bool
-) -> tuple[ShellPlace, SftpClient]:
-    """Return a place and a client of its files, which `stack` ends.
+class _Copy:
+    """Copies by SFTP, or a folder by rsync where that is on both sides."""
 
-    As with `jlr shell`, a session that the link knows to run is not looked at first.
-    """
-    # Our own server takes many small files at once, and OpenSSH's is faster with a large one.
-    server = ShellCommand(sftp.tree_server_argv() if recursive else sftp.server_argv())
-    record = recorded(where)
-    if record is not None:
-        place = recorded_place(record, context)
-        with suppress(Unproved):
-            return place, _client(place, server, stack, checked=False)
-    place = place_of(where, context)
-    return place, _client(place, server, stack, checked=True)
+    def __init__(self, report: CopyReport, reached: Reached, *, recursive: bool) -> None:
+        self._report = report
+        self._reached = reached
+        self._recursive = recursive
+        self._has_rsync = True  # until it is known not to be there
 
+    @property
+    def _client(self) -> SftpClient:
+        return self._reached.client
 
-def _client(
-    place: ShellPlace, server: ShellCommand, stack: ExitStack, *, checked: bool
-) -> SftpClient:
-    with ExitStack() as begun:
-        process = begun.enter_context(place.host.shell(place.served, server, None, checked=checked))
-        process.wait_connected()
-        client = SftpClient(process)
-        client.greet()
-        begun.push(lambda failure, *_: client.end() if failure is None else None)
-        stack.push(begun.pop_all())
-    return client
+    @property
+    def _tree(self) -> TreeCopy:
+        return TreeCopy(**vars(self._report), client=self._client)
+
+    def _by_rsync(self, act: Callable[[CopyReport, Reached], bool], *, fetches: bool) -> bool:
+        """Return whether rsync has done it."""
+        if not (self._has_rsync and rsync.is_here(fetches=fetches)):
+            return False
+        try:
+            return act(self._report, self._reached)
+        except rsync.NotThere:
+            self._has_rsync = False
+            return False
 
 
-class _Sending:
+class _Sending(_Copy):
     """Copies to a place."""
 
-    def __init__(self, copied: TreeCopy, place: ShellPlace, *, recursive: bool) -> None:
-        self._copied = copied
-        self._place = place
-        self._recursive = recursive
-
     def all(self, sources: Sequence[Path], into: RemotePath) -> None:
-        client = self._copied.client
-        path = client.real_path(into.path)
-        there = client.facts(path)
+        if self._is_sent(sources, into):
+            return
+        path = self._client.real_path(into.path)
+        there = self._client.facts(path)
         is_folder = there is not None and there.is_folder
         if not is_folder and (len(sources) > 1 or into.path.endswith("/")):
             raise NotFound(f"`{into.where}:{into.path}` is not a folder")
@@ -103,59 +89,91 @@ class _Sending:
             name = source.resolve().name
             self._one(source, posixpath.join(path, name) if is_folder else path)
 
+    def _is_sent(self, sources: Sequence[Path], into: RemotePath) -> bool:
+        """Send one folder without a look at what is there, if rsync's other half finds all well."""
+        if not (self._recursive and len(sources) == 1 and sources[0].is_dir()):
+            return False
+        return self._rsynced(sources[0], into.path, sources[0].resolve().name)
+
+    def _rsynced(self, source: Path, target: str, name: str) -> bool:
+        return self._by_rsync(
+            lambda report, reached: rsync.send_folder(report, reached, source, target, name),
+            fetches=False,
+        )
+
     def _one(self, source: Path, target: str) -> None:
         if not source.exists():
             raise NotFound(f"there is no file `{source}`")
         if source.is_dir():
             _check(source, recursive=self._recursive)
-            trees.make_folder(self._copied.client, target)
-            by_rsync = rsync.is_here(fetches=False) and rsync.send_folder(
-                self._copied, self._place, source, target
-            )
-            if not by_rsync:
-                trees.send_tree(self._copied, source, target)
+            trees.make_folder(self._client, target)
+            if not self._rsynced(source, target, "."):
+                trees.send_tree(self._tree, source, target)
         else:
-            self._copied.found(source.stat().st_size)
-            large = LargeFiles(self._place)
-            files.send(self._copied.client, source, target, self._copied.moved, large)
+            self._report.found(source.stat().st_size)
+            large = LargeFiles(self._reached.place)
+            files.send(self._client, source, target, self._report.moved, large)
 
 
-class _Fetching:
+class _Fetching(_Copy):
     """Copies from a place."""
 
-    def __init__(self, copied: TreeCopy, place: ShellPlace, *, recursive: bool) -> None:
-        self._copied = copied
-        self._place = place
-        self._recursive = recursive
-
     def all(self, sources: Sequence[RemotePath], into: Path) -> None:
+        if self._is_fetched(sources, into):
+            return
         paths = [path for source in sources for path in self._matching(source)]
         if not into.is_dir() and len(paths) > 1:
             raise NotFound(f"`{into}` is not a folder")
         for path in paths:
             self._one(path, into / posixpath.basename(path) if into.is_dir() else into)
 
+    def _is_fetched(self, sources: Sequence[RemotePath], into: Path) -> bool:
+        """Fetch one folder without a look at what is there, if rsync's other half finds it."""
+        path = sources[0].path.rstrip("/")
+        name = posixpath.basename(path)
+        if not self._recursive or len(sources) > 1 or name in ("", ".", "..", "~"):
+            return False
+        if sources[0].is_pattern:
+            return False
+        target = into / name if into.is_dir() else into
+        is_new = not target.exists()
+        if not (is_new or target.is_dir()):
+            return False
+        with suppress(FileNotFoundError):  # told by the other way
+            return self._rsynced(path, target, is_new=is_new)
+        return False
+
+    def _rsynced(self, path: str, target: Path, *, is_new: bool) -> bool:
+        target.mkdir(exist_ok=True, mode=0o700)
+        is_fetched = False
+        try:
+            is_fetched = self._by_rsync(
+                lambda report, reached: rsync.fetch_folder(report, reached, path, target),
+                fetches=True,
+            )
+        finally:
+            if is_new and not is_fetched:
+                with suppress(OSError):  # it has the part that has come
+                    target.rmdir()
+        return is_fetched
+
     def _one(self, path: str, target: Path) -> None:
-        client = self._copied.client
+        client = self._client
         facts = client.facts(path)
         if facts is None:
             raise NotFound(f"there is no file `{one_line(path)}` there")
         if facts.is_folder:
             _check(path, recursive=self._recursive)
-            target.mkdir(exist_ok=True, mode=0o700)
-            by_rsync = rsync.is_here(fetches=True) and rsync.fetch_folder(
-                self._copied, self._place, path, target
-            )
-            if not by_rsync:
-                trees.fetch_tree(self._copied, path, target)
+            if not self._rsynced(path, target, is_new=False):
+                trees.fetch_tree(self._tree, path, target)
         else:
-            self._copied.found(facts.size)
-            large = LargeFiles(self._place)
-            files.fetch(client, path, facts, target, self._copied.moved, large)
+            self._report.found(facts.size)
+            large = LargeFiles(self._reached.place)
+            files.fetch(client, path, facts, target, self._report.moved, large)
 
     def _matching(self, source: RemotePath) -> list[str]:
         """Return the paths of a source; a name of that spelling comes before a pattern."""
-        client = self._copied.client
+        client = self._client
         begin, *words = source.path.split("/") if source.is_pattern else [source.path]
         if not source.is_pattern or client.facts(source.path) is not None:
             return [client.real_path(source.path)]
@@ -170,7 +188,7 @@ class _Fetching:
         return paths
 
     def _below(self, path: str, word: str) -> list[str]:
-        client = self._copied.client
+        client = self._client
         if not set("*?[") & set(word):
             there = posixpath.join(path, word)
             return [there] if client.facts(there) is not None else []
@@ -191,13 +209,15 @@ def _check(path: object, *, recursive: bool) -> None:
 
 
 @contextmanager
-def _shown(client: SftpClient, context: Context) -> Iterator[TreeCopy]:
-    """Show how far a copy is: bytes, rate and the time left."""
-    told = _Told(context.progress)
-    with context.progress.step("Copy"):
+def _begun(
+    where: str | None, context: Context, *, recursive: bool
+) -> Iterator[tuple[CopyReport, Reached]]:
+    """Reach a place, and show how far the copy is: bytes, rate and the time left."""
+    told, tell = _Told(context.progress), context.progress
+    with ExitStack() as stack, context.progress.step("Copy"):
         try:
-            tell = context.progress
-            yield TreeCopy(client, told.found, told.moved, tell.advance, tell.note)
+            reached = Reached(where, context, stack, recursive=recursive)
+            yield CopyReport(told.found, told.moved, tell.advance, tell.note), reached
         except OSError as failure:
             where = f"`{failure.filename}`: " if failure.filename else ""
             raise JlrError(f"{where}{failure.strerror or failure}") from failure

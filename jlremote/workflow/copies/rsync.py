@@ -23,9 +23,9 @@ from jlremote.errors import JlrError
 from jlremote.link.client.link import ShellCommand
 from jlremote.text import one_line, size_in_words
 from jlremote.workflow.copies import rsync_pipe
-from jlremote.workflow.copies.trees import TreeCopy
+from jlremote.workflow.copies.reached import Reached
+from jlremote.workflow.copies.trees import CopyReport
 from jlremote.workflow.host.conversation import connected
-from jlremote.workflow.session.shell import ShellPlace
 
 _RSYNC = ("rsync",)
 # `--safe-links` leaves out what leads out of the folder; a part lies in a folder of its own.
@@ -44,15 +44,29 @@ _SKIPPED = re.compile(r'skipping non-regular file "(.*)"')
 _FILES = re.compile(r"Number of regular files transferred: (\d+)")
 _SIZE = re.compile(r"Total transferred file size: (\d+)")
 # The other half. Its version is asked for on the way: each command of an engine takes a while.
-_OTHER_HALF = """\
-cd -- "$1" && shift || exit
-case $(rsync --version 2>/dev/null) in
-  *" version 3."[1-9]* | *" version v3."[1-9]* | *" version "[4-9].* | *" version v"[4-9].*)
-    exec "$@" ;;
+_BEGIN = """\
+path=$1; shift
+case $path in
+  "~") path=$HOME ;;
+  "~/"*) path=$HOME/${path#??} ;;
+  /*) ;;
+  *) path=./$path ;;
 esac
-exit 77
+case $(rsync --version 2>/dev/null) in
+  *" version 3."[1-9]* | *" version v3."[1-9]* | *" version "[4-9].* | *" version v"[4-9].*) ;;
+  *) exit NOT_THERE ;;
+esac
 """
+_INTO = """\
+name=$1; shift
+if [ -d "$path/." ]; then path=$path/$name; fi
+[ -d "$path/." ] || case $path in */) false ;; *) mkdir -- "$path" 2>/dev/null ;; esac ||
+  exit NOT_SO
+"""
+_FROM = '[ ! -L "$path" ] || exit NOT_SO\n'
+_COPY = 'cd -- "$path" 2>/dev/null || exit NOT_SO\nexec "$@"\n'
 _NOT_THERE = 77
+_NOT_SO = 78  # the folder is not as it has to be
 _PIECE = 128 << 10
 _COMPLAINT = 500
 
@@ -65,20 +79,31 @@ def is_here(*, fetches: bool) -> bool:
     return _version(told.stdout) >= (_FETCHES if fetches else _SENDS)
 
 
-def send_folder(copied: TreeCopy, place: ShellPlace, local: Path, remote: str) -> bool:
-    """Copy what is in a folder of this machine to one there, which exists.
+class NotThere(Exception):
+    """The other machine has no rsync that does what is asked for."""
 
-    Return whether rsync is there.
+
+def send_folder(report: CopyReport, reached: Reached, local: Path, remote: str, name: str) -> bool:
+    """Copy what is in a folder of this machine to one there.
+
+    That is `remote`, which is made, or if there is a folder of that name, `name` in it. Return
+    `False` if it can be neither, and nothing was done.
+
+    Raises:
+        NotThere: rsync is not.
     """
-    return _run(copied, place, local, remote, ("./", "there:./"))
+    return _run(report, reached, local, (_INTO, remote, name), ("./", "there:./"))
 
 
-def fetch_folder(copied: TreeCopy, place: ShellPlace, remote: str, local: Path) -> bool:
+def fetch_folder(report: CopyReport, reached: Reached, remote: str, local: Path) -> bool:
     """Copy what is in a folder there to one of this machine, which exists.
 
-    Return whether rsync is there.
+    Return `False` if there is none, or a link to one.
+
+    Raises:
+        NotThere: rsync is not.
     """
-    return _run(copied, place, local, remote, ("there:./", "./"))
+    return _run(report, reached, local, (_FROM, remote), ("there:./", "./"))
 
 
 def _version(told: str) -> tuple[int, int]:
@@ -93,7 +118,11 @@ def _quoted(word: object) -> str:
 
 
 def _run(
-    copied: TreeCopy, place: ShellPlace, local: Path, remote: str, paths: tuple[str, str]
+    report: CopyReport,
+    reached: Reached,
+    local: Path,
+    there: tuple[str, ...],
+    paths: tuple[str, str],
 ) -> bool:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RSYNC_")}
     ours, theirs = socket.socketpair()
@@ -108,17 +137,19 @@ def _run(
             stderr=subprocess.PIPE,
             pass_fds=(theirs.fileno(),),
         )
-    listener = RsyncListener(rsync, copied)
+    listener = RsyncListener(rsync, report)
     ended: int | None = None
     try:
         with ours, closing(RsyncStreams(ours)) as streams, suppress(BrokenPipeError):
             if words := streams.command():
-                begin = ShellCommand(("sh", "-c", _OTHER_HALF, "sh", remote, *words))
-                ended = connected(
-                    lambda terminal, passed: place.host.shell(
-                        place.served, begin, terminal, checked=True, streams=passed
-                    ),
-                    streams,
+                begin = _other_half(there, words)
+                ended = reached.run(
+                    lambda place, checked: connected(
+                        lambda terminal, passed: place.host.shell(
+                            place.served, begin, terminal, checked=checked, streams=passed
+                        ),
+                        streams,
+                    )
                 )
     except BaseException:
         rsync.terminate()  # it keeps the part of the file that it was at
@@ -127,11 +158,22 @@ def _run(
         status = rsync.wait()
         listener.join()
     if ended == _NOT_THERE:
+        raise NotThere
+    if ended == _NOT_SO:
         return False
     if status not in (0, _VANISHED):
         raise JlrError(one_line(listener.complaint.strip()) or f"`rsync` ended with {status}")
-    copied.found(listener.size, listener.files)
+    report.found(listener.size, listener.files)
     return True
+
+
+def _other_half(there: tuple[str, ...], words: tuple[str, ...]) -> ShellCommand:
+    """Return the command that begins it in a folder: shell text, with that one's arguments."""
+    choose, remote, *name = there
+    text = f"{_BEGIN}{choose}{_COPY}"
+    for word, status in (("NOT_THERE", _NOT_THERE), ("NOT_SO", _NOT_SO)):
+        text = text.replace(word, str(status))
+    return ShellCommand(("sh", "-c", text, "sh", remote, *name, *words))
 
 
 class RsyncStreams:
@@ -185,11 +227,11 @@ class RsyncStreams:
 class RsyncListener:
     """Reads what rsync says, in two threads."""
 
-    def __init__(self, rsync: subprocess.Popen[bytes], copied: TreeCopy) -> None:
+    def __init__(self, rsync: subprocess.Popen[bytes], report: CopyReport) -> None:
         self.files = self.size = 0
         self.complaint = ""
         self._rsync = rsync
-        self._copied = copied
+        self._report = report
         self._threads = [
             threading.Thread(target=listen, daemon=True) for listen in (self._follow, self._collect)
         ]
@@ -210,13 +252,13 @@ class RsyncListener:
     def _take(self, line: str) -> None:
         if found := _PROGRESS.match(line):
             done, percent, rate, left = found.groups()
-            self._copied.advance(f"{size_in_words(int(done))}, {percent}, {rate}, {left} left")
+            self._report.advance(f"{size_in_words(int(done))}, {percent}, {rate}, {left} left")
         elif found := _LEFT_OUT.match(line):
             link = one_line(found[1])
-            self._copied.skipped(f"left out the link `{link}`: it leads out of the folder")
+            self._report.skipped(f"left out the link `{link}`: it leads out of the folder")
         elif found := _SKIPPED.match(line):
             path = one_line(found[1])
-            self._copied.skipped(f"left out `{path}`: it is neither file, folder nor link")
+            self._report.skipped(f"left out `{path}`: it is neither file, folder nor link")
         elif found := _FILES.match(line):
             self.files = int(found[1])
         elif found := _SIZE.match(line):

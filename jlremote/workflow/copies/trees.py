@@ -28,14 +28,20 @@ class FoundFiles(Protocol):
 
 
 @dataclass(frozen=True)
-class TreeCopy:
-    """One copy: the client, how many bytes have `moved`, and `skipped` with a reason."""
+class CopyReport:
+    """Gets what a copy has found, how many bytes have `moved`, and what it `skipped` and why."""
 
-    client: SftpClient
     found: FoundFiles
     moved: files.Moved
     advance: Callable[[str], None]  # gets a text that says how far the copy is
     skipped: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TreeCopy(CopyReport):
+    """A copy by SFTP."""
+
+    client: SftpClient
 
 
 def send_tree(copied: TreeCopy, local: Path, remote: str) -> None:
