@@ -10,6 +10,8 @@ from __future__ import annotations
 from jlremote.host.shell_text import pause
 
 VARIABLE = "JLR_MARK"
+# The name of a shell that jlr puts above a command, to wait for it; see `jobs.orphans`.
+ADOPTER = "jlr-adopter"
 MARK_ITSELF = f'export {VARIABLE}="${VARIABLE}:$$"\n'
 
 # One program finds those that may be meant: a host has thousands of processes.

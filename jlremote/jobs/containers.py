@@ -97,8 +97,9 @@ class ContainerJobs:
 
     def end(self, key: str) -> str:
         """Return the script that prints a line for `at_end`, and the last records of the log."""
-        now = command_line(self.engine("container", "inspect", "--format={{json .}}", key))
-        return f"{now} || exit\n{command_line(logs_argv(self.engine, key, _RECORDS, follow=False))}"
+        now = command_line(self.engine("container", "inspect", key))
+        last = command_line(logs_argv(self.engine, key, _RECORDS, follow=False))
+        return f"{now} | tr -d '\\n'; echo\n{last}"
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         show = logs_argv(self.engine, key, lines, follow=follow, since=since)
@@ -155,7 +156,7 @@ def read(printed: str) -> list[Job]:
 def at_end(printed: bytes) -> tuple[Job | None, bytes]:
     """Return the job, and the last records of its stdout, that the script of `end` printed."""
     line, _, last = printed.partition(b"\n")
-    return next(iter(read(f"[{line.decode(errors='replace')}]")), None), last
+    return next(iter(read(line.decode(errors="replace"))), None), last
 
 
 def _is_job(inspected: Mapping[str, Any]) -> bool:

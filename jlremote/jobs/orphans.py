@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import shlex
 
+from jlremote.host.process_mark import ADOPTER
+
 _SUBREAPER = """\
 import os, signal, sys
 try:
@@ -39,7 +41,7 @@ _WAIT = 'trap : INT TERM HUP QUIT\nexec 3>&2 2>/dev/null\n(exec "$@" 2>&3 3>&-)\
 ADOPT = f"""\
 for _python in /usr/bin/python3 python3; do
   "$_python" -IS -c 'import ctypes' 2>/dev/null || continue
-  exec "$_python" {_PROGRAM} sh -c {shlex.quote(_WAIT)} sh "$@"
+  exec "$_python" {_PROGRAM} sh -c {shlex.quote(_WAIT)} {ADOPTER} "$@"
 done
 exec "$@"
 """

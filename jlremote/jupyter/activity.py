@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
+from jlremote.host.process_mark import ADOPTER
 from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
 from jlremote.jupyter.scripts import LAUNCH_MARK
 from jlremote.jupyter.server import Server
@@ -65,6 +66,11 @@ class Process:
         return self.words[0].rpartition("/")[2].lstrip("-") if self.words else ""
 
     @property
+    def adopts(self) -> bool:
+        """Whether it only waits for a job's command, and keeps the orphans of that."""
+        return self.program in _SHELLS and ADOPTER in self.words
+
+    @property
     def shown(self) -> str:
         """Its arguments on one short line, for a message."""
         text = one_line(" ".join(self.words))
@@ -101,8 +107,8 @@ class Activity:
             own_text: text that is in all scripts which jlr runs there for itself.
         """
         aside = self._below({self.own, *(server.pid for server in servers)})
-        for root in self.processes:
-            if root.pid in aside or root.parent in self._by_pid:
+        for root in self._roots:
+            if root.pid in aside:
                 continue
             if root.pid != 1 and any(own_text in word or _RELAY in word for word in root.words):
                 continue
@@ -131,7 +137,8 @@ class Activity:
     def _foremost(self, shell: Process) -> Process:
         """Return the program that a shell runs, or the shell itself."""
         within = (each for each in self.processes if each.session == shell.session)
-        return next((each for each in within if each.pid != shell.pid), shell)
+        runs = (each for each in within if each.pid != shell.pid and not each.adopts)
+        return next(runs, shell)
 
     def _below(self, roots: set[int]) -> set[int]:
         """Return the processes with all that they began."""
@@ -140,6 +147,14 @@ class Activity:
             more = {each.pid for each in self.processes if each.parent in more} - found
             found |= more
         return found
+
+    @property
+    def _roots(self) -> Iterator[Process]:
+        """The processes that none of the others has begun, but for a shell that adopts them."""
+        for each in self.processes:
+            above = self._by_pid.get(each.parent)
+            if not each.adopts and (above is None or above.adopts):
+                yield each
 
     @cached_property
     def _by_pid(self) -> dict[int, Process]:

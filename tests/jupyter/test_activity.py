@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from jlremote.host.process_mark import ADOPTER
 from jlremote.host.records import FIELD, RECORD
 from jlremote.jupyter import activity
 from jlremote.jupyter.activity import Activity
@@ -57,6 +58,14 @@ def test_a_program_in_a_terminal_of_jupyterlab_is_told() -> None:
         (
             ((30, 0, 30, 34817, "bash"), (31, 30, 30, 34817, "htop")),
             "an open shell with `htop`",
+        ),
+        (
+            ((30, 0, 30, 34817, f"sh -c wait {ADOPTER} bash"), (31, 30, 30, 34817, "bash")),
+            "an open shell",
+        ),
+        (
+            ((30, 0, 30, 0, f"sh -c wait {ADOPTER} sleep 64"), (31, 30, 30, 0, "sleep 64")),
+            "the program `sleep 64`",
         ),
         (((30, 0, 30, 0, "python -m pkg.train"),), "the program `python -m pkg.train`"),
         # it was begun in a terminal, and went on after its end

@@ -137,12 +137,14 @@ class Printed:
 
 
 INSPECTED = json.dumps(
-    {
-        "Id": "c0ffee",
-        "Name": "/train",
-        "Config": {"Labels": {JOB_LABEL: "train"}},
-        "State": {"Status": "exited", "ExitCode": 0},
-    }
+    [
+        {
+            "Id": "c0ffee",
+            "Name": "/train",
+            "Config": {"Labels": {JOB_LABEL: "train"}},
+            "State": {"Status": "exited", "ExitCode": 0},
+        }
+    ]
 ).encode()
 
 
