@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -55,6 +55,24 @@ def _way_back(found: JobHandle) -> str:
 T = TypeVar("T")
 
 
+class _LastPieces:
+    """The last pieces of a stream, `LAST_BYTES` and at most a piece more."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._size += len(piece)
+        while self._size - len(self._pieces[0]) >= LAST_BYTES:
+            self._size -= len(self._pieces.popleft())
+
+    @property
+    def joined(self) -> bytes:
+        return b"".join(self._pieces)
+
+
 @dataclass
 class _Watch:
     """A job's output, as far as it was shown."""
@@ -64,7 +82,7 @@ class _Watch:
     _context: Context
     _cancels: bool = False
     _seen: Counter[str] = field(default_factory=Counter)
-    _last: dict[str, bytearray] = field(default_factory=lambda: defaultdict(bytearray))
+    _last: dict[str, _LastPieces] = field(default_factory=lambda: defaultdict(_LastPieces))
     _asked: int = 0
     _cancelled: bool = False
     queued: bool = False  # whether it is in a queue, as far as is known
@@ -121,9 +139,7 @@ class _Watch:
                 for stream, data in process:
                     self._show(stream, data)
                     self._seen[stream] += len(data)
-                    last = self._last[stream]
-                    last += data[-LAST_BYTES:]
-                    del last[:-LAST_BYTES]
+                    self._last[stream].add(data)
             backend = self._found.backend
             to_the_end = isinstance(backend, ContainerJobs) and backend.follows_to_the_end
             return to_the_end and from_beginning and process.status == 0
@@ -132,7 +148,7 @@ class _Watch:
 
     def _are_shown(self, last: Mapping[str, bytes]) -> bool:
         """Return whether the last records of an engine's log were shown."""
-        return all(is_all_shown(bytes(self._last[stream]), data) for stream, data in last.items())
+        return all(is_all_shown(self._last[stream].joined, data) for stream, data in last.items())
 
     def _reached(self, ask: Callable[[], T]) -> T:
         return reached(ask, self._found.selector, self._context)
