@@ -293,6 +293,14 @@ def is_shared(runtime: Runtime, name: str, launch_id: str) -> str:
     )
 
 
+def unjoin(runtime: Runtime, name: str, launch_id: str) -> str:
+    """Return the script that takes back that a launch joined another one, before it tries again.
+
+    The next wait may begin before the next launch does.
+    """
+    return session_directory(runtime, name) + f'rm -f "$directory"/joined-{launch_id}\n'
+
+
 def clear(runtime: Runtime, name: str) -> str:
     """Return the script that removes the session's folder once its server has ended.
 

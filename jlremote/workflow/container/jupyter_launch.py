@@ -244,6 +244,8 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
                 return server, not findings.joined
         if not findings.joined:
             raise _failed(start, found, findings)
+        undone = scripts.unjoin(start.runtime, start.name, start.launch_id)
+        run_script(start.host, start.runtime.inside(start.name, undone))
     raise JlrError(
         f"another start of Jupyter in `{start.name}` ended before it answered",
         hint="run the command again",

@@ -188,6 +188,17 @@ def test_a_server_that_does_not_come_up_says_why(answers: tuple[Answer, ...], wo
     assert words in failure.value.message
 
 
+def test_a_next_try_knows_nothing_of_the_server_that_the_last_one_waited_for() -> None:
+    """Else its wait, which may begin before its launch, ends at once with that server."""
+    joined = f"{exited('')}joined\037yes\036"  # by a server that no browser reaches
+    begun = launching(joined, "", joined, "", exited(1), "no module\n")
+    with pytest.raises(JlrError, match="exit status 1"):
+        jupyter_launch.ensure(begun.context, OLD)
+    mark = f"/joined-{begun.context.launch_id}\n"
+    takes_back = [mark in text for _, text in begun.host.scripts]
+    assert takes_back == [False, True, False, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("complaint", "hint"),
     [
