@@ -172,11 +172,13 @@ def gpu_hook(folder: Path) -> Path:
 
 
 def stop(engine: Engine) -> None:
-    """Remove every container and end dockerd; fine when none runs."""
+    """Remove every container and each image without a name, and end dockerd if it runs."""
     process = engine.process()
     if process is not None:
         if engine.answers():
             engine.remove_containers()
+            # What tests have built again under the same name.
+            engine.try_docker("image", "prune", "--force", timeout=300)
         family = [process, *process.children(recursive=True)]
         process.terminate()
         kill(wait_ended(family, 15))
