@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -36,12 +37,17 @@ def test_a_command_ends_as_by_itself(
     assert "raceback" not in done.stderr
 
 
-def test_the_shell_that_waits_becomes_the_parent_of_an_orphan() -> None:
-    # The orphan tells its parent once that is no longer the shell that began it.
-    orphan = "while p=$(ps -o ppid= -p $$); [ $p = $1 ]; do sleep 0.05; done; echo $p"
-    begins = f"(sh -c {command_line([orphan])} sh $$ & ) ; ps -o ppid= -p $$; sleep 1"
-    parent, adopter = run("sh", ADOPT, ("sh", "-c", begins)).stdout.split()
-    assert parent == adopter
+def test_the_shell_that_waits_becomes_the_parent_of_an_orphan(tmp_path: Path) -> None:
+    until = "while [ ! -e {} ]; do sleep 0.05; done".format
+    # The orphan tells its parent once that is another one than at first.
+    orphan = (
+        f"first=$PPID; cd {tmp_path}; : >begun; while p=$(ps -o ppid= -p $$); [ $p = $first ]; "
+        "do sleep 0.05; done; echo $p >told; : >over"
+    )
+    parent = f"sh -c {command_line([orphan])} & {until(tmp_path / 'begun')}"
+    main = f"sh -c {command_line([parent])}; ps -o ppid= -p $$; {until(tmp_path / 'over')}"
+    adopter = run("sh", ADOPT, ("sh", "-c", main)).stdout.strip()
+    assert (tmp_path / "told").read_text() == f"{adopter}\n"
 
 
 def run(shell: str, script: str, argv: tuple[str, ...]) -> subprocess.CompletedProcess[str]:

@@ -131,9 +131,9 @@ class _Fetching(_Copy):
         """Fetch one folder without a look at what is there, if rsync's other half finds it."""
         path = sources[0].path.rstrip("/")
         name = posixpath.basename(path)
-        if not self._recursive or len(sources) > 1 or name in ("", ".", "..", "~"):
+        if not self._recursive or len(sources) > 1 or sources[0].is_pattern:
             return False
-        if sources[0].is_pattern:
+        if name in ("", ".", "..", "~"):  # only the place knows what it is called
             return False
         target = into / name if into.is_dir() else into
         is_new = not target.exists()
