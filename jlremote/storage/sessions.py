@@ -142,10 +142,10 @@ def save(record: SessionRecord) -> None:
         JlrError: it cannot be written.
     """
     _RECORDS.save(record)
-    ssh_names.refresh()
+    ssh_names.refresh(record.name, record.typed)
 
 
 def delete(record: SessionRecord) -> None:
     """Delete a record; one that is gone already is fine."""
     _RECORDS.delete(record)
-    ssh_names.refresh()
+    ssh_names.refresh(record.name, record.typed)

@@ -3,10 +3,17 @@
 ssh itself needs no line for a name: one pattern has all of them. But shells complete the names of
 `Host` lines, and editors list them. So once `jlr ssh-config --install` has made a file that ssh
 reads, it begins with such lines, which follow the records.
+
+A link that has served a name listens at a control socket of that name, where the next `ssh` finds
+it. When a session of such a name comes or goes the socket is removed, and the name is looked up
+again.
 """
 
 from __future__ import annotations
 
+import glob
+import os
+import sys
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +23,8 @@ from jlremote.storage import paths
 from jlremote.storage.session_names import session_names
 
 SUFFIX = ".jlr"
+_FOLDER = "ssh"
+_USUAL_BYTES = len(f"{_FOLDER}/") + 40  # of a socket's path below the runtime folder
 PATTERN = f"Host *{SUFFIX}\n"  # begins what is the same for all names
 
 
@@ -42,8 +51,30 @@ def with_names(config: str) -> str:
     return names + config[max(begin, 0) :]
 
 
-def refresh() -> None:
-    """Write the names of now to the file, if there is one; a failure leaves the old ones."""
+def control_folder() -> Path:
+    """Return the folder of the control sockets (see `private_directory`)."""
+    return paths.private_directory(paths.socket_directory(_USUAL_BYTES) / _FOLDER)
+
+
+def control_socket(name: str) -> Path | None:
+    """Return the path of a name's control socket; `None` if it cannot have one.
+
+    Only Linux can: see `wire/own_streams`.
+    """
+    path = control_folder() / name
+    fits = len(os.fsencode(path)) <= paths.SOCKET_PATH_BYTES and path.name == name
+    return path if sys.platform == "linux" and fits else None
+
+
+def refresh(*changed: str | None) -> None:
+    """Write the names of now to the file, if there is one; a failure leaves the old ones.
+
+    `changed` are the names of the session that came, went or was written anew.
+    """
+    with suppress(JlrError, OSError):
+        for name in filter(None, changed):
+            for found in control_folder().glob(f"{glob.escape(name)}*"):
+                found.unlink(missing_ok=True)
     with suppress(JlrError, OSError, UnicodeDecodeError):
         file = config_file()
         if not file.exists():

@@ -80,7 +80,9 @@ class Clients:
         strange = " StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n LogLevel ERROR\n"
         theirs = parts.laptop.ssh_config.read_text(encoding="utf-8")
         self._config.write_text(f"{block}{own}{strange}{theirs}{open_}", encoding="utf-8")
-        for host in (f"{self._name}.jlr", "lab.jlr", "own", "lab", "jumped"):
+        for host in (f"{self._name}.jlr", "lab.jlr"):
+            self._seconds(Way((*self._ssh, host, "true")))  # the link listens for both from then on
+        for host in ("own", "lab", "jumped"):
             self._seconds(Way((*self._ssh, "-fNM", host)))
             stack.callback(self._seconds, Way((*self._ssh, "-O", "exit", host)))
         self._noise = folder / "noise"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.editors.conftest import SECONDS, Clients, end
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
+from tests.sessions.parts import started
 from tests.shell.parts import running
 
 
@@ -69,3 +70,4 @@ def test_a_stop_of_the_session_ends_its_clients(clients: Clients) -> None:
     assert stopped.status == 0, stopped
     client.communicate(timeout=SECONDS)
     assert client.returncode == 255
+    started(clients.laptop, clients.inside)  # for those that come later

@@ -16,9 +16,9 @@ from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Step
 from jlremote.host.framing import announced, new_marker, run_steps
 from jlremote.link.client.call import Caller, Explain
 from jlremote.link.client.dial import NoLink
-from jlremote.link.client.own_streams import OwnStreams
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
+from jlremote.link.wire.own_streams import OwnStreams
 from jlremote.link.wire.protocol import DATA, Message
 from jlremote.questions import Asker
 
@@ -238,15 +238,19 @@ class Link:
         """Stop admitting it; return whether it was admitted. Starts no link."""
         return self._ask_if_running("unmount", name=name)
 
-    def serve_ssh(self, place: SshPlace) -> plain_sockets.socket:
+    def serve_ssh(self, place: SshPlace, name: str, *, shares: bool) -> plain_sockets.socket:
         """Have the link serve SSH for a place, and return the socket for the client.
+
+        `name` is what the client calls it. If it `shares`, the next client of that name that only
+        runs a command finds the link by its control socket.
 
         Raises:
             Usage: this system's sockets of the link carry no other protocol.
         """
         if sys.platform == "win32":
             raise Usage("ssh clients on Windows cannot use the link yet")
-        with self._caller.call("serve_ssh", takes_over=True, **asdict(place)) as call:
+        request = asdict(place) | {"ssh_name": name, "shares": shares}
+        with self._caller.call("serve_ssh", takes_over=True, **request) as call:
             for _ in call.messages():
                 pass
             client = call.take_over()

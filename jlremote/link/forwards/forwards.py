@@ -17,6 +17,10 @@ from jlremote.ssh.contract import Connection
 Observe = Callable[[Connection, str], None]
 
 
+# How long a proof may take that has begun.
+_PROOF_SECONDS = 10.0
+
+
 class Forwards:
     """All forwards of a link."""
 
@@ -86,6 +90,13 @@ class Forwards:
         """Return the address of a session's container that the host reaches, if one was proved."""
         forward = None if session is None else self.find((session, None))
         return None if forward is None else forward.own_address(container_id)
+
+    def is_sure(self, session: str, container_id: str, connection: Connection) -> bool:
+        """Return whether a session's container is known to run, once its proof has ended."""
+        forward = self.find((session, None))
+        if forward is None or not forward.settled(_PROOF_SECONDS):
+            return False
+        return forward.is_sure(connection, container_id)
 
     def remove(self, key: ForwardKey) -> bool:
         """Stop a forward; return whether there was one."""

@@ -3,5 +3,5 @@
 Read `process` (the start), `surroundings` (what it lets go of), `link_log` (its log), `link_socket`
 (the lock, key and socket), `server` (a thread for each command; the parts put together),
 `conversation` (one command), `operations` (one method for each request), `script_run` (a script
-that runs for a command) and `passed_streams` (a command's own stdin and output).
+that runs for a command).
 """

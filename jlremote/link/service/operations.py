@@ -17,9 +17,9 @@ from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
 from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices, WatchedJob
+from jlremote.link.passed_streams import PassedStreams
 from jlremote.link.service import surroundings
 from jlremote.link.service.conversation import Conversation
-from jlremote.link.service.passed_streams import PassedStreams
 from jlremote.link.service.script_run import run, run_passed
 from jlremote.link.ssh_server.served_place import served_place
 from jlremote.link.ssh_server.ssh_clients import SshClients
@@ -161,10 +161,16 @@ class Operations:
         return removed
 
     def _serve_ssh(self, conversation: Conversation) -> None:
-        """Serve an ssh client on the conversation's socket, once the host is connected."""
-        place = served_place(conversation.request)
+        """Serve an ssh client on the conversation's socket, once the host is connected.
+
+        Later ones of its name may share the link's connection, where it `shares`.
+        """
+        request = conversation.request
+        place = served_place(request)
         connection = self.supervisor.connection(conversation)
         self.dialer.elevate(connection, place.runtime.inside(place.name, ":"), conversation)
+        if request["shares"]:
+            self.clients.share(request["ssh_name"], place, connection)
         self.clients.serve(conversation.hand_over(), place)
 
     def _notify(self, conversation: Conversation) -> bool:

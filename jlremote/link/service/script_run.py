@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
+from jlremote.link.passed_streams import PassedStreams
 from jlremote.link.service.conversation import Conversation
-from jlremote.link.service.passed_streams import PassedStreams
 from jlremote.link.wire.protocol import DATA, WRITES_NOW, Message, bytes_of
 from jlremote.ssh.contract import Connection, Direct, Stream
 

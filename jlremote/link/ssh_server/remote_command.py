@@ -22,13 +22,34 @@ CONNECTION_SECONDS = 30.0
 SESSION_SECONDS = 15.0
 _PAUSE = 0.1
 FAILED = 255  # as ssh, where it is not the command's own status
-_PIPE_CLOSED = 141  # 128 + SIGPIPE
+PIPE_CLOSED = 141  # 128 + SIGPIPE
 # Bytes of input that are sent at once.
 _PIECE = 256 << 10
 # Pieces of output that the client may leave unread before the host has to wait.
 _PIECES = 64
 
 Connect = Callable[[float], Connection]
+
+
+def on_free_session(
+    connect: Connect, cancelled: threading.Event, execute: Callable[[Connection], int]
+) -> int:
+    """Execute a command once the link is connected and has a free session.
+
+    Raises:
+        LinkLost: the client has gone meanwhile, or the connection broke.
+        Busy: none was free for `SESSION_SECONDS`.
+    """
+    until = time.monotonic() + SESSION_SECONDS
+    while True:
+        connection = connect(CONNECTION_SECONDS)
+        try:
+            return execute(connection)
+        except Busy:
+            if time.monotonic() > until:
+                raise
+            if cancelled.wait(_PAUSE):
+                raise LinkLost("the client has gone") from None
 
 
 class CommandClient(Protocol):
@@ -131,7 +152,7 @@ class RemoteCommand:
             status = self._execute(connect)
         except JlrError as error:
             if self._reader_left:
-                self._client.over(_PIPE_CLOSED, None)
+                self._client.over(PIPE_CLOSED, None)
             else:
                 self._client.over(FAILED, error)
         except Exception as bug:
@@ -141,28 +162,21 @@ class RemoteCommand:
             self._client.over(status, None)
 
     def _execute(self, connect: Connect) -> int:
-        until = time.monotonic() + SESSION_SECONDS
-        while True:
-            connection = connect(CONNECTION_SECONDS)
-            try:
-                status = connection.execute(
-                    bytes_of(self._script),
-                    self._output,
-                    cancelled=self._cancelled,
-                    stdin=self,
-                    terminal=self._terminal,
-                    direct=self._direct,
-                    write_now=None if self._terminal else self._output_now,
-                )
-            except Busy:
-                if time.monotonic() > until:
-                    raise
-                if self._cancelled.wait(_PAUSE):
-                    raise LinkLost("the client has gone") from None
-            else:
-                if self._terminal is None and not self._streams["stdout"].begun:
-                    raise ended_early(*(stream.noise for stream in self._streams.values()))
-                return status
+        status = on_free_session(connect, self._cancelled, self._execute_on)
+        if self._terminal is None and not self._streams["stdout"].begun:
+            raise ended_early(*(stream.noise for stream in self._streams.values()))
+        return status
+
+    def _execute_on(self, connection: Connection) -> int:
+        return connection.execute(
+            bytes_of(self._script),
+            self._output,
+            cancelled=self._cancelled,
+            stdin=self,
+            terminal=self._terminal,
+            direct=self._direct,
+            write_now=None if self._terminal else self._output_now,
+        )
 
     def _output_now(self, stream: Stream, data: memoryview) -> memoryview | None:
         """Send output of stdout from the connection's thread, unless that has to wait."""

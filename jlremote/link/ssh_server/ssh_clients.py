@@ -9,8 +9,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jlremote.link.connection.supervisor import Supervisor
+from jlremote.link.ssh_server.control_client import Runs
+from jlremote.link.ssh_server.control_sockets import ControlSockets
 from jlremote.link.ssh_server.served_place import OwnAddress, ServedPlace
 from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.contract import Connection
 from jlremote.storage.editor_keys import editor_keys
 
 if TYPE_CHECKING:
@@ -38,10 +41,11 @@ class SshClients:
         self,
         supervisor: Supervisor,
         own_address: OwnAddress = lambda *_: None,
-        gone: Callable[[], None] = lambda: None,
+        runs: Runs = lambda *_: False,
     ) -> None:
         self._own_address = own_address
-        self.gone = gone
+        self.gone: Callable[[], None] = lambda: None
+        self._controls = ControlSockets(supervisor.wait, own_address, runs, lambda: self.gone())
         self._supervisor = supervisor
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -50,7 +54,11 @@ class SshClients:
         self._forwards: dict[ServedPlace, PlaceForwards] = {}
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._places) + len(self._controls)
+
+    def share(self, name: str, place: ServedPlace, connection: Connection) -> None:
+        """Let each later `ssh NAME` that only runs a command there use the link's connection."""
+        self._controls.listen(name, place, connection)
 
     def serve(self, client: socket.socket, place: ServedPlace) -> None:
         """Serve SSH on a connected socket until the client leaves; returns at once."""
@@ -119,12 +127,14 @@ class SshClients:
 
     def end(self, session: str) -> None:
         """End the clients of a session: it was stopped."""
+        self._controls.end(session)
         for client, place in tuple(self._places.items()):
             if place.session == session:
                 _hang_up(client)
 
     def stop(self) -> None:
         """End all clients."""
+        self._controls.stop()
         for client in tuple(self._places):
             _hang_up(client)
         if self._loop is not None:

@@ -1,7 +1,8 @@
 """Both sides of the link's socket: the messages, the files and the states.
 
 Read `protocol` (the messages), `status` and `states` (what a link tells of itself), `files` (where
-it is found), `authentication` (how both sides know each other).
+it is found), `authentication` (how both sides know each other), `own_streams` (the
+streams of a command or an `ssh`, opened anew for the link).
 
 Decision:
 

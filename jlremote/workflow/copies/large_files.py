@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jlremote.errors import Busy
 from jlremote.link.client.link import ShellCommand
-from jlremote.link.client.own_streams import OwnStreams
+from jlremote.link.wire.own_streams import OwnStreams
 from jlremote.workflow.session.shell import ShellPlace
 
 LARGE = 32 << 20

@@ -8,7 +8,9 @@ import stat
 import sys
 import threading
 from contextlib import suppress
+from itertools import pairwise
 
+from jlremote.workflow.editors import connection_sharing
 from jlremote.workflow.editors.host_names import selector_of
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.session.shell import place_of
@@ -24,29 +26,37 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
     """
     config = None if context.ssh_config is None else str(context.ssh_config)
     place = place_of(selector_of(name, config), context)
-    with place.host.serve_ssh(place.served) as link:
-        if _wants_descriptor(stdin, stdout):
+    ssh = _ssh_with_descriptor(stdin, stdout)
+    shares = ssh is not None and connection_sharing.is_wanted(name, _configuration(ssh))
+    with place.host.serve_ssh(place.served, name, shares=shares) as link:
+        if ssh is not None:
             _pass_on(link, stdout)
         else:
             _carry(link, stdin, stdout)
 
 
-def _wants_descriptor(stdin: int, stdout: int) -> bool:
-    """Return whether ssh runs this with `ProxyUseFdpass`: it then takes the socket itself.
+def _ssh_with_descriptor(stdin: int, stdout: int) -> tuple[str, ...] | None:
+    """Return the argv of an `ssh` that runs this with `ProxyUseFdpass`: it takes the socket itself.
 
     It gives one socket as stdin and stdout then, and pipes otherwise. Others give one socket, too,
     and want bytes (libssh), so ssh must be the parent.
     """
     if sys.platform == "win32":
-        return False
+        return None
     ours, theirs = os.fstat(stdin), os.fstat(stdout)
     if not stat.S_ISSOCK(theirs.st_mode) or ours.st_ino != theirs.st_ino:
-        return False
+        return None
     import psutil
 
     with suppress(psutil.Error):
-        return psutil.Process(os.getppid()).name() == "ssh"
-    return False
+        parent = psutil.Process(os.getppid())
+        return tuple(parent.cmdline()) if parent.name() == "ssh" else None
+    return None
+
+
+def _configuration(ssh: tuple[str, ...]) -> str | None:
+    """Return the file of ssh's `-F`."""
+    return next((file for option, file in pairwise(ssh) if option == "-F"), None)
 
 
 def _pass_on(link: socket.socket, stdout: int) -> None:

@@ -21,6 +21,7 @@ from jlremote.questions import Asker, Question
 from jlremote.storage import paths, ssh_names
 from jlremote.storage.editor_keys import HOST_ALIAS, editor_keys
 from jlremote.text import reason_of
+from jlremote.workflow.editors import connection_sharing
 
 # ssh takes ChaCha20 first, which costs the link's server twice the processor's time.
 _CIPHERS = "aes128-gcm@openssh.com,chacha20-poly1305@openssh.com"
@@ -38,7 +39,7 @@ class ConfigChange:
 
 
 def block() -> str:
-    """Return the block for ssh; the keys that it names are made if they are missing."""
+    """Return the block for ssh; the files that it names are made if they are missing."""
     keys = editor_keys()
     lines = [
         f"ProxyCommand {command_line(_program())} proxy %n",
@@ -53,6 +54,8 @@ def block() -> str:
     ]
     if sys.platform != "win32":
         lines.insert(1, "ProxyUseFdpass yes")
+    if shared := connection_sharing.files():
+        lines.append(f"Include {_quoted(shared)}")
     return ssh_names.PATTERN + "".join(f"    {line}\n" for line in lines)
 
 

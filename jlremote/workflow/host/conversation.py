@@ -10,8 +10,8 @@ from typing import Protocol
 
 from jlremote.errors import LinkLost
 from jlremote.link.client.link import Link
-from jlremote.link.client.own_streams import OwnStreams
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
+from jlremote.link.wire.own_streams import OwnStreams
 
 # Opens a process in a terminal, or with these streams.
 Open = Callable[[TerminalKind | None, OwnStreams | None], AbstractContextManager[RemoteProcess]]

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.host.framing import FromMarker, ended_early
@@ -81,6 +82,11 @@ class PassedStreams:
         """
         if not self._marked["stdout"].begun:
             raise ended_early(*(stream.noise for stream in self._marked.values()))
+
+    def tell(self, text: str) -> None:
+        """Write a line for the person to stderr, if it still takes one."""
+        with suppress(JlrError):
+            self._write(self._out["stderr"], text.encode("utf-8", "replace"))
 
     # `Stdin`.
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError, LinkLost, NoShell
-from jlremote.link.client.own_streams import OwnStreams
-from jlremote.link.service.passed_streams import PassedStreams
+from jlremote.link.passed_streams import PassedStreams
+from jlremote.link.wire.own_streams import OwnStreams
 from jlremote.link.wire.protocol import ReaderLeft
 from tests.link.fakes import until
 

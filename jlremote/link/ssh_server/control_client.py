@@ -1,0 +1,253 @@
+"""One `ssh` of this laptop that runs a command over the link's connection.
+
+It finds the link at its `ControlPath`, as it would find another `ssh`, and passes its own stdin,
+stdout and stderr. So it makes no connection, and no byte is encrypted on
+the laptop once more. What needs more than a command gets a connection of its own
+(`workflow/editors/connection_sharing`); if it comes here after all, it is refused, and ssh goes on
+by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import partial
+
+from jlremote.errors import JlrError
+from jlremote.host.framing import announced, new_marker
+from jlremote.link.passed_streams import PassedStreams
+from jlremote.link.ssh_server.control_messages import (
+    ALIVE,
+    ALIVE_CHECK,
+    DENIED,
+    EXIT,
+    HELLO,
+    NEW_SESSION,
+    OPENED,
+    VERSION,
+    ControlFields,
+    ControlMessages,
+)
+from jlremote.link.ssh_server.remote_command import FAILED, PIPE_CLOSED, Connect, on_free_session
+from jlremote.link.ssh_server.served_place import OwnAddress, ServedPlace, allowed, line_argv
+from jlremote.link.wire.own_streams import OwnStreams
+from jlremote.link.wire.protocol import ReaderLeft, bytes_of
+from jlremote.runtimes.contract import Attachment
+from jlremote.runtimes.scripts import sftp
+from jlremote.ssh.contract import Connection
+
+log = logging.getLogger(__name__)
+
+_SESSION = 1  # our number for the one session of a client
+_ANSWER_SECONDS = 10.0
+# An `ssh` that finds no connection here makes one itself, which can wait for longer.
+_CONNECTION_SECONDS = 1.0
+
+
+# Whether a session's container, by its name and the container's id, is known to run.
+Runs = Callable[[str, str, Connection], bool]
+
+
+@dataclass(frozen=True)
+class SharedPlace:
+    """Where the commands run, and how the link reaches it."""
+
+    place: ServedPlace
+    connect: Connect
+    own_address: OwnAddress
+    runs: Runs
+
+    def is_sure(self, connection: Connection) -> bool:
+        """Return whether the place is known to run."""
+        if self.place.session is None:
+            return self.place.is_on_host  # of containers that are no session nothing is known
+        return self.runs(self.place.session, self.place.container_id, connection)
+
+
+class Denied(Exception):
+    """What was asked for is not done here; the text is for the person."""
+
+    def __init__(self, text: str, *, for_good: bool) -> None:
+        super().__init__(text)
+        self.for_good = for_good  # or only for now: the place may run again
+
+
+class ControlClient:
+    """The client's side of the conversation, in a thread of its own."""
+
+    def __init__(self, client: socket.socket, shared: SharedPlace) -> None:
+        self._socket = client
+        self._messages = ControlMessages(client)
+        self._shared = shared
+        self._cancelled = threading.Event()
+        self._stop: Callable[[], None] = lambda: None
+        self._command: threading.Thread | None = None
+        self._denied: Denied | None = None
+        self._reason = ""  # why it was ended, if the client did not leave by itself
+
+    def serve(self) -> None:
+        """Answer until the client leaves, and end its command then.
+
+        Raises:
+            Denied: it wanted what is not done here, and knows.
+            OSError, struct.error: it did not speak the protocol, or was too slow.
+        """
+        self._socket.settimeout(_ANSWER_SECONDS)
+        try:
+            self._greet()
+            while (message := self._messages.receive()) is not None:
+                self._answer(message)
+        except Denied as denied:
+            self._denied = denied
+        finally:
+            self._cancelled.set()
+            self._stop()
+            if self._command is not None:
+                self._command.join()
+            self._socket.close()
+        if self._denied is not None:
+            raise self._denied
+
+    def end(self, reason: str) -> None:
+        """End the command from another thread, and tell the person why."""
+        self._reason = reason
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        with suppress(OSError):  # it has ended
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _greet(self) -> None:
+        message = self._messages.receive()
+        if message is None or message.number() != HELLO or message.number() != VERSION:
+            raise struct.error("not a client of this protocol")
+        self._messages.send(HELLO, VERSION)
+
+    def _answer(self, message: ControlFields) -> None:
+        kind, request = message.number(), message.number()
+        if kind == ALIVE_CHECK:
+            self._messages.send(ALIVE, request, os.getpid())
+            return
+        try:
+            self._begin(kind, request, message)
+        except Denied as denied:
+            self._messages.send(DENIED, request, str(denied).encode())
+            raise
+
+    def _begin(self, kind: int, request: int, message: ControlFields) -> None:
+        if kind != NEW_SESSION or self._command is not None:
+            raise Denied("only commands share the connection of jlr", for_good=True)
+        message.string()  # reserved
+        terminal, x11, agent, subsystem, _ = (message.number() for _ in range(5))
+        message.string()  # the kind of terminal
+        line = os.fsdecode(message.string())
+        pairs = (os.fsdecode(each).partition("=") for each in message.strings())
+        environment = allowed({name: value for name, _, value in pairs})
+        streams = self._take_streams()
+        if streams is None or terminal or x11 or agent:
+            if streams is not None:
+                streams.close()
+            raise Denied("a terminal or agent has a connection of its own", for_good=True)
+        if subsystem and line != "sftp":
+            streams.close()
+            raise Denied(f"there is no subsystem `{line}`", for_good=False)
+        argv = sftp.server_argv() if subsystem else line_argv(line) if line else ()
+        run = partial(self._run, request, argv, environment, streams)
+        self._socket.settimeout(None)
+        self._command = threading.Thread(target=run, name="shared-command", daemon=True)
+        self._command.start()
+
+    def _take_streams(self) -> OwnStreams | None:
+        """Return the client's streams, which come one by one; `None` if they cannot be used."""
+        taken = self._messages.take_descriptors(3)
+        try:
+            return OwnStreams.opened(*taken)
+        finally:
+            for one in taken:
+                os.close(one)
+
+    # In the command's thread.
+
+    def _run(
+        self, request: int, argv: tuple[str, ...], environment: dict[str, str], streams: OwnStreams
+    ) -> None:
+        try:
+            with closing(streams):
+                self._check_runs()
+                self._messages.send(OPENED, request, _SESSION)
+                marker = new_marker()
+                descriptors, streams.descriptors = streams.descriptors, ()
+                passed = PassedStreams(descriptors, marker, lambda: None)
+            with closing(passed):
+                self._stop = passed.stop
+                if self._cancelled.is_set():  # the client had no time to stop it
+                    passed.stop()
+                status = self._status(argv, environment, passed, marker)
+            self._messages.send(EXIT, _SESSION, status)
+        except Denied as denied:
+            self._denied = denied
+            with suppress(OSError):
+                self._messages.send(DENIED, request, str(denied).encode())
+        except OSError as gone:
+            log.info("a client of `%s` has left: %r", self._shared.place.selector, gone)
+        finally:
+            self._hang_up()
+
+    def _check_runs(self) -> None:
+        try:
+            connection = self._shared.connect(_CONNECTION_SECONDS)
+        except JlrError as error:
+            raise Denied(error.message, for_good=False) from error
+        if not self._shared.is_sure(connection):
+            text = f"jlr has to look whether `{self._shared.place.selector}` runs"
+            raise Denied(text, for_good=False)
+
+    def _status(
+        self,
+        argv: tuple[str, ...],
+        environment: dict[str, str],
+        passed: PassedStreams,
+        marker: str,
+    ) -> int:
+        """Run the command and return its exit status; what fails is told on its stderr."""
+        shared, place = self._shared, self._shared.place
+        direct = place.direct(
+            shared.own_address(place.session, place.container_id), in_terminal=False
+        )
+        word = secrets.token_hex(8)
+        script = place.command(argv, Attachment(None), word, environment, direct)
+        content = bytes_of(announced(script, marker))
+
+        def execute(connection: Connection) -> int:
+            return connection.execute(
+                content,
+                passed.output,
+                cancelled=self._cancelled,
+                stdin=passed,
+                write_now=passed.write_now,
+                direct=direct,
+            )
+
+        try:
+            status = on_free_session(shared.connect, self._cancelled, execute)
+            passed.check_begun()
+        except ReaderLeft:
+            return PIPE_CLOSED
+        except JlrError as error:
+            hint = f"; {error.hint}" if error.hint else ""
+            reason = self._reason or f"{error.message}{hint}"
+            if self._reason or not self._cancelled.is_set():
+                passed.tell(f"jlr: {reason}\n")
+            return FAILED
+        except Exception as bug:
+            log.exception("a command of an ssh client failed")
+            passed.tell(f"jlr: the link failed: {bug!r}\n")
+            return FAILED
+        return status
