@@ -17,9 +17,10 @@ from jlremote.ssh.login.agent import Agent, AgentFailure
 
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
-# Only `keyboard` imports the one, and not on Windows; the other runs on hosts.
+# Only `keyboard` imports the one, and not on Windows; the others run on hosts.
 POSIX_ONLY = {
     "jlremote.cli.keyboard.posix_keyboard",
+    "jlremote.jobs.joining_program",
     "jlremote.jobs.terminal_program",
     "jlremote.runtimes.scripts.direct_program",
 }

@@ -48,13 +48,15 @@ _FORGET = "unset jlr_typed\n"
 KEEP = 'case ${SUDO_PROMPT-} in /proc/*) SUDO_PROMPT="/proc/$$/fd/9";; esac\n'
 
 
-def endable(argv: tuple[str, ...]) -> str:
+def endable(argv: tuple[str, ...], by: tuple[str, ...] = ()) -> str:
     """Return shell text that runs a command which its user can end, also behind `sudo`.
+
+    The arguments `by` are those of a program that runs it.
 
     It runs on a terminal of `script` (see the room's decisions); on hosts without util-linux's
     `script` it runs as it is.
     """
-    plain = command_line(argv)
+    plain = command_line((*by, *argv))
     if argv[:1] != SUDO[:1]:
         return plain
     kept = f"{plain} <&6 >&7 2>&8 6<&- 7>&- 8>&-"

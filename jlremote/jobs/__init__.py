@@ -1,11 +1,12 @@
 """Jobs: commands that run on a host by themselves, without a link.
 
 Read `job` (a job, and what keeps one), then `containers` (a container of its own, kept by the
-engine), `processes` (a process of the host, kept in a folder) and `scheduled` (a batch job, kept in
-a folder of the cluster's shared home; `scheduled_script` is what its node runs, `scheduled_facts`
-reads the folder). `orphans` keeps what outlives its parent with its job. `terminal` is that of a
-job on the host, which `terminal_program` keeps there. `notebook` is the command of a job that
-runs a notebook, by `notebook_program` on the host. `workflow/jobs` runs them.
+engine; `joining_program` passes its log on), `processes` (a process of the host, kept in a folder)
+and `scheduled` (a batch job, kept in a folder of the cluster's shared home; `scheduled_script` is
+what its node runs, `scheduled_facts` reads the folder). `orphans` keeps what outlives its parent
+with its job. `terminal` is that of a job on the host, which `terminal_program` keeps there.
+`notebook` is the command of a job that runs a notebook, by `notebook_program` on the host.
+`workflow/jobs` runs them.
 
 Decisions:
 

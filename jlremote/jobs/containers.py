@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import json
 import re
 from collections.abc import Mapping
@@ -38,6 +39,16 @@ read -r first </proc/1/comm
 """
 _RUNNING = ("running", "paused", "restarting")
 
+_JOINING = (importlib.resources.files(__package__) / "joining_program.py").read_text("utf-8")
+# The system's own Python, as one in `PATH` may be a shim that does not run.
+_JOIN = """\
+for python in /usr/bin/python3 /usr/libexec/platform-python; do
+  [ ! -x "$python" ] || exec "$python" -IS -c "$0" "$@"
+done
+exec "$@"
+"""
+# Precede the command that prints a log; on hosts without a Python that runs as it is.
+_JOINED = ("sh", "-c", _JOIN, _JOINING)
 
 # Of the log, for both streams together; docker's have 16 KiB at most.
 _RECORDS = 8
@@ -73,7 +84,7 @@ class ContainerJobs:
 
     def follow(self, key: str, stdout: int, stderr: int) -> str:
         """Follow the log behind these bytes; the engine itself knows only lines."""
-        show = endable(self.engine("logs", "--follow", key))
+        show = endable(self.engine("logs", "--follow", key), _JOINED)
         if not stdout and not stderr:
             return until_hang_up(show)
         return _beyond(until_hang_up(f"{show} 2>&1 1>&5 5>&-"), stdout, stderr)
@@ -92,7 +103,7 @@ class ContainerJobs:
         return f"{command_line(make(self.engine, job.key, keys))}\n"
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
-        show = command_line(self.engine("logs", key))
+        show = command_line((*_JOINED, *self.engine("logs", key)))
         return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
 
     def end(self, key: str) -> str:
@@ -103,7 +114,7 @@ class ContainerJobs:
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         show = logs_argv(self.engine, key, lines, follow=follow, since=since)
-        return until_hang_up(endable(show)) if follow else command_line(show)
+        return until_hang_up(endable(show, _JOINED)) if follow else command_line(show)
 
     def signal(self, key: str, signal: str) -> str:
         """Signal the container's init, which passes it on to the whole group.
