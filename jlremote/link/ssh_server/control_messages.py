@@ -86,6 +86,8 @@ class ControlMessages:
                 for one in taken:
                     os.close(one)
                 raise struct.error("a descriptor is missing")
+        for one in taken:
+            os.set_inheritable(one, False)
         return taken
 
     def send(self, *fields: int | bytes) -> None:
