@@ -42,6 +42,7 @@ class Wire:
     def __init__(self) -> None:
         self.packetizer = self.reader = self
         self.sinks: dict[int, Callable[[memoryview], None]] = {}
+        self.joined: set[int] = set()
         self.allowed: dict[int, int] = {}
         self._channels = ChannelMap()
         self.channels_seen: dict[int, bool] = {}

@@ -41,6 +41,7 @@ class TunnelChannel:
     """
 
     may_be_polled = True
+    joins_packets = False  # whether small packets that came together are one piece
 
     def __init__(
         self,
@@ -215,6 +216,7 @@ class TunnelChannel:
             self._released = True
             unread, self._unread = self._unread, 0
         self._reader.sinks.pop(self._number, None)
+        self._reader.joined.discard(self._number)
         self._registry.remove(self._number)
         self._registry.unread(-unread)
 
@@ -227,6 +229,8 @@ class TunnelChannel:
         self._packet = packet
         self._open = True
         self._reader.sinks[self._number] = self._take
+        if self.joins_packets:
+            self._reader.joined.add(self._number)
         if self._close_sent:  # given up meanwhile: `close` could not name the peer's channel yet
             self._transport.reply(self._head(common.cMSG_CHANNEL_CLOSE))
             return

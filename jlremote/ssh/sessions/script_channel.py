@@ -38,6 +38,7 @@ class ScriptChannel(TunnelChannel):
     """
 
     may_be_polled = False
+    joins_packets = True
     turn_end: list[Callable[[], None]] | None = None
 
     def __init__(

@@ -48,6 +48,7 @@ class Transport:
         self.packetizer = self.reader = self
         self.talked_at = 0.0
         self.sinks: dict[int, Callable[[memoryview], None]] = {}
+        self.joined: set[int] = set()
         self.sent: list[bytes] = []
         self.slow: list[bytes] = []
         self.is_exchanging = False

@@ -89,6 +89,7 @@ def test_a_channel_is_closed_by_both_sides_and_its_number_used_again(transport: 
     handler = Handler()
     channel = opened(transport, handler)
     number = channel._number
+    assert not transport.joined, "a forward passes on each packet as it comes"
     channel._handle_close(None)
     assert handler.events == ["opened", "closed"]
     channel.close()

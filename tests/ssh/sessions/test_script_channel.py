@@ -37,6 +37,13 @@ def test_both_streams_come_in_the_order_of_their_arrival() -> None:
     assert taken == [("stdout", b"onetwo"), ("stderr", b"three"), ("stdout", b"four"), None]
 
 
+def test_small_packets_are_one_piece_while_the_channel_is_open() -> None:
+    channel, transport = opened()
+    assert transport.joined == {channel._number}
+    channel._unlink()
+    assert not transport.joined
+
+
 def test_output_is_written_at_once_until_that_has_to_wait_and_then_again() -> None:
     written: list[tuple[str, bytes]] = []
     answers: list[memoryview | None] = [memoryview(b""), memoryview(b"wo"), memoryview(b"")]

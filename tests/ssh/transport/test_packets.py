@@ -97,6 +97,62 @@ def test_packets_that_may_wait_are_read_together_once(
     assert taken == [b"first", b"next", b"beside it", b"next"]
 
 
+def test_small_packets_that_came_together_are_passed_on_together(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    taken: list[tuple[int, bytes]] = []
+    reader.reader.sinks[7] = lambda data: taken.append((7, bytes(data)))
+    reader.reader.sinks[8] = lambda data: taken.append((8, bytes(data)))
+    reader.reader.joined.add(7)
+    large = bytes(20_000)
+    for number, data in (
+        (7, b"1"), (7, b"2"), (8, b"3"), (8, b"4"), (7, large), (7, b"5"), (7, b"6"), (9, b"7")
+    ):  # fmt: skip
+        assert sender.send_data(number, data)
+    kind, message = reader.read_message()
+    assert (kind, message.get_int()) == (common.MSG_CHANNEL_DATA, 9)
+    assert message.seqno == 7
+    assert taken == [(7, b"12"), (8, b"3"), (8, b"4"), (7, large), (7, b"56")]
+
+
+def test_a_short_compressed_message_may_follow_small_packets(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    sender.set_outbound_compressor(lambda data: data)
+    reader.set_inbound_compressor(lambda data: data)
+    taken: list[bytes] = []
+    reader.reader.sinks[7] = lambda data: taken.append(bytes(data))
+    reader.reader.joined.add(7)
+    assert sender.send_data(7, b"one")
+    sender.send_message(paramiko.Message(bytes((90,))))
+    assert reader.read_message()[0] == 90
+    assert taken == [b"one"]
+
+
+def test_a_packet_is_handled_before_another_thread_may_read(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    offers: list[int] = []
+
+    def sink(data: memoryview) -> None:
+        assert bytes(data) == b"onetwo"
+        reader.reader.want(lambda: offers.append(1))
+
+    reader.reader.sinks[7] = sink
+    reader.reader.joined.add(7)
+    for data in (b"one", b"two"):
+        assert sender.send_data(7, data)
+    sender.send_message(paramiko.Message(bytes((90,))))
+    assert reader.read_message()[0] == 90
+    assert not offers
+    sender.send_message(paramiko.Message(bytes((91,))))
+    assert reader.read_message()[0] == 91
+    assert offers
+
+
 def test_several_payloads_are_written_at_once_and_in_order(
     pair: tuple[Packetizer, Packetizer],
 ) -> None:
@@ -166,6 +222,21 @@ def test_what_came_before_a_mangled_packet_is_passed_on(
     assert taken == [b"whole"]
     with pytest.raises(paramiko.SSHException, match="changed on the way"):
         reader.read_message()
+
+
+def test_what_came_before_a_mangled_packet_is_passed_on_without_polling(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    taken: list[bytes] = []
+    reader.reader.sinks[7] = lambda data: taken.append(bytes(data))
+    reader.reader.joined.add(7)
+    for data in (b"one", b"two"):
+        assert sender.send_data(7, data)
+    sender._socket.sendall(LENGTH.pack(BLOCK) + bytes(BLOCK + TAG))
+    with pytest.raises(paramiko.SSHException, match="changed on the way"):
+        reader.read_message()
+    assert taken == [b"onetwo"]
 
 
 def test_what_is_sent_without_waiting_is_held_where_the_socket_is_full(
