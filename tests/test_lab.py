@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -163,3 +164,15 @@ os.kill(os.getpid(), 9)
     assert not left.exists()
     assert mine.path.exists()
     mine.remove()
+
+
+def test_a_link_that_a_forked_command_begins_is_as_if_it_had_been_started(laptop: Laptop) -> None:
+    assert laptop.jlr("list", "lab").status == 0
+    [link] = laptop.processes()
+    assert link.cmdline()[-4:] == ["-m", "jlremote.link", "lab", str(laptop.ssh_config)]
+    assert laptop.environment.items() <= link.environ().items()
+    assert os.getsid(link.pid) == link.pid, "a session of its own"
+    assert link.cwd() == "/"
+    assert link.open_files()
+    for file in link.open_files():  # and none of the process that it was forked from
+        assert Path(file.path).is_relative_to(laptop.folder)

@@ -4,6 +4,9 @@ What a fork runs is `jlr` with arguments, environment, folder and pipes of its o
 functions for the end. Freeing its modules one by one would take as long as all else, so that is
 left to the kernel. Its name and environment in /proc are the server's: tests about processes,
 signals and terminals start `jlr` itself, by `Laptop.spawn` and `Laptop.terminal`.
+
+A link that such a fork starts is forked, too, as its start takes as long. /proc shows the arguments
+and the environment that it would have been started with, and it has no descriptor but its own.
 """
 
 from __future__ import annotations
@@ -20,26 +23,33 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from io import FileIO
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
+from tests.lab import process_title
 from tests.lab.place import LabError
 
 LANGUAGE = "C.UTF-8"
 PIPE_BYTES = 1 << 16  # fit into a pipe before its other end reads
 MOST_BYTES = 1 << 17  # of a message between the processes
+MOST_DESCRIPTORS = 1 << 20
+LINK = "jlremote.link"  # among the words with which it is started
 
 
 def serve(door: socket.socket) -> int:
     """Fork for each request until the tests have ended."""
     ending: dict[int, tuple[int, socket.socket]] = {}
+    forks_door, asking = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    doors = {each.fileno(): each for each in (door, forks_door)}
     with selectors.DefaultSelector() as selector:
-        selector.register(door, selectors.EVENT_READ)
+        for each in doors:
+            selector.register(each, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
                 if key.fd in ending:
@@ -49,11 +59,11 @@ def serve(door: socket.socket) -> int:
                     with answer, suppress(OSError):  # likewise
                         answer.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
                     continue
-                request, descriptors, *_ = socket.recv_fds(door, MOST_BYTES, 4)
+                request, descriptors, *_ = socket.recv_fds(doors[key.fd], MOST_BYTES, 4)
                 if not request:
                     return 0
                 if (pid := os.fork()) == 0:
-                    called(json.loads(request), descriptors)
+                    called(json.loads(request), descriptors, asking)
                 answer = socket.socket(fileno=descriptors.pop())
                 with suppress(OSError):  # the test may have been interrupted
                     answer.send(b"%d" % pid)
@@ -64,8 +74,10 @@ def serve(door: socket.socket) -> int:
                     os.close(each)
 
 
-def called(request: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
-    """Run `jlr` in this process as its caller wants it, and end with its exit code."""
+def called(
+    request: Mapping[str, Any], descriptors: Sequence[int], asking: socket.socket
+) -> NoReturn:
+    """Run `jlr` or a link in this process as its caller wants it, and end with its exit code."""
     for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)
     for descriptor in descriptors:
@@ -74,13 +86,62 @@ def called(request: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     time.tzset()
-    sys.argv = request["argv"]
-    status = int(import_module("jlremote.__main__").main())
+    sys.argv = argv = request["argv"]
+    if LINK in argv:
+        os.setsid()
+        os.closerange(3, MOST_DESCRIPTORS)
+        process_title.show(argv, request["environment"])
+        sys.argv = argv[argv.index(LINK) :]
+        status = link_status()
+    else:
+        if can_show():
+            vars(subprocess)["Popen"] = partial(begun, asking, subprocess.Popen)
+        status = int(import_module("jlremote.__main__").main())
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
+
+
+@cache
+def can_show() -> bool:
+    """Return whether the kernel lets a fork show what a link needs; else links are started."""
+    return process_title.show(sys.orig_argv, os.environ)
+
+
+def link_status() -> int:
+    """Run a link to its end and return its exit code, as the interpreter would."""
+    try:
+        return int(import_module("jlremote.link.service.process").main())
+    except Exception:  # noqa: BLE001  # whatever it is, the link's log gets it
+        traceback.print_exc()
+        return 1
+
+
+def begun(asking: socket.socket, start: Callable[..., Any], argv: Sequence[str], **how: Any) -> Any:
+    """Take the place of `subprocess.Popen`, for links alone."""
+    return ForkedLink(asking, argv, how["stderr"]) if LINK in argv else start(argv, **how)
+
+
+class ForkedLink:
+    """What `subprocess.Popen` returns, as far as the start of a link uses it."""
+
+    def __init__(self, asking: socket.socket, argv: Sequence[str], log: IO[bytes]) -> None:
+        request = {"argv": argv, "environment": dict(os.environ), "folder": str(Path.cwd())}
+        self._answer, answering = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        reading, writing = os.pipe()
+        self.stdout = os.fdopen(reading, "rb")
+        self.returncode: int | None = None
+        with Path(os.devnull).open("rb") as nothing, os.fdopen(writing, "wb") as out, answering:
+            theirs = (nothing, out, log, answering)
+            numbers = [each.fileno() for each in theirs]
+            socket.send_fds(asking, [json.dumps(request).encode()], numbers)
+        self.pid = int(self._answer.recv(PIPE_BYTES))
+
+    def wait(self) -> int:
+        """Return the exit code of the link once it has ended."""
+        return int(self._answer.recv(PIPE_BYTES))
 
 
 class ForkServer:
@@ -186,8 +247,10 @@ def can_fork(words: Sequence[str], environment: Mapping[str, str], stdin: str) -
 
 
 if __name__ == "__main__":
-    for package in ("jlremote.cli.commands", "jlremote.workflow"):
+    for package in ("jlremote.cli.commands", "jlremote.workflow", "jlremote.link", "jlremote.ssh"):
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
-            import_module(module.name)
+            if not module.name.endswith("__main__"):
+                import_module(module.name)
+    can_show()  # once, and not in each fork
     gc.freeze()  # what is never freed is not copied
     sys.exit(serve(socket.socket(fileno=int(sys.argv[1]))))
