@@ -14,9 +14,9 @@ from tests.lab.accounts import Account, claimed_account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
-from tests.lab.programs import SYSTEM_PATH
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
+from tests.sessions.test_bad_engine import link_all_but
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,17 @@ class GpuHost:
 
 
 @pytest.fixture(scope="session")
-def gpu_server(engine: Engine, keys: Keys) -> Iterator[tuple[SSHServer, Path]]:
+def system_path() -> Iterator[Path]:
+    """The programs of a host that has no podman, which each look at GPUs would ask too."""
+    with private_folder("programs") as folder:
+        link_all_but(["podman"], folder)
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def gpu_server(engine: Engine, keys: Keys, system_path: Path) -> Iterator[tuple[SSHServer, Path]]:
     with private_folder("gpus") as programs:
-        environment = f'SetEnv "PATH={programs}:{SYSTEM_PATH}" "DOCKER_HOST={engine.url}"'
+        environment = f'SetEnv "PATH={programs}:{system_path}" "DOCKER_HOST={engine.url}" GOGC=400'
         with running_sshd(engine, keys, environment) as server:
             yield server, programs
 
@@ -82,10 +90,10 @@ def bert(gpu_host: GpuHost, other_account: Account, keys: Keys) -> Iterator[Lapt
 
 @pytest.fixture
 def without_engine(
-    gpu_host: GpuHost, other_account: Account, keys: Keys, engine: Engine
+    gpu_host: GpuHost, other_account: Account, keys: Keys, engine: Engine, system_path: Path
 ) -> Iterator[Laptop]:
     """The laptop of a user who may not use the host's engine."""
-    environment = f'SetEnv "PATH={gpu_host.programs}:{SYSTEM_PATH}" "DOCKER_HOST=unix:///none"'
+    environment = f'SetEnv "PATH={gpu_host.programs}:{system_path}" "DOCKER_HOST=unix:///none"'
     with (
         running_sshd(engine, keys, environment) as server,
         new_laptop(server, other_account, keys) as laptop,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -103,6 +104,13 @@ def queue_of(laptop: Laptop) -> list[str]:
     return [one["session"] for one in found["queue"]]
 
 
+def await_queue(laptop: Laptop, *names: str) -> None:
+    """Wait until these are in the queue, and until places of the next second come behind them."""
+    wait_until(lambda: queue_of(laptop) == list(names), f"the queue {names}")
+    second = int(time.time())
+    wait_until(lambda: int(time.time()) > second, "the next second")
+
+
 def test_a_start_waits_behind_others_and_begins_when_its_gpus_are_free(
     ada: Laptop, bert: Laptop, gpu_host: GpuHost
 ) -> None:
@@ -112,7 +120,7 @@ def test_a_start_waits_behind_others_and_begins_when_its_gpus_are_free(
     big = (*JOB, "--name", "big", "--gpus", "auto:2", "--wait", "--notify", "--", *words)
     small = (*JOB, "--name", "small", "--gpus", "auto", "--wait=10m", "--", *words)
     with desktop() as desk, waiting(seen_at(ada, desk), *big) as first:
-        wait_until(lambda: queue_of(ada) == ["big"], "the first in the queue")
+        await_queue(ada, "big")
         failed(
             bert.jlr(*JOB, "--gpus", "auto", "--", "true"),
             7,
@@ -178,7 +186,7 @@ def test_twenty_starts_of_two_users_share_eight_gpus_in_their_order(
         else:
             near[name] = laptop.spawn("run", "lab", *where, *words)
         names.append(name)
-        wait_until(lambda: queue_of(ada) == names, "the place of the latest")
+        await_queue(ada, *names)
     for laptop in (ada, bert):
         assert laptop.jlr("disconnect", "lab").status == 0
     for gpu in range(8):
@@ -221,7 +229,7 @@ def test_a_detached_job_waits_on_the_host_whatever_becomes_of_the_laptop(
     assert begun.status == 0, begun
     assert begun.stdout == "far\n"
     assert "`far` waits on the host: 2 GPUs were asked for" in begun.stderr
-    wait_until(lambda: queue_of(ada) == ["far"], "the place in the queue")
+    await_queue(ada, "far")
     with waiting(bert, *JOB, "--name", "near", "--gpus", "auto", "--wait", "--", "true") as near:
         wait_until(lambda: queue_of(bert) == ["far", "near"], "one queue for both kinds")
         found = job_of(ada, "far")
@@ -255,10 +263,10 @@ def test_jobs_in_containers_wait_on_the_host_as_others_do(
     shell = ("--", "sh", "-c", "echo $SECRET $CUDA_VISIBLE_DEVICES; cat; exit 3")
     begun = ada.jlr("run", "lab", "--in", inside, "-i", *wanted, "inner", *shell)
     assert begun.status == 0, begun
-    wait_until(lambda: queue_of(ada) == ["inner"], "the first in the queue")
+    await_queue(ada, "inner")
     begun = ada.jlr("run", "lab", "--image", "lab/plain", *wanted, image, *shell)
     assert begun.status == 0, begun
-    wait_until(lambda: queue_of(ada) == ["inner", image], "the second in the queue")
+    await_queue(ada, "inner", image)
     assert ada.jlr("run", "lab", "--image", "lab/plain", *wanted, odd, *shell).status == 0
     wait_until(lambda: queue_of(ada) == ["inner", image, odd], "the third in the queue")
     failed(
