@@ -151,10 +151,20 @@ def test_images_that_are_removed_together_are_all_told(desk: Desk, folder: Path)
     assert not desk.has(child)
 
 
+# A shell alone: a whole system takes ten seconds to compress.
+SMALL = f"""\
+FROM {IMAGE} AS whole
+FROM scratch
+COPY --from=whole /usr/bin/dash /bin/sh
+COPY --from=whole /lib64/ld-linux-x86-64.so.2 /lib64/
+COPY --from=whole /lib/x86_64-linux-gnu/libc.so.6 /lib/x86_64-linux-gnu/
+"""
+
+
 def test_an_image_is_built_pushed_and_pulled_again_with_the_key(
     desk: Desk, image: str, folder: Path
 ) -> None:
-    (folder / "Dockerfile").write_text(f"FROM {IMAGE}\nCOPY . /srv\nRUN echo made here\n")
+    (folder / "Dockerfile").write_text(f"{SMALL}COPY . /srv\nRUN echo made here\n")
     (folder / ".dockerignore").write_text("*.bin\n!kept.bin\n")
     for name in ("left.bin", "kept.bin", "data.txt"):
         (folder / name).write_text(name)
@@ -162,8 +172,8 @@ def test_an_image_is_built_pushed_and_pulled_again_with_the_key(
     assert built.status == 0, built
     identity = json.loads(built.stdout)["id"].removeprefix("sha256:")
     assert desk.podman("image", "inspect", "--format", "{{.Id}}", image) == identity
-    listed = desk.podman("run", "--rm", "--network=none", image, "ls", "/srv").split()
-    assert {"kept.bin", "data.txt", "left.bin"} & set(listed) == {"kept.bin", "data.txt"}
+    listed = desk.podman("run", "--rm", "--network=none", image, "sh", "-c", "echo /srv/*").split()
+    assert listed == ["/srv/Dockerfile", "/srv/data.txt", "/srv/kept.bin"]
 
     refused = desk.jlr("push", image)
     assert refused.status == 4, refused
