@@ -23,7 +23,7 @@ from tests.lab.engine import Engine, running_engine
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
 from tests.lab.place import LabError, Say
-from tests.lab.programs import missing
+from tests.lab.programs import LESS_GARBAGE, missing
 from tests.lab.remote_host import Keys, new_keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
 
@@ -36,6 +36,8 @@ for number in (signal.SIGQUIT, signal.SIGHUP):
 
 # The person's own keychain is none of the tests' business.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
+
+os.environ["GOGC"] = LESS_GARBAGE
 
 # How long an example takes tells of the machine's load, not of the code.
 settings.register_profile("jlr", deadline=None, suppress_health_check=[HealthCheck.too_slow])

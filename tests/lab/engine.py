@@ -13,7 +13,15 @@ from typing import IO
 import psutil
 
 from tests.lab.place import LabError, Say, exclusive, open_lock, root, try_lock, wait_for_lock
-from tests.lab.programs import SYSTEM_PATH, Result, attempt, run, wait_ended, wait_until
+from tests.lab.programs import (
+    LESS_GARBAGE,
+    SYSTEM_PATH,
+    Result,
+    attempt,
+    run,
+    wait_ended,
+    wait_until,
+)
 
 GROUP = "jlrlab"
 # Two dockerds would flush each other's firewall rules, whichever folders they use.
@@ -151,8 +159,7 @@ def spawn(engine: Engine, lock: IO[str], *options: str, toolkit: bool = True) ->
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            # Its helpers, three for each container, spend a third of their time on garbage.
-            env={"PATH": path, "GOGC": "400"},
+            env={"PATH": path, "GOGC": LESS_GARBAGE},  # its helpers have it, too, three a container
             pass_fds=(lock.fileno(),),
             check=True,
         )

@@ -12,6 +12,7 @@ from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
+from tests.lab.programs import LESS_GARBAGE
 from tests.lab.sshd import SSHServer, make_key
 
 NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
@@ -45,7 +46,7 @@ def running_sshd(
     """Give an sshd that leads to the lab's engine; the arguments are those of `SSHServer`."""
     with SSHServer(
         keys.authorized,
-        environment={"DOCKER_HOST": engine.url, **environment},
+        environment={"DOCKER_HOST": engine.url, "GOGC": LESS_GARBAGE, **environment},
         options=options,
         host_key_kinds=host_key_kinds,
         one_time_codes=one_time_codes,

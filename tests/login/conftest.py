@@ -12,6 +12,7 @@ from tests.lab.accounts import Account, claimed_account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
+from tests.lab.programs import LESS_GARBAGE
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.link.servers import HostServers
@@ -49,7 +50,7 @@ def running(keys: Keys, engine: Engine, auth: Sequence[str], *options: str) -> I
     with PamServer(
         keys.authorized,
         (*auth, *_LET_IN),
-        environment={"DOCKER_HOST": engine.url},
+        environment={"DOCKER_HOST": engine.url, "GOGC": LESS_GARBAGE},
         options=options,
         host_key_kinds=["ed25519"],
     ) as server:
