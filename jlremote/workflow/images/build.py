@@ -87,7 +87,9 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         image_names.parse_new(tag)
     folder = None if request.folder is None else read_context(request.folder, request.dockerfile)
     given = _read_secrets(request.secrets)
-    keychain = Secrets().begin()
+    keychain = None
+    if folder is not None:
+        keychain = registry_keys.begin(request.host, _registries(folder.recipe))
     host, engine = connected(request.host, context, request.engine)
     source = folder or _on_host(host, request)
     try:
@@ -114,7 +116,7 @@ def _build(
     request: BuildRequest,
     source: BuildContext | FolderOnHost,
     hidden: Sequence[bytes],
-    keychain: Secrets,
+    keychain: Secrets | None,
     context: Context,
 ) -> bool:
     """Build, and return whether the end was seen; else the connection broke after some output."""

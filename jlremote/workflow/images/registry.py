@@ -42,8 +42,7 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         link = link_on(host, context)
         connect(link, context)
         return image_files.pull(link, wanted.runtime, image, wanted.image_folder, context)
-    image_names.parse(image)
-    keychain = Secrets().begin()
+    keychain = registry_keys.begin(host, (image_names.parse(image).registry,))
     link, engine = connected(host, context, wanted)
     fetch(link, engine, image, context, keychain)
     inspected = run_script(link, command_line(docker.inspect_image_argv(engine, image)))
@@ -59,7 +58,7 @@ def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         JlrError: the registry is out of reach, …
     """
     name = image_names.parse(image)
-    keychain = Secrets().begin()
+    keychain = registry_keys.begin(host, (name.registry,))
     link, engine = connected(host, context, wanted)
     with context.progress.step(f"Push {image}"):
         _transfer(link, engine, "push", image, name, context, keychain)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from jlremote.errors import JlrError
 from jlremote.images.image_names import DOCKER_HUB
+from jlremote.storage import registry_logins
 from jlremote.storage.secrets import Secrets, open_secrets
 
 # Docker Hub in docker's settings.
@@ -29,13 +30,23 @@ def find(
 ) -> dict[str, RegistryKey]:
     """Return the keys that `jlr login HOST` has kept for a host, by registry.
 
-    `keychain` is one that is being opened already.
+    `keychain` is one that is being opened already. It is asked only if a key was kept.
     """
-    secrets = keychain or open_secrets()
+    kept = _kept(host, registries)
+    secrets = (keychain or open_secrets()) if kept else None
     if secrets is None or not secrets.present:
         return {}
-    found = {name: _read(secrets, _account(name, host)) for name in dict.fromkeys(registries)}
+    found = {name: _read(secrets, _account(name, host)) for name in kept}
     return {name: key for name, key in found.items() if key is not None}
+
+
+def begin(host: str, registries: Iterable[str]) -> Secrets | None:
+    """Begin to open the keychain if `find` will need it, while the host is asked."""
+    return Secrets().begin() if _kept(host, registries) else None
+
+
+def _kept(host: str, registries: Iterable[str]) -> list[str]:
+    return [name for name in dict.fromkeys(registries) if registry_logins.is_kept(name, host)]
 
 
 def latest(registry: str, user: str) -> RegistryKey | None:
@@ -65,11 +76,13 @@ def keep(host: str, registry: str, key: RegistryKey) -> str:
     Each host has its own entry, so that a key goes only to hosts with a login.
 
     Raises:
-        JlrError: the keychain refuses it.
+        JlrError: the keychain refuses it, or that it was kept cannot be written down.
     """
+    registry_logins.save(registry, host)
     secrets = open_secrets()
     accounts = (_account(registry, host), _account(registry))
     if secrets is None or not all(secrets.set(name, _written(key)) for name in accounts):
+        registry_logins.forget(registry, host)
         raise JlrError("the keychain refuses the key", hint="unlock the keychain and try again")
     return secrets.name
 
@@ -82,6 +95,7 @@ def forget(host: str, registry: str) -> bool:
     if not secrets.delete(_account(registry, host)):
         return False  # the latest one is of another host
     secrets.delete(_account(registry))
+    registry_logins.forget(registry, host)
     return True
 
 

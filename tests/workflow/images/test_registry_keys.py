@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 
 import pytest
 
 from jlremote.errors import JlrError, Usage
+from jlremote.storage import registry_logins, secrets
 from jlremote.storage.secrets import Secrets
 from jlremote.workflow.images import login, registry_keys
 from jlremote.workflow.images.login import LoginRequest
@@ -37,14 +39,16 @@ class Backend:
 
 
 @pytest.fixture
-def backend(monkeypatch: pytest.MonkeyPatch) -> Backend:
+def backend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Backend:
     backend = Backend()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(registry_keys, "open_secrets", lambda: Secrets(backend))
     return backend
 
 
 @pytest.fixture
-def no_keychain(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_keychain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(registry_keys, "open_secrets", lambda: None)
 
 
@@ -52,6 +56,32 @@ def test_a_kept_key_is_found_for_its_host_and_no_other(backend: Backend) -> None
     assert registry_keys.keep("lab", "nvcr.io", KEY) == "test keychain"
     assert registry_keys.find("lab", ("nvcr.io", "docker.io")) == {"nvcr.io": KEY}
     assert registry_keys.find("other", ("nvcr.io",)) == {}
+
+
+def test_a_keychain_is_opened_only_where_a_key_was_kept(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+    monkeypatch.setattr(secrets, "_backend", lambda: opened.append(1))
+    monkeypatch.setattr(registry_keys, "open_secrets", lambda: opened.append(2))
+    assert registry_keys.begin("lab", ("nvcr.io",)) is None
+    assert registry_keys.find("lab", ("nvcr.io",)) == {}
+    assert not opened
+    registry_logins.save("nvcr.io", "lab")
+    begun = registry_keys.begin("lab", ("docker.io", "nvcr.io"))
+    assert begun is not None
+    assert not begun.present
+    assert registry_keys.find("lab", ("nvcr.io",)) == {}
+    assert opened == [1, 2]
+
+
+def test_which_keys_are_kept_is_known_without_the_keys(backend: Backend, tmp_path: Path) -> None:
+    registry_keys.keep("lab", "nvcr.io", KEY)
+    (file,) = tmp_path.rglob("registries/*.json")
+    assert "s:e:cret" not in file.read_text()
+    assert file.stat().st_mode & 0o077 == 0
+    registry_keys.forget("lab", "nvcr.io")
+    assert not file.exists()
 
 
 def test_the_latest_key_of_a_user_is_known_for_any_host(backend: Backend) -> None:
@@ -75,6 +105,7 @@ def test_a_locked_keychain_is_an_error(backend: Backend) -> None:
     with pytest.raises(JlrError, match="the keychain refuses the key") as error:
         registry_keys.keep("lab", "nvcr.io", KEY)
     assert "s:e:cret" not in str(error.value)
+    assert not registry_logins.is_kept("nvcr.io", "lab")
 
 
 def test_without_a_keychain_there_are_no_keys(no_keychain: None) -> None:
