@@ -5,30 +5,33 @@ A command that needs none does not open the keychain, which takes it 50 ms.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
+from jlremote.errors import JlrError
 from jlremote.storage.records import NAMES, Records
 
 
 @dataclass(frozen=True)
 class RegistryLogin:
-    """A key of a registry that was kept for a host."""
+    """Whether the keychain has a key of a registry for a host."""
 
     registry: str
     host: str  # what was typed after `ssh`
+    kept: bool
 
 
 _RECORDS = Records("registries", RegistryLogin, ("registry", "host"), **NAMES)
 
 
-def save(registry: str, host: str) -> None:
-    """Remember that the keychain has a key."""
-    _RECORDS.save(RegistryLogin(registry, host))
+def note(registry: str, host: str, *, kept: bool) -> None:
+    """Note what the keychain has; what cannot be written is looked up again."""
+    with suppress(JlrError):
+        _RECORDS.delete_key(registry, host)  # a wrong one must not stay
+        _RECORDS.save(RegistryLogin(registry, host, kept))
 
 
-forget = _RECORDS.delete_key
-
-
-def is_kept(registry: str, host: str) -> bool:
-    """Return whether the keychain may have a key."""
-    return _RECORDS.find(registry, host) is not None
+def may_be_kept(registry: str, host: str) -> bool:
+    """Return whether the keychain has a key, or has not been asked yet."""
+    known = _RECORDS.find(registry, host)
+    return known is None or known.kept

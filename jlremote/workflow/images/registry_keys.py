@@ -30,23 +30,30 @@ def find(
 ) -> dict[str, RegistryKey]:
     """Return the keys that `jlr login HOST` has kept for a host, by registry.
 
-    `keychain` is one that is being opened already. It is asked only if a key was kept.
+    `keychain` is one that is being opened already. What it has is noted, so that it is not asked
+    in vain the next time.
     """
-    kept = _kept(host, registries)
-    secrets = (keychain or open_secrets()) if kept else None
+    wanted = _maybe_kept(host, registries)
+    secrets = (keychain or open_secrets()) if wanted else None
+    found: dict[str, RegistryKey] = {}
     if secrets is None or not secrets.present:
-        return {}
-    found = {name: _read(secrets, _account(name, host)) for name in kept}
-    return {name: key for name, key in found.items() if key is not None}
+        return found
+    for name in wanted:
+        key = _read(secrets, _account(name, host))
+        if key is not None:
+            found[name] = key
+        if secrets.present:  # a locked one tells nothing
+            registry_logins.note(name, host, kept=key is not None)
+    return found
 
 
 def begin(host: str, registries: Iterable[str]) -> Secrets | None:
     """Begin to open the keychain if `find` will need it, while the host is asked."""
-    return Secrets().begin() if _kept(host, registries) else None
+    return Secrets().begin() if _maybe_kept(host, registries) else None
 
 
-def _kept(host: str, registries: Iterable[str]) -> list[str]:
-    return [name for name in dict.fromkeys(registries) if registry_logins.is_kept(name, host)]
+def _maybe_kept(host: str, registries: Iterable[str]) -> list[str]:
+    return [name for name in dict.fromkeys(registries) if registry_logins.may_be_kept(name, host)]
 
 
 def latest(registry: str, user: str) -> RegistryKey | None:
@@ -76,14 +83,13 @@ def keep(host: str, registry: str, key: RegistryKey) -> str:
     Each host has its own entry, so that a key goes only to hosts with a login.
 
     Raises:
-        JlrError: the keychain refuses it, or that it was kept cannot be written down.
+        JlrError: the keychain refuses it.
     """
-    registry_logins.save(registry, host)
     secrets = open_secrets()
     accounts = (_account(registry, host), _account(registry))
     if secrets is None or not all(secrets.set(name, _written(key)) for name in accounts):
-        registry_logins.forget(registry, host)
         raise JlrError("the keychain refuses the key", hint="unlock the keychain and try again")
+    registry_logins.note(registry, host, kept=True)
     return secrets.name
 
 
@@ -95,7 +101,7 @@ def forget(host: str, registry: str) -> bool:
     if not secrets.delete(_account(registry, host)):
         return False  # the latest one is of another host
     secrets.delete(_account(registry))
-    registry_logins.forget(registry, host)
+    registry_logins.note(registry, host, kept=False)
     return True
 
 

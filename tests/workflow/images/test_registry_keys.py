@@ -58,30 +58,49 @@ def test_a_kept_key_is_found_for_its_host_and_no_other(backend: Backend) -> None
     assert registry_keys.find("other", ("nvcr.io",)) == {}
 
 
-def test_a_keychain_is_opened_only_where_a_key_was_kept(
+def test_a_keychain_is_asked_in_vain_only_once(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert registry_keys.find("lab", ("nvcr.io",)) == {}
     opened: list[int] = []
     monkeypatch.setattr(secrets, "_backend", lambda: opened.append(1))
     monkeypatch.setattr(registry_keys, "open_secrets", lambda: opened.append(2))
     assert registry_keys.begin("lab", ("nvcr.io",)) is None
     assert registry_keys.find("lab", ("nvcr.io",)) == {}
     assert not opened
-    registry_logins.save("nvcr.io", "lab")
-    begun = registry_keys.begin("lab", ("docker.io", "nvcr.io"))
-    assert begun is not None
-    assert not begun.present
-    assert registry_keys.find("lab", ("nvcr.io",)) == {}
+    for host in ("other", "lab"):
+        begun = registry_keys.begin(host, ("nvcr.io",))
+        assert (begun is None) == (host == "lab")
+    assert registry_keys.find("lab", ("docker.io", "nvcr.io")) == {}
     assert opened == [1, 2]
 
 
-def test_which_keys_are_kept_is_known_without_the_keys(backend: Backend, tmp_path: Path) -> None:
+def test_a_key_is_found_that_was_kept_before_anything_was_noted(
+    backend: Backend, tmp_path: Path
+) -> None:
     registry_keys.keep("lab", "nvcr.io", KEY)
     (file,) = tmp_path.rglob("registries/*.json")
+    file.unlink()
+    assert registry_keys.find("lab", ("nvcr.io",)) == {"nvcr.io": KEY}
     assert "s:e:cret" not in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
     registry_keys.forget("lab", "nvcr.io")
-    assert not file.exists()
+    assert registry_keys.begin("lab", ("nvcr.io",)) is None
+
+
+def test_a_keychain_that_does_not_answer_is_asked_again(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry_keys.keep("lab", "nvcr.io", KEY)
+
+    def locked(*_: str) -> None:
+        raise OSError("locked")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(backend, "get_password", locked)
+        assert registry_keys.find("lab", ("nvcr.io", "docker.io")) == {}
+    assert registry_logins.may_be_kept("docker.io", "lab")
+    assert registry_keys.find("lab", ("nvcr.io",)) == {"nvcr.io": KEY}
 
 
 def test_the_latest_key_of_a_user_is_known_for_any_host(backend: Backend) -> None:
@@ -105,7 +124,6 @@ def test_a_locked_keychain_is_an_error(backend: Backend) -> None:
     with pytest.raises(JlrError, match="the keychain refuses the key") as error:
         registry_keys.keep("lab", "nvcr.io", KEY)
     assert "s:e:cret" not in str(error.value)
-    assert not registry_logins.is_kept("nvcr.io", "lab")
 
 
 def test_without_a_keychain_there_are_no_keys(no_keychain: None) -> None:
