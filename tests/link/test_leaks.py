@@ -22,8 +22,8 @@ from tests.link.servers import HostServers, lives, name_of
 from tests.long import WANTED
 
 BRISK_LINK = Path(__file__).parent / "brisk_link.py"
-DROPS = 200 if WANTED else 60
-WARM_UP = 20
+DROPS = 200 if WANTED else 30
+WARM_UP = 10
 MEGABYTES = 8
 REQUEST_SECONDS = 3.0
 # A forward gives a connection up after 30 s that waits in vain for a far end.
