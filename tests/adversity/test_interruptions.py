@@ -39,7 +39,7 @@ NEXT = 15.0
 def starting(laptop: Laptop, name: str) -> subprocess.Popen[str]:
     """Begin a start that would take minutes."""
     words = ("--image", "lab/slow", "--env", "LAB_DELAY=600", "--no-browser")
-    return laptop.spawn("start", "lab", name, *words)
+    return laptop.spawn("start", "lab", name, *words, forked=False)
 
 
 def ended(command: subprocess.Popen[str]) -> str:
@@ -92,7 +92,7 @@ def test_kills_of_the_link_at_any_moment_of_a_start_leave_nothing(
 
 def killed(laptop: Laptop, number: int, *words: str) -> None:
     """Kill a command at a random moment."""
-    with laptop.spawn(*words) as command:
+    with laptop.spawn(*words, forked=False) as command:
         time.sleep(random.Random(number).uniform(0, SHORT_SECONDS))
         command.kill()
 

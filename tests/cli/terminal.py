@@ -14,26 +14,38 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.lab.laptop import Laptop
+
 
 class Terminal:
     """A process with a terminal of its own, 80 by 24; what it shows is kept in `screen`."""
 
     def __init__(
-        self, argv: Sequence[str], *, environment: Mapping[str, str] | None = None, **streams: Any
+        self,
+        argv: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        laptop: Laptop | None = None,
+        **streams: Any,
     ) -> None:
+        """Start a program, or have a laptop run `jlr` with the words `argv`."""
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
         for name in ("stdin", "stdout", "stderr"):
             streams.setdefault(name, theirs)
-        self.process = subprocess.Popen(
-            argv,
-            env=environment,
-            preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0),
-            start_new_session=True,
-            pass_fds=[theirs],
-            text=True,
-            **streams,
-        )
+        if laptop:
+            streams["env"] = laptop.environment | {"TERM": "xterm-256color", **(environment or {})}
+            self.process: subprocess.Popen[str] = laptop.popen(*argv, text=True, **streams)
+        else:
+            self.process = subprocess.Popen(
+                argv,
+                env=environment,
+                preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0),
+                start_new_session=True,
+                pass_fds=[theirs],
+                text=True,
+                **streams,
+            )
         os.close(theirs)
         self.screen = ""
 

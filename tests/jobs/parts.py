@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from tests.cli.terminal import Terminal
 from tests.lab.containers import ContainerFactory
-from tests.lab.laptop import PROGRAMS, Laptop
+from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 
 SECONDS = 60
@@ -24,19 +24,12 @@ class Watching:
 
     def __init__(self, laptop: Laptop, words: tuple[str, ...], stderr: IO[bytes]) -> None:
         self._stderr = stderr
-        self.process = subprocess.Popen(
-            (str(PROGRAMS / "jlr"), *words),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=laptop.environment,
-            start_new_session=True,
-        )
+        self.process = laptop.popen(*words, stdout=subprocess.PIPE, stderr=stderr)
 
     def line(self) -> str:
         """Return the next line of its stdout."""
         assert self.process.stdout is not None
-        return self.process.stdout.readline().decode()
+        return str(self.process.stdout.readline(), "utf-8")
 
     def end(self) -> tuple[int, str, str]:
         """Return its exit code, the rest of its stdout, and its stderr."""
@@ -109,8 +102,7 @@ class Jobs:
 @contextmanager
 def at_terminal(laptop: Laptop, *words: str) -> Iterator[Terminal]:
     """Run `jlr` in a terminal."""
-    environment = laptop.environment | {"TERM": "xterm-256color"}
-    terminal = Terminal((str(PROGRAMS / "jlr"), *words), environment=environment)
+    terminal = Terminal(words, laptop=laptop)
     try:
         yield terminal
     finally:

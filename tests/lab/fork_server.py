@@ -2,16 +2,18 @@
 
 What a fork runs is `jlr` with arguments, environment, folder and pipes of its own, up to the
 functions for the end. Freeing its modules one by one would take as long as all else, so that is
-left to the kernel. Its name and environment in /proc are the server's: tests about processes,
-signals and terminals start `jlr` itself, by `Laptop.spawn` and `Laptop.terminal`.
+left to the kernel. The name and the environment of a call in /proc are the server's.
 
-A link that such a fork starts is forked, too, as its start takes as long. /proc shows the arguments
-and the environment that it would have been started with, and it has no descriptor but its own.
+A command in a terminal or in the background (`forked`) begins a session of its own, has no
+descriptor but its own, and shows in /proc the name, arguments and environment that it would have
+been started with. So does a link that a fork starts. What may be stopped before it has loaded must
+be started: `Laptop.spawn(…, forked=False)`.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import json
 import os
@@ -21,12 +23,13 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from io import FileIO
 from pathlib import Path
@@ -39,6 +42,9 @@ LANGUAGE = "C.UTF-8"
 PIPE_BYTES = 1 << 16  # fit into a pipe before its other end reads
 MOST_BYTES = 1 << 17  # of a message between the processes
 MOST_DESCRIPTORS = 1 << 20
+# What commands and links load: all modules of these packages, and these modules.
+LOADED = ("jlremote.cli", "jlremote.workflow", "jlremote.link", "jlremote.ssh", "jlremote.storage")
+LOADED_TOO = ("difflib", "platformdirs.unix", "tomllib", "rich.live", "rich.progress")
 LINK = "jlremote.link"  # among the words with which it is started
 
 
@@ -63,7 +69,10 @@ def serve(door: socket.socket) -> int:
                 if not request:
                     return 0
                 if (pid := os.fork()) == 0:
-                    called(json.loads(request), descriptors, asking)
+                    try:
+                        called(json.loads(request), descriptors, asking)
+                    except KeyboardInterrupt:  # before the command itself answers it
+                        os._exit(130)
                 answer = socket.socket(fileno=descriptors.pop())
                 with suppress(OSError):  # the test may have been interrupted
                     answer.send(b"%d" % pid)
@@ -87,10 +96,9 @@ def called(
     os.chdir(request["folder"])
     time.tzset()
     sys.argv = argv = request["argv"]
+    if request["alone"]:
+        stand_alone(argv, request["environment"], asking)
     if LINK in argv:
-        os.setsid()
-        os.closerange(3, MOST_DESCRIPTORS)
-        process_title.show(argv, request["environment"])
         sys.argv = argv[argv.index(LINK) :]
         status = link_status()
     else:
@@ -102,6 +110,25 @@ def called(
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
+
+
+def stand_alone(argv: Sequence[str], environment: Mapping[str, str], asking: socket.socket) -> None:
+    """Begin a session, and have in /proc what a process has that a shell has started."""
+    os.setsid()
+    os.closerange(3, asking.fileno())
+    os.closerange(asking.fileno() + 1, MOST_DESCRIPTORS)
+    if LINK in argv:
+        os.close(asking.detach())
+        process_title.show(argv, environment)
+        return
+    interpreter = Path(argv[0]).read_text(encoding="utf-8").splitlines()[0].removeprefix("#!")
+    process_title.show((interpreter, *argv), environment)
+    process_title.rename(Path(argv[0]).name)
+    terminals = [number for number in range(3) if os.isatty(number)]
+    if terminals:
+        fcntl.ioctl(terminals[0], termios.TIOCSCTTY, 0)
+    if sys.stdout.isatty():
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
 @cache
@@ -128,7 +155,8 @@ class ForkedLink:
     """What `subprocess.Popen` returns, as far as the start of a link uses it."""
 
     def __init__(self, asking: socket.socket, argv: Sequence[str], log: IO[bytes]) -> None:
-        request = {"argv": argv, "environment": dict(os.environ), "folder": str(Path.cwd())}
+        where = {"environment": dict(os.environ), "folder": str(Path.cwd())}
+        request = {"argv": argv, **where, "alone": True}
         self._answer, answering = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         reading, writing = os.pipe()
         self.stdout = os.fdopen(reading, "rb")
@@ -139,16 +167,24 @@ class ForkedLink:
             socket.send_fds(asking, [json.dumps(request).encode()], numbers)
         self.pid = int(self._answer.recv(PIPE_BYTES))
 
+    def __del__(self) -> None:
+        """Close what tells of the link's end; it outlives the command."""
+        self._answer.close()
+
     def wait(self) -> int:
         """Return the exit code of the link once it has ended."""
         return int(self._answer.recv(PIPE_BYTES))
 
 
 class ForkServer:
-    """The server of one process of tests."""
+    """The server of one process of tests.
+
+    Attributes:
+        door: where it takes requests.
+    """
 
     def __init__(self) -> None:
-        self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
                 (sys.executable, "-m", __name__, str(theirs.fileno())),
@@ -163,10 +199,19 @@ class ForkServer:
             )
         atexit.register(self.end)
 
+    @cached_property
+    def can_show(self) -> bool:
+        """Whether the kernel lets a fork be seen as a process that was started."""
+        return self.door.recv(1) == b"1"
+
     def end(self) -> None:
         """End the server."""
-        self._door.close()
+        self.door.close()
         self._process.communicate()
+
+    def request(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> None:
+        """Ask for a fork with these descriptors, the last of which hears of it."""
+        socket.send_fds(self.door, [json.dumps(request).encode()], descriptors)
 
     def call(
         self,
@@ -181,7 +226,7 @@ class ForkServer:
 
         Returns its exit code, stdout and stderr.
         """
-        request = {"argv": argv, "environment": environment, "folder": str(folder)}
+        request = {"argv": argv, "environment": environment, "folder": str(folder), "alone": False}
         deadline = time.monotonic() + timeout
         with ExitStack() as held:
             pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -190,7 +235,7 @@ class ForkServer:
             giving.write(stdin)
             theirs = (given, writing, complaining, answering)
             numbers = [each.fileno() for each in theirs]
-            socket.send_fds(self._door, [json.dumps(request).encode()], numbers)
+            self.request(request, numbers)
             for each in (*theirs, giving):
                 each.close()
             pid = int(answer.recv(PIPE_BYTES))
@@ -238,6 +283,11 @@ def fork_server() -> ForkServer:
     return ForkServer()
 
 
+def link_forker() -> Callable[..., Any]:
+    """Return what forks links in place of `subprocess.Popen` in the tests' own process."""
+    return partial(begun, fork_server().door, subprocess.Popen)
+
+
 def can_fork(words: Sequence[str], environment: Mapping[str, str], stdin: str) -> bool:
     """Return whether a fork does as a start would: the interpreter's own settings are the same."""
     own = any(name.startswith(("PYTHON", "LC_")) for name in environment)
@@ -247,10 +297,13 @@ def can_fork(words: Sequence[str], environment: Mapping[str, str], stdin: str) -
 
 
 if __name__ == "__main__":
-    for package in ("jlremote.cli.commands", "jlremote.workflow", "jlremote.link", "jlremote.ssh"):
+    for package in LOADED:
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
-            if not module.name.endswith("__main__"):
+            if not module.name.endswith(("__main__", "windows_keyboard")):
                 import_module(module.name)
-    can_show()  # once, and not in each fork
+    for name in LOADED_TOO:
+        import_module(name)
     gc.freeze()  # what is never freed is not copied
-    sys.exit(serve(socket.socket(fileno=int(sys.argv[1]))))
+    door = socket.socket(fileno=int(sys.argv[1]))
+    door.send(b"%d" % can_show())
+    sys.exit(serve(door))

@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import psutil
 
 from tests.lab.accounts import Account
 from tests.lab.fork_server import can_fork, fork_server
+from tests.lab.forked import ForkedCommand, ForkedTerminal
 from tests.lab.programs import Result, attempt, wait_ended
 from tests.lab.sshd import SSHServer, make_key
 
@@ -147,18 +149,23 @@ class Laptop:
             cwd=self.folder / "home",
         )
 
-    def spawn(self, *words: str) -> subprocess.Popen[str]:
-        """Start `jlr` in a session of its own and return at once; its output is one pipe."""
-        return subprocess.Popen(
-            (str(PROGRAMS / "jlr"), *words),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=self.environment,
-            cwd=self.folder / "home",
-            start_new_session=True,
-        )
+    def spawn(self, *words: str, forked: bool = True) -> subprocess.Popen[str]:
+        """Run `jlr` in a session of its own and return at once; its output is one pipe.
+
+        Where it may be stopped before it has loaded, it must not be forked.
+        """
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        home = self.folder / "home"
+        process: subprocess.Popen[str] = self.popen(*words, forked=forked, cwd=home, **streams)
+        return process
+
+    def popen(self, *words: str, forked: bool = True, **options: Any) -> Any:
+        """Run `jlr` in a session of its own; `options` are streams for `subprocess.Popen`."""
+        argv = (str(PROGRAMS / "jlr"), *words)
+        options = {"stdin": subprocess.DEVNULL, "env": self.environment, **options}
+        if forked and self._may_fork(argv):
+            return ForkedCommand(argv, **options)
+        return subprocess.Popen(argv, start_new_session=True, **options)
 
     @contextmanager
     def terminal(self, *argv: str, timeout: float = 20) -> Iterator[pexpect.spawn[str]]:
@@ -168,12 +175,14 @@ class Laptop:
             argv: the program and its arguments.
             timeout: seconds that each `expect` waits at most.
         """
-        spawned = pexpect.spawn(
+        environment = self.environment | {"TERM": "xterm-256color"}
+        spawn = ForkedTerminal if argv[0] == "jlr" and self._may_fork(argv) else pexpect.spawn
+        spawned = spawn(
             argv[0],
             list(argv[1:]),
             encoding="utf-8",
             timeout=timeout,
-            env=self.environment | {"TERM": "xterm-256color"},
+            env=environment,
             cwd=str(self.folder / "home"),
             dimensions=(40, 120),
         )
@@ -181,6 +190,11 @@ class Laptop:
             yield spawned
         finally:
             spawned.close(force=True)
+
+    def _may_fork(self, argv: Sequence[str]) -> bool:
+        """Return whether a fork does as well as a start: the demo is another program."""
+        other = "demo" in argv[1:2]
+        return not other and can_fork(argv, self.environment, "") and fork_server().can_show
 
     def processes(self) -> list[psutil.Process]:
         """Return the processes with this laptop's environment: links, forgotten commands."""

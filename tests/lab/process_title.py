@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 # <linux/prctl.h>, from which comes the structure, too: where parts of a process's memory lie.
-PR_SET_MM, PR_SET_MM_MAP = 35, 14
+PR_SET_NAME, PR_SET_MM, PR_SET_MM_MAP = 15, 35, 14
 NO_FILE = 0xFFFFFFFF
 
 # The kernel reads them in the process's memory for as long as it lives.
@@ -23,6 +23,11 @@ def show(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
     words = "".join(f"{word}\0" for word in argv)
     variables = "".join(f"{name}={value}\0" for name, value in environment.items())
     return _set(*_place(words), *_place(variables))
+
+
+def rename(name: str) -> None:
+    """Give this process the name that its program has."""
+    ctypes.CDLL(None).prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
 
 
 def _place(text: str) -> tuple[int, int]:

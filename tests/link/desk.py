@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -24,6 +25,7 @@ from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.session.restore import restore
 from jlremote.workflow.session.start import start
 from jlremote.workflow.show.report import SessionReport
+from tests.lab.fork_server import link_forker
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.link.fakes import FakePerson
@@ -135,6 +137,7 @@ def at_desk(laptop: Laptop) -> Iterator[Desk]:
         for name in laptop.environment.keys() - {"PATH"}:
             patch.setenv(name, laptop.environment[name])
         patch.delenv("SSH_AUTH_SOCK", raising=False)
+        patch.setattr(subprocess, "Popen", link_forker())
         yield Desk(laptop)
 
 

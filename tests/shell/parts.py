@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from tests.cli.terminal import Terminal
 from tests.lab.containers import Container
-from tests.lab.laptop import PROGRAMS, Laptop
+from tests.lab.laptop import Laptop
 
 # Other work runs on the two cores.
 SECONDS = 30
@@ -17,8 +17,7 @@ SECONDS = 30
 @contextmanager
 def shell(laptop: Laptop, *words: str, kind: str = "xterm-256color") -> Iterator[Terminal]:
     """Run `jlr shell` in a terminal, and give it once the prompt of root or of a user is shown."""
-    argv = (str(PROGRAMS / "jlr"), "shell", *words)
-    terminal = Terminal(argv, environment=laptop.environment | {"TERM": kind})
+    terminal = Terminal(("shell", *words), environment={"TERM": kind}, laptop=laptop)
     try:
         yield terminal
     finally:
