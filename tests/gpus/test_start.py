@@ -17,6 +17,7 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.long import LONG
 from tests.sessions.parts import START_SECONDS, failed, start, started
 
 NEW = ("--image", "lab/jupyter")
@@ -109,7 +110,7 @@ def test_a_count_takes_free_ones_where_the_engine_would_take_the_first(
     assert "--gpus=device=1 " in plan.stdout, plan
 
 
-@pytest.mark.parametrize("busy", ["0,1", "device=0", "uuid"])
+@pytest.mark.parametrize("busy", ["0,1", LONG("device=0"), LONG("uuid")])
 def test_a_named_gpu_that_is_in_use_is_refused_with_its_user(
     ada: Laptop,
     gpu_host: GpuHost,
@@ -167,9 +168,9 @@ def test_none_is_none_also_in_images_that_ask_for_all(
     [
         ("7", 6, ("has 2 GPUs, and 7 were asked for", "shows its GPUs: 0, 1")),
         ("device=7", 6, ("there is no GPU `7` on `lab`", "shows its GPUs: 0, 1")),
-        ("0,9", 6, ("there is no GPU `9`",)),
-        ("GPU-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
-        ("MIG-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
+        LONG("0,9", 6, ("there is no GPU `9`",)),
+        LONG("GPU-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
+        LONG("MIG-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
         ("auto:0", 2, ("asks for no GPU",)),
         ("0", 2, ("device=0",)),
         ("both", 2, ("`both` is not a GPU selection", "auto:N")),

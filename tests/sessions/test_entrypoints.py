@@ -181,7 +181,7 @@ def test_an_entrypoint_that_changes_the_user_is_left_out_where_nothing_follows_i
     assert "no `setpriv` to follow; `--user` sets one" in answer.stderr
 
 
-@pytest.mark.parametrize("line", ["", 'ENTRYPOINT ["python3"]'], ids=["without", "python"])
+@pytest.mark.parametrize("line", [LONG(""), 'ENTRYPOINT ["python3"]'], ids=["without", "python"])
 def test_an_image_without_a_shell_is_told_as_such_and_leaves_nothing(
     laptop: Laptop, container: ContainerFactory, image: ImageFactory, line: str
 ) -> None:

@@ -17,6 +17,7 @@ import pytest
 from tests.lab.accounts import Account
 from tests.lab.ports import free_port
 from tests.lab.sshd import SSHServer, make_key
+from tests.long import LONG
 from tests.ssh.conftest import PASSWORD, WITH_PASSWORDS, StartServer
 from tests.ssh.laptop import HOST, Laptop
 
@@ -236,7 +237,7 @@ def test_ssh_and_jlr_both_log_in_or_both_fail(
         ("ed25519", "RFC4716"),  # OpenSSH writes these in its own format only
     ],
 )
-@pytest.mark.parametrize("passphrase", ["", "open sesame"])
+@pytest.mark.parametrize("passphrase", [LONG(""), "open sesame"])
 def test_every_kind_and_form_of_key_file_gets_in_as_with_ssh(
     kind: str,
     form: str,
