@@ -19,8 +19,8 @@ WriteNow = Callable[[Stream, memoryview], memoryview | None]
 class Stdin(Protocol):
     """Input that follows a script on its stdin, and arrives piece by piece."""
 
-    def take(self) -> bytes | None:
-        """Return the next piece, `b""` at the end, `None` if it has not arrived yet."""
+    def take(self) -> bytes | memoryview | None:
+        """Return the next piece, empty at the end, `None` if it has not arrived yet."""
 
     def on_ready(self, wake: Callable[[], None]) -> None:
         """Call `wake` whenever there may be another piece."""

@@ -133,10 +133,10 @@ class Conversation:
 
         def wait_for_hang_up() -> None:
             try:
-                message = receive(self._socket)
+                message = receive(self._socket, as_view=True)
                 while take is not None:
                     take(message)
-                    message = receive(self._socket)
+                    message = receive(self._socket, as_view=True)
             except (OSError, EOFError, ValueError):
                 pass
             except Exception:

@@ -13,11 +13,13 @@ from typing import Any
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.passed_streams import PassedStreams
 from jlremote.link.service.conversation import Conversation
-from jlremote.link.wire.protocol import DATA, WRITES_NOW, Message, bytes_of
+from jlremote.link.wire.protocol import DATA, PIECES, WRITES_NOW, Message, bytes_of
 from jlremote.ssh.contract import Connection, Direct, Stream
 
 # Bytes of stdin that are sent at once.
 _AT_ONCE = 256 << 10
+# Each message about pieces that were taken wakes the command.
+_TOLD_AT_ONCE = PIECES // 2
 
 
 class CommandTerminal:
@@ -45,7 +47,8 @@ class CommandStdin:
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._pieces: deque[bytes] = deque()
+        self._pieces: deque[memoryview] = deque()
+        self._untold = 0
         self.wake: Callable[[], None] = lambda: None
 
     def arrived(self, message: Message) -> None:
@@ -54,7 +57,7 @@ class CommandStdin:
         Raises:
             ValueError: it is not a piece.
         """
-        if "given" not in message or not isinstance(message.get(DATA), bytes):
+        if "given" not in message or not isinstance(message.get(DATA), memoryview):
             raise ValueError(f"not a piece of stdin: {message.keys()}")
         self._pieces.append(message[DATA])
         self.wake()
@@ -63,17 +66,19 @@ class CommandStdin:
         """Call `wake` whenever a piece has come."""
         self.wake = wake
 
-    def take(self) -> bytes | None:
+    def take(self) -> bytes | memoryview | None:
         """Return the pieces that have come, and let the command send as many."""
-        pieces, size = list[bytes](), 0
+        pieces, size = list[memoryview](), 0
         while size < _AT_ONCE and self._pieces and (self._pieces[0] or not pieces):
             pieces.append(self._pieces.popleft())
             size += len(pieces[-1]) or _AT_ONCE  # an empty piece is the end, and goes by itself
         if not pieces:
             return None
-        if pieces[-1]:
+        self._untold += len(pieces)
+        if pieces[-1] and self._untold >= _TOLD_AT_ONCE:
+            taken, self._untold = self._untold, 0
             with contextlib.suppress(OSError):  # a command that is gone ends the script elsewhere
-                self._conversation.say({"taken": len(pieces)})
+                self._conversation.say({"taken": taken})
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 

@@ -116,25 +116,25 @@ def send_rest(connection: Socket, rest: memoryview) -> None:
         rest = rest[os.write(connection.fileno(), rest) :]
 
 
-def receive(connection: Socket) -> Message:
-    """Return the next message.
+def receive(connection: Socket, *, as_view: bool = False) -> Message:
+    """Return the next message; with `as_view` its bytes are not copied once more.
 
     Raises:
         EOFError: the other side closed.
         OSError: the other side is gone, or sent more than a message may hold.
         ValueError: what came is not a message.
     """
-    return _message(read_frame(connection, MESSAGE_BYTES))
+    return _message(read_frame(connection, MESSAGE_BYTES), as_view=as_view)
 
 
-def _message(frame: bytes | bytearray) -> Message:
+def _message(frame: bytes | bytearray, *, as_view: bool = False) -> Message:
     end = frame.find(b"\n")
     message = json.loads(frame if end < 0 else frame[:end])
     if not isinstance(message, dict):
         raise ValueError("a message is a JSON object")
     if end >= 0:
-        with memoryview(frame) as view:
-            message[DATA] = bytes(view[end + 1 :])
+        view = memoryview(frame)[end + 1 :]
+        message[DATA] = view if as_view else bytes(view)
     return message
 
 

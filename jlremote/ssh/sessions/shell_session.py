@@ -81,7 +81,7 @@ class StdinSender:
                 self._begin_piece(given)
         return False
 
-    def _begin_piece(self, piece: bytes) -> None:
+    def _begin_piece(self, piece: bytes | memoryview) -> None:
         self._change_over(piece)
         self._unsent = memoryview(piece)
         self._input_sent += len(piece)
@@ -99,7 +99,7 @@ class StdinSender:
             else:
                 self._begin_piece(piece)
 
-    def _change_over(self, piece: bytes) -> None:
+    def _change_over(self, piece: bytes | memoryview) -> None:
         if piece and self._direct and (channel := self._direct.for_input(self._input_sent)):
             self._channel, self._direct = channel, None
 

@@ -87,7 +87,7 @@ class TypedPassword:
         if self._stdin is not None:
             self._stdin.on_ready(wake)
 
-    def take(self) -> bytes | None:
+    def take(self) -> bytes | memoryview | None:
         """Return the password after the marker, then the person's input."""
         if not self._asked:
             return None
