@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import json
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import psutil
 
@@ -86,11 +89,31 @@ class Engine:
 
     def remove_containers(self, prefix: str = "") -> list[str]:
         """Remove the containers whose name begins with `prefix` and return their names."""
-        listed = self.docker("ps", "-a", "--format", "{{.Names}}").split()
-        names = [name for name in listed if name.startswith(prefix)]
-        if names:
-            self.docker("rm", "--force", "--volumes", *names)
+        listed = self._api("GET", "/containers/json?all=1")
+        found = [each["Names"][0].removeprefix("/") for each in listed if each["Names"]]
+        names = [name for name in found if name.startswith(prefix)]
+        for name in names:
+            self._api("DELETE", f"/containers/{name}?force=1&v=1")
         return names
+
+    def _api(self, method: str, path: str) -> Any:
+        """Ask dockerd itself: its client takes 15 ms of CPU to start.
+
+        Raises:
+            LabError: it refused; what is gone or just going may be removed, though.
+        """
+        connection = HTTPConnection("localhost")
+        with socket.socket(socket.AF_UNIX) as dockerd:
+            dockerd.settimeout(60)
+            dockerd.connect(str(self.socket))
+            connection.sock = dockerd
+            connection.request(method, path)
+            answer = connection.getresponse()
+            text = answer.read()
+        going = method == "DELETE" and answer.status in (404, 409)
+        if answer.status >= 400 and not going:
+            raise LabError(f"dockerd on {method} {path}: {answer.status} {text!r}")
+        return None if going or not text else json.loads(text)
 
 
 @contextmanager
