@@ -120,10 +120,11 @@ def test_the_program_of_terminals_runs_in_old_pythons() -> None:
 
 def test_a_signal_reaches_the_job_and_its_children() -> None:
     launch("sh", "-c", "sleep 100 & echo $!; wait")
+    wait_until(printed, "the child's number")
     assert job().state == "running"
     assert run_sh("sh", JOBS.signal("a-job", "TERM")).returncode == 0
     assert over().exit_code == 128 + signal.SIGTERM
-    child = int(run_sh("sh", JOBS.log("a-job", 1, follow=False)).stdout)
+    child = int(printed())
     ended = wait_while(f"[ -e /proc/{child} ]", 10, every=0.05)
     assert run_sh("sh", f"{ended}[ ! -e /proc/{child} ]").returncode == 0
 
