@@ -27,7 +27,8 @@ class Counter:
     """A control socket at which each client is counted and sent away."""
 
     def __init__(self, path: Path) -> None:
-        self.count = 0
+        self._count = 0
+        self._own = 0
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
@@ -37,8 +38,18 @@ class Counter:
     def _accept(self) -> None:
         with suppress(OSError):  # it was closed
             while True:
-                self._listener.accept()[0].close()
-                self.count += 1
+                client, _ = self._listener.accept()
+                self._count += 1
+                client.close()
+
+    def count(self) -> int:
+        """Return how many clients have come, by coming as the last one."""
+        with socket.socket(socket.AF_UNIX) as last:
+            last.settimeout(SECONDS)
+            last.connect(self._listener.getsockname())
+            assert last.recv(1) == b""
+        self._own += 1
+        return self._count - self._own
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
@@ -93,7 +104,7 @@ def test_a_plain_command_comes(
 ) -> None:
     words = [word.replace("{}", str(config)) for word in argv]
     subprocess.run(words, stdin=subprocess.DEVNULL, cwd=tmp_path, timeout=SECONDS, check=False)
-    assert counter.count == 1
+    assert counter.count() == 1
 
 
 @pytest.mark.parametrize(
@@ -128,7 +139,7 @@ def test_what_wants_more_has_a_connection_of_its_own(
     )  # fmt: skip
     assert done.returncode == 255
     assert b"too long" not in done.stderr
-    assert counter.count == 0
+    assert counter.count() == 0
 
 
 def test_a_terminal_as_stdin_is_left_to_ssh(config: Path, counter: Counter) -> None:
@@ -139,7 +150,7 @@ def test_a_terminal_as_stdin_is_left_to_ssh(config: Path, counter: Counter) -> N
             terminal.process.wait(SECONDS)
         finally:
             terminal.close()
-        assert counter.count == count
+        assert counter.count() == count
 
 
 def test_what_the_users_own_configuration_asks_for_is_seen(home: Path) -> None:
