@@ -125,7 +125,11 @@ class ControlSockets:
                 client.close()
 
     def _serve(self, name: str, client: socket.socket, one: _ControlSocket) -> None:
-        if not _is_ours(client):
+        try:
+            is_ours = _is_ours(client)
+        except OSError:  # it has left
+            is_ours = False
+        if not is_ours:
             client.close()
             return
         served = ControlClient(client, one.shared)
