@@ -31,6 +31,12 @@ def note(registry: str, host: str, *, kept: bool) -> None:
         _RECORDS.save(RegistryLogin(registry, host, kept))
 
 
+def note_no_keychain(registry: str, host: str) -> None:
+    """Note that there is no key where there is no keychain; one that is known may be back later."""
+    if _RECORDS.find(registry, host) is None:
+        note(registry, host, kept=False)
+
+
 def may_be_kept(registry: str, host: str) -> bool:
     """Return whether the keychain has a key, or has not been asked yet."""
     known = _RECORDS.find(registry, host)

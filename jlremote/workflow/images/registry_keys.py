@@ -33,12 +33,12 @@ def find(
     `keychain` is one that is being opened already. What it has is noted, so that it is not asked
     in vain the next time.
     """
-    wanted = _maybe_kept(host, registries)
-    secrets = (keychain or open_secrets()) if wanted else None
     found: dict[str, RegistryKey] = {}
-    if secrets is None or not secrets.present:
-        return found
-    for name in wanted:
+    secrets = keychain or Secrets()
+    for name in _maybe_kept(host, registries):
+        if secrets.is_missing:
+            registry_logins.note_no_keychain(name, host)
+            continue
         key = _read(secrets, _account(name, host))
         if key is not None:
             found[name] = key

@@ -17,6 +17,7 @@ from jlremote.errors import Authentication, JlrError, LinkLost, NotFound, Usage
 from jlremote.host.contract import Completed
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.storage import secrets
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.requests import ANY_ENGINE
 from jlremote.workflow.images import build, images, login, registry, registry_keys
@@ -76,7 +77,7 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> StreamingHost:
         monkeypatch.setattr(module, "engine_on", lambda *_: DOCKER)
     monkeypatch.setattr(login, "connect", lambda *_: None)
     monkeypatch.setattr(images, "link_of", lambda *_: host)
-    monkeypatch.setattr(registry_keys, "open_secrets", lambda: None)
+    monkeypatch.setattr(secrets, "_backend", lambda: None)
     return host
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from jlremote.errors import JlrError, Usage
 from jlremote.storage import registry_logins, secrets
-from jlremote.storage.secrets import Secrets
 from jlremote.workflow.images import login, registry_keys
 from jlremote.workflow.images.login import LoginRequest
 from jlremote.workflow.images.registry_keys import RegistryKey
@@ -42,14 +41,14 @@ class Backend:
 def backend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Backend:
     backend = Backend()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(registry_keys, "open_secrets", lambda: Secrets(backend))
+    monkeypatch.setattr(secrets, "_backend", lambda: backend)
     return backend
 
 
 @pytest.fixture
 def no_keychain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(registry_keys, "open_secrets", lambda: None)
+    monkeypatch.setattr(secrets, "_backend", lambda: None)
 
 
 def test_a_kept_key_is_found_for_its_host_and_no_other(backend: Backend) -> None:
@@ -62,17 +61,37 @@ def test_a_keychain_is_asked_in_vain_only_once(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert registry_keys.find("lab", ("nvcr.io",)) == {}
-    opened: list[int] = []
-    monkeypatch.setattr(secrets, "_backend", lambda: opened.append(1))
-    monkeypatch.setattr(registry_keys, "open_secrets", lambda: opened.append(2))
+    opened: list[bool] = []
+    monkeypatch.setattr(secrets, "_backend", lambda: opened.append(True))
     assert registry_keys.begin("lab", ("nvcr.io",)) is None
     assert registry_keys.find("lab", ("nvcr.io",)) == {}
     assert not opened
-    for host in ("other", "lab"):
-        begun = registry_keys.begin(host, ("nvcr.io",))
-        assert (begun is None) == (host == "lab")
-    assert registry_keys.find("lab", ("docker.io", "nvcr.io")) == {}
-    assert opened == [1, 2]
+    begun = registry_keys.begin("lab", ("docker.io", "nvcr.io"))
+    assert registry_keys.find("lab", ("docker.io", "nvcr.io"), begun) == {}
+    assert opened == [True]
+
+
+def test_a_missing_keychain_is_looked_for_once_unless_it_had_the_key(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry_keys.keep("lab", "nvcr.io", KEY)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(secrets, "_backend", lambda: None)
+        assert registry_keys.find("lab", ("nvcr.io", "docker.io")) == {}
+    assert registry_keys.begin("lab", ("docker.io",)) is None
+    assert registry_keys.find("lab", ("nvcr.io",)) == {"nvcr.io": KEY}
+
+
+def test_a_keychain_that_did_not_open_is_tried_again(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise OSError("no bus")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(secrets, "_backend", fails)
+        assert registry_keys.find("lab", ("nvcr.io",)) == {}
+    assert registry_logins.may_be_kept("nvcr.io", "lab")
 
 
 def test_a_key_is_found_that_was_kept_before_anything_was_noted(
