@@ -216,6 +216,7 @@ class TunnelChannel:
             self._released = True
             unread, self._unread = self._unread, 0
         self._reader.sinks.pop(self._number, None)
+        self._reader.windows.pop(self._number, None)
         self._reader.joined.discard(self._number)
         self._registry.remove(self._number)
         self._registry.unread(-unread)
@@ -229,6 +230,7 @@ class TunnelChannel:
         self._packet = packet
         self._open = True
         self._reader.sinks[self._number] = self._take
+        self._reader.windows[self._number] = self._widen
         if self.joins_packets:
             self._reader.joined.add(self._number)
         if self._close_sent:  # given up meanwhile: `close` could not name the peer's channel yet
@@ -276,8 +278,12 @@ class TunnelChannel:
         self._count(len(data), 0)
 
     def _window_adjust(self, message: Any) -> None:
+        self._widen(message.get_int())
+
+    def _widen(self, count: int) -> None:
+        """Allow `count` bytes more; called straight from the packet reader as `_take`."""
         before = self._allowed
-        self._allowed += message.get_int()
+        self._allowed += count
         # Compared after it was raised: the sender does it in the opposite order, so one of both
         # sees that sending can go on.
         if before <= self._sent:

@@ -126,9 +126,9 @@ class _SftpChannel(SessionChannel):
         if allowed:
             super()._take(allowed)
 
-    def _window_adjust(self, message: Any) -> None:
+    def _widen(self, count: int) -> None:
         self._stream.heard = time.monotonic()
-        super()._window_adjust(message)
+        super()._widen(count)
 
     def _request_failed(self, _message: Any) -> None:
         self._handler.refused("the host's SSH server offers no `sftp` subsystem")

@@ -26,6 +26,7 @@ class ScriptChannel(TunnelChannel):
     Attributes:
         transport: the connection's.
         wake: set when something has come, or when there is room to send more.
+        on_room: called when there is room again; sets `wake` until someone else takes it.
         answered: set once the server has granted or refused the session, or is gone.
         exit: set once `exit_status` is known, or will never be.
         writes_now: whether `write_now` may be used.
@@ -50,6 +51,7 @@ class ScriptChannel(TunnelChannel):
         super().__init__(transport, self, self)
         self.transport = transport
         self.wake = wake or threading.Event()
+        self.on_room: Callable[[], None] = self.wake.set
         self.writes_now = write_now is not None
         self.answered = threading.Event()
         self.exit = threading.Event()
@@ -149,7 +151,7 @@ class ScriptChannel(TunnelChannel):
         self.wake.set()
 
     def writable(self) -> None:
-        self.wake.set()
+        self.on_room()
 
     def exited(self, status: int) -> None:
         self.exit_status = status

@@ -29,7 +29,8 @@ class StdinSender:
     """Sends a script and then its input over a channel; nothing here waits for the far end.
 
     With `hold` the channel's stdin stays open at the end. Input takes the `direct` way as soon as
-    there is one. `send` is for the script's thread, `send_now` for the one that brings input.
+    there is one. `send` is for the script's thread, `send_now` for the one that brings input, and
+    `room_came` for the transport's.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class StdinSender:
         direct: DirectWay | None = None,
     ) -> None:
         self._channel = channel
+        channel.on_room = self.room_came
         self._direct = direct
         self._input_sent = 0
         self._unsent = memoryview(script)
@@ -64,22 +66,47 @@ class StdinSender:
         finally:
             self._turn.release()
 
+    def room_came(self) -> None:
+        """Send the rest of a piece without waiting, and wake the script's thread for what follows.
+
+        Only the rest: to take a piece may wait for the command.
+        """
+        is_some_left = False
+        if self._turn.acquire(blocking=False):
+            try:
+                is_some_left = self._send_rest()
+            finally:
+                self._turn.release()
+        if not is_some_left:
+            self._channel.wake.set()
+
+    def _send_rest(self) -> bool:
+        """Return whether some of the piece waits for more room."""
+        if not self._unsent or self._channel.is_over:
+            return False
+        return not self._channel.room() or (self._send_piece_now() and bool(self._unsent))
+
     def _send_arrived(self) -> bool:
         has_sent = False
         while self._direct is None and not (self._stdin is None or self._channel.is_over):
             if self._unsent:
-                piece = self._unsent[: self._channel.room()]
-                if not piece:
-                    return True  # the channel wakes the script's thread when there is room
-                if not self._channel.send_now(piece):
+                if not self._channel.room():
+                    return True  # `room_came` goes on
+                if not self._send_piece_now():
                     return False
-                self._unsent = self._unsent[len(piece) :]
                 has_sent = True
             elif (given := self._stdin.take()) is None:
                 return has_sent
             else:
                 self._begin_piece(given)
         return False
+
+    def _send_piece_now(self) -> bool:
+        piece = self._unsent[: self._channel.room()]
+        is_sent: bool = self._channel.send_now(piece)
+        if is_sent:
+            self._unsent = self._unsent[len(piece) :]
+        return is_sent
 
     def _begin_piece(self, piece: bytes | memoryview) -> None:
         self._change_over(piece)
@@ -102,6 +129,7 @@ class StdinSender:
     def _change_over(self, piece: bytes | memoryview) -> None:
         if piece and self._direct and (channel := self._direct.for_input(self._input_sent)):
             self._channel, self._direct = channel, None
+            channel.on_room = self.room_came
 
     def _send_piece(self) -> bool:
         """Send what the window takes; return whether to go on."""

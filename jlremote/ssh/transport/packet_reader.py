@@ -47,6 +47,7 @@ class PacketReader:
             second. A sink sets it, for the next time only.
         sinks: take the data of a channel, by its number; channels without one get messages from
             the transport. Called from the transport's thread, or from the one that polls.
+        windows: take how many bytes more a channel may send, by its number; else as with `sinks`.
         joined: the channels whose sinks take the data of small packets together.
 
     While `is_exchanging`, senders wait for the reader. A `sock` that is no socket is not read from.
@@ -58,6 +59,7 @@ class PacketReader:
         self.keys: Keys | None = None
         self.decompress: Callable[[bytes], bytes] | None = None
         self.sinks: dict[int, Sink] = {}
+        self.windows: dict[int, Callable[[int], None]] = {}
         self.joined: set[int] = set()
         self.socket = sock
         self._is_exchange_due = is_exchange_due
@@ -163,9 +165,9 @@ class PacketReader:
         return left
 
     def _sink(self, keys: Keys, plain: bytes) -> bool:
-        """Pass a packet's data to its sink; return whether there is one."""
+        """Pass what a packet has to its channel; return whether that takes it from here."""
         if plain[1] != common.MSG_CHANNEL_DATA:
-            return False
+            return plain[1] == common.MSG_CHANNEL_WINDOW_ADJUST and self._widen(plain)
         _, _, number, size = DATA.unpack_from(plain)
         sink = self.sinks.get(number)
         if sink is None:
@@ -175,6 +177,16 @@ class PacketReader:
             data = self._joined(keys, number, data)
         sink(data)
         return True
+
+    def _widen(self, plain: bytes) -> bool:
+        """Tell a channel of more room; sshd does so thousands of times for a large upload."""
+        if len(plain) < DATA.size:
+            return False
+        _, _, number, more = DATA.unpack_from(plain)
+        widen = self.windows.get(number)
+        if widen is not None:
+            widen(more)
+        return widen is not None
 
     def _joined(self, keys: Keys, number: int, data: memoryview) -> memoryview:
         """Return data with that of the packets behind it that are for the same channel.

@@ -48,6 +48,7 @@ class Transport:
         self.packetizer = self.reader = self
         self.talked_at = 0.0
         self.sinks: dict[int, Callable[[memoryview], None]] = {}
+        self.windows: dict[int, Callable[[int], None]] = {}
         self.joined: set[int] = set()
         self.sent: list[bytes] = []
         self.slow: list[bytes] = []
@@ -67,6 +68,9 @@ class Transport:
 
     def send_data(self, number: int, data: memoryview, _later: object) -> bool:
         return self.send_payloads([(b"DATA", number.to_bytes(4, "big"), bytes(data))])
+
+    def send_payloads_now(self, payloads: Sequence[tuple[bytes, ...]]) -> bool:
+        return self.send_payloads(payloads)
 
     def send_payloads(self, payloads: Sequence[tuple[bytes, ...]]) -> bool:
         if self.error is not None:

@@ -95,7 +95,8 @@ def test_a_channel_is_closed_by_both_sides_and_its_number_used_again(transport: 
     channel.close()
     channel.close()
     assert transport.sent == [common.cMSG_CHANNEL_CLOSE + (77).to_bytes(4, "big")]
-    assert number not in transport.sinks
+    assert not transport.sinks
+    assert not transport.windows
     assert opened(transport, Handler())._number == number
 
 

@@ -8,9 +8,11 @@ from paramiko import Message
 
 from jlremote.ssh.contract import WriteNow
 from jlremote.ssh.sessions.script_channel import ScriptChannel
+from jlremote.ssh.sessions.shell_session import StdinSender
 from jlremote.ssh.transport.tuning import FIRST_WINDOW
 from jlremote.ssh.wire_format import string
 from tests.ssh.channels.parts import Transport
+from tests.ssh.sessions.test_shell_session import Pieces
 
 
 def opened(write_now: WriteNow | None = None) -> tuple[ScriptChannel, Transport]:
@@ -99,3 +101,20 @@ def test_a_window_that_grows_wakes_the_sender() -> None:
     channel._window_adjust(Message((5).to_bytes(4, "big")))
     assert channel.wake.is_set()
     assert channel.room() == 5
+
+
+def test_a_window_that_grows_takes_the_rest_of_a_piece_in_the_transports_thread() -> None:
+    channel, transport = opened()
+    sender = StdinSender(channel, b"script", Pieces(b"123456789", b"next"), hold=False)
+    sender.send()
+    channel.wake.clear()
+    transport.windows[channel._number](4)
+    assert not channel.wake.is_set(), "a byte of the piece still waits for more room"
+    channel.is_over = True
+    transport.windows[channel._number](4)
+    assert channel.wake.is_set(), "the script's thread looks for the end"
+    channel.is_over = False
+    channel.wake.clear()
+    sender.room_came()
+    assert channel.wake.is_set(), "only the script's thread takes the next piece"
+    assert [message[-4:] for message in transport.sent] == [b"ript", b"1234", b"5678", b"\0\0\x019"]

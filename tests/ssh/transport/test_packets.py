@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -75,6 +76,21 @@ def test_data_goes_to_the_sink_of_its_channel_and_other_packets_do_not(
     assert (message.get_int(), message.get_binary()) == (8, b"no sink")
 
 
+def test_more_room_is_told_to_its_channel_and_else_to_the_transport(
+    pair: tuple[Packetizer, Packetizer],
+) -> None:
+    sender, reader = pair
+    told: list[int] = []
+    reader.reader.windows[7] = told.append
+    kind = common.MSG_CHANNEL_WINDOW_ADJUST
+    for number, more in ((7, 5), (7, 0xFFFFFFFF), (8, 6)):
+        sender.send_message(paramiko.Message(struct.pack(">BII", kind, number, more)))
+    kind, message = reader.read_message()
+    assert told == [5, 0xFFFFFFFF]
+    assert (kind, message.get_int(), message.get_int()) == (kind, 8, 6)
+    assert reader.packets_read == 3
+
+
 def test_packets_that_may_wait_are_read_together_once(
     pair: tuple[Packetizer, Packetizer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,9 +141,11 @@ def test_a_short_compressed_message_may_follow_small_packets(
     taken: list[bytes] = []
     reader.reader.sinks[7] = lambda data: taken.append(bytes(data))
     reader.reader.joined.add(7)
+    reader.reader.windows[0] = lambda _: None
     assert sender.send_data(7, b"one")
-    sender.send_message(paramiko.Message(bytes((90,))))
-    assert reader.read_message()[0] == 90
+    for sent in (90, common.MSG_CHANNEL_WINDOW_ADJUST):
+        sender.send_message(paramiko.Message(bytes((sent,))))
+        assert reader.read_message()[0] == sent
     assert taken == [b"one"]
 
 
