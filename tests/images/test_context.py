@@ -48,8 +48,13 @@ def tree(folder: Path, names: Iterable[str] = FILES) -> Path:
     return folder
 
 
+def packed(context: BuildContext) -> bytes:
+    pieces = context.archive()
+    return b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
+
+
 def unpacked(context: BuildContext) -> tarfile.TarFile:
-    return tarfile.open(fileobj=io.BytesIO(b"".join(context.archive())))
+    return tarfile.open(fileobj=io.BytesIO(packed(context)))
 
 
 def files(context: BuildContext) -> set[str]:
@@ -209,12 +214,17 @@ def test_a_dockerfile_that_is_no_unicode_is_sent_as_it_is(tmp_path: Path) -> Non
         assert sent.read() == outside.read_bytes()
 
 
-def test_no_piece_is_larger_than_it_may_be(tmp_path: Path) -> None:
+def test_no_piece_is_larger_than_it_may_be_and_small_ones_go_together(tmp_path: Path) -> None:
     tree(tmp_path, [])
     (tmp_path / "big").write_bytes(bytes(3 * PIECE_BYTES + 5))
+    for number in range(50):
+        (tmp_path / f"small{number}").write_bytes(bytes(30_000))
     context = read_context(tmp_path, None)
-    assert max(map(len, context.archive())) <= PIECE_BYTES
-    assert context.size == 3 * PIECE_BYTES + 5 + (tmp_path / "Dockerfile").stat().st_size
+    sizes = [len(piece) for piece in context.archive()]
+    assert max(sizes) <= PIECE_BYTES
+    assert len(sizes) == 1 + 4 + 3, "what comes first, the large file, and all small ones"
+    size = 3 * PIECE_BYTES + 5 + 50 * 30_000 + (tmp_path / "Dockerfile").stat().st_size
+    assert context.size == size
 
 
 def test_a_file_that_grows_is_sent_as_long_as_it_was_and_one_that_shrinks_is_an_error(
@@ -227,7 +237,7 @@ def test_a_file_that_grows_is_sent_as_long_as_it_was_and_one_that_shrinks_is_an_
         assert archive.extractfile("log").read() == b"log\n"  # type: ignore[union-attr]
     (tmp_path / "log").write_text("")
     with pytest.raises(JlrError, match="became shorter"):
-        b"".join(context.archive())
+        packed(context)
 
 
 def test_a_missing_folder_or_dockerfile_is_named(tmp_path: Path) -> None:

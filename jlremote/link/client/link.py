@@ -16,7 +16,7 @@ from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Step
 from jlremote.host.framing import announced, new_marker, run_steps
 from jlremote.link.client.call import Caller, Explain
 from jlremote.link.client.dial import NoLink
-from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
+from jlremote.link.client.remote_process import Given, RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
 from jlremote.link.wire.own_streams import OwnStreams
 from jlremote.link.wire.protocol import DATA, Message
@@ -111,7 +111,7 @@ class Link:
 
     @contextmanager
     def stream(
-        self, script: str, given: Iterable[bytes] = (), *, end: bool = False
+        self, script: str, given: Iterable[Given] = (), *, end: bool = False
     ) -> Iterator[RemoteOutput]:
         """Run `script` and yield its output as it comes; leaving the context ends it.
 

@@ -2,7 +2,7 @@
 
 Read `protocol` (the messages), `status` and `states` (what a link tells of itself), `files` (where
 it is found), `authentication` (how both sides know each other), `own_streams` (the
-streams of a command or an `ssh`, opened anew for the link).
+streams of a command or an `ssh`, opened anew for the link), `file_part` (bytes of a file).
 
 Decision:
 

@@ -32,6 +32,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError
+from jlremote.link.wire.file_part import FilePart
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -72,17 +73,25 @@ def error_line(trouble: Exception) -> bytes:
 
 
 def send(connection: Socket, message: Message) -> None:
-    """Send one message, with the bytes at `DATA` if it has any.
+    """Send one message, with the bytes or part of a file at `DATA` if it has any.
 
     Raises:
         OSError: the other side is gone.
+        JlrError: the file cannot be read.
     """
     data = message.get(DATA)
-    if not isinstance(data, bytes):
+    if not isinstance(data, bytes | FilePart):
         write_frame(connection, json.dumps(message).encode("ascii"))
         return
     head = {key: value for key, value in message.items() if key != DATA}
-    write_frame(connection, json.dumps(head).encode("ascii") + b"\n", data)
+    begin = json.dumps(head).encode("ascii") + b"\n"
+    if isinstance(data, bytes):
+        write_frame(connection, begin, data)
+    elif sys.platform == "win32":
+        write_frame(connection, begin, data.read())
+    else:
+        send_rest(connection, memoryview(_SIZE.pack(len(begin) + len(data)) + begin))
+        data.send(connection.fileno())
 
 
 def output_now(
@@ -107,7 +116,7 @@ def output_now(
 
 
 def send_rest(connection: Socket, rest: memoryview) -> None:
-    """Send what `output_now` has left.
+    """Send the rest of a message, as what `output_now` has left.
 
     Raises:
         OSError: the other side is gone.

@@ -21,6 +21,7 @@ from jlremote.images.build_log import FROM, BuildLog
 from jlremote.images.image_errors import build_error
 from jlremote.images.key_scripts import one_at_a_time, surviving_disconnect, with_keys, with_secrets
 from jlremote.link.client.link import Link
+from jlremote.link.client.remote_process import Given
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage.secrets import Secrets
 from jlremote.text import reason_of, size_in_words
@@ -230,7 +231,7 @@ def _registries(recipe: str) -> Iterator[str]:
 
 def _sent(
     folder: BuildContext, lines: Sequence[bytes], request: BuildRequest, context: Context
-) -> Iterator[bytes]:
+) -> Iterator[Given]:
     """Yield what is sent to the host, as a step that counts the bytes."""
     yield from lines
     sent, whole = 0, size_in_words(folder.size)

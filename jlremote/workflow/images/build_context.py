@@ -7,15 +7,18 @@ import secrets
 import stat
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.link.wire.file_part import FilePart
 from jlremote.text import reason_of
 from jlremote.workflow.images.ignore_rules import IgnoreRules, read_rules
 
-PIECE_BYTES = 256 * 1024
+PIECE_BYTES = 512 * 1024
+# A smaller file is read, and sent together with its neighbours.
+_SMALL_FILE = 64 * 1024
 IGNORE_FILE = ".dockerignore"
 
 
@@ -43,12 +46,17 @@ class BuildContext:
         """Size of all files in bytes."""
         return sum(e.status.st_size for e in self.entries if stat.S_ISREG(e.status.st_mode))
 
-    def archive(self) -> Iterator[bytes]:
+    def archive(self) -> Iterator[bytes | FilePart]:
         """Yield the tar archive in pieces, of which only one at a time is in memory.
+
+        A part of a file must be sent before the next piece is fetched.
 
         Raises:
             JlrError: a file became shorter meanwhile, or cannot be read.
         """
+        return _in_large_pieces(self._blocks())
+
+    def _blocks(self) -> Iterator[bytes | FilePart]:
         # Docker recognizes an archive by its first 512 bytes, which a long name would fill.
         yield _bytes(_header(".", stat.S_IFDIR | 0o755))
         for entry in self.entries:
@@ -58,6 +66,20 @@ class BuildContext:
             info.size = len(content)
             yield _bytes(info) + content + _padding(len(content))
         yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _in_large_pieces(blocks: Iterable[bytes | FilePart]) -> Iterator[bytes | FilePart]:
+    """Join what is small: each piece is a message to the link."""
+    held = bytearray()
+    for block in blocks:
+        if held and (isinstance(block, FilePart) or len(held) + len(block) > PIECE_BYTES):
+            yield bytes(held)
+            held.clear()
+        if isinstance(block, FilePart):
+            yield block
+        else:
+            held += block
+    yield bytes(held)
 
 
 def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
@@ -134,7 +156,7 @@ def _descend(folder: str, rules: IgnoreRules, needed: set[str | None]) -> bool:
     return holds_needed or rules.may_keep_some_of(folder)
 
 
-def _packed(entry: Entry) -> Iterator[bytes]:
+def _packed(entry: Entry) -> Iterator[bytes | FilePart]:
     status = entry.status
     info = _header(entry.name, status.st_mode)
     info.mtime = int(status.st_mtime)  # a fraction would take two more blocks
@@ -150,20 +172,18 @@ def _packed(entry: Entry) -> Iterator[bytes]:
         yield padding
 
 
-def _content(entry: Entry) -> Iterator[bytes]:
+def _content(entry: Entry) -> Iterator[bytes | FilePart]:
     """Yield exactly as many bytes as the header says."""
-    left = entry.status.st_size
+    size = entry.status.st_size
     try:
         with entry.path.open("rb") as file:
-            while left and (piece := file.read(min(left, PIECE_BYTES))):
-                left -= len(piece)
-                yield piece
+            for start in range(0, size, PIECE_BYTES):
+                part = FilePart(file, entry.path, start, min(PIECE_BYTES, size - start))
+                yield part.read() if size < _SMALL_FILE else part
     except OSError as error:
         raise JlrError(
             f"cannot read `{entry.path}`: {reason_of(error)}", hint=_LEAVE_OUT
         ) from error
-    if left:
-        raise JlrError(f"`{entry.path}` became shorter while it was sent", hint="build again")
 
 
 _TYPES = (

@@ -1,0 +1,71 @@
+"""A part of a file of the laptop, which the kernel copies to the link, and no program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from jlremote.errors import JlrError
+from jlremote.text import reason_of
+
+
+class FilePart:
+    """`size` bytes of a file from `offset` on; it must stay open until they are sent."""
+
+    def __init__(self, file: BinaryIO, path: Path, offset: int, size: int) -> None:
+        self._file = file
+        self._path = path
+        self._offset = offset
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def read(self, done: int = 0) -> bytes:
+        """Return the bytes, without the first `done`.
+
+        Raises:
+            JlrError: the file became shorter, or cannot be read.
+        """
+        left = self._size - done
+        try:
+            self._file.seek(self._offset + done)
+            data = self._file.read(left)
+        except OSError as error:
+            raise JlrError(f"cannot read `{self._path}`: {reason_of(error)}") from error
+        if len(data) < left:
+            raise JlrError(
+                f"`{self._path}` became shorter while it was sent", hint="run the command again"
+            )
+        return data
+
+    def send(self, descriptor: int) -> None:
+        """Send the bytes to a socket.
+
+        Raises:
+            OSError: the other side is gone.
+            JlrError: as `read`.
+        """
+        done = self._passed(descriptor)
+        rest = memoryview(self.read(done) if done < self._size else b"")
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+
+    def _passed(self, descriptor: int) -> int:
+        """Let the kernel pass on as much as it can; return how much that is."""
+        done = 0
+        if sys.platform == "linux":
+            try:
+                while done < self._size and (
+                    count := os.sendfile(
+                        descriptor, self._file.fileno(), self._offset + done, self._size - done
+                    )
+                ):
+                    done += count
+            except ConnectionError:
+                raise
+            except OSError:
+                pass  # its file system cannot do so, or it cannot be read, as `read` tells
+        return done
