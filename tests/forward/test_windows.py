@@ -42,6 +42,7 @@ class Wire:
     def __init__(self) -> None:
         self.packetizer = self.reader = self
         self.sinks: dict[int, Callable[[memoryview], None]] = {}
+        self.windows: dict[int, Callable[[int], None]] = {}
         self.joined: set[int] = set()
         self.allowed: dict[int, int] = {}
         self._channels = ChannelMap()

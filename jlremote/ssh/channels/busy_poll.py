@@ -80,7 +80,7 @@ class BusyPoll:
         reader, view, self._reader, self._view = self._reader, self._view, None, None
         self._quick = 0
         if view is not None:
-            self._watch(view, READ, 0, self._read)
+            self._watch(view, READ, 0, self._read_last)
             view.close()
         if reader is not None:
             reader.give_back()
@@ -96,9 +96,13 @@ class BusyPoll:
             return
         self._reader, self._view = reader, view
         self._last = time.monotonic()
-        self._watch(view, 0, READ, self._read)
+        self._watch(view, 0, READ, self._read_last)
 
-    def _read(self, _events: int) -> None:
+    def _read_last(self, _events: int) -> None:
+        """Read once the local sockets are read: what they say is on its way to the host by then."""
+        self._call(self._read)
+
+    def _read(self) -> None:
         if self._reader is not None and not self._reader.poll():
             self.end()
             self._quick = -_SETBACK
