@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench import tunnel_table
+from tests.bench.tunnel_cores import apart
 from tests.bench.tunnel_measures import (
     Spent,
     connections,
@@ -57,8 +58,8 @@ class Amounts:
     requests: int
 
 
-FULL = Amounts(5, 300, 96, 10, 300, 20, 600, 30_000)
-QUICK = Amounts(3, 100, 32, 3, 200, 8, 200, 10_000)
+FULL = Amounts(5, 300, 96, 10, 300, 20, 600, 120_000)
+QUICK = Amounts(3, 100, 32, 3, 200, 8, 200, 36_000)
 
 
 @contextmanager
@@ -125,10 +126,11 @@ class Way:
 
 @dataclass(frozen=True)
 class Bench:
-    """All four forwards, by way."""
+    """All four forwards, by way, and the processes of the host."""
 
     near: dict[str, Way]
     far: dict[str, Way]
+    host: list[int]
 
 
 @contextmanager
@@ -136,9 +138,9 @@ def bench(cipher: str | None) -> Iterator[Bench]:
     """Put all parts together."""
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         key = make_key(Path(folder) / "key")
-        server = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
-        sshd = stack.enter_context(server)
-        target = stack.enter_context(part("far"))[0]
+        options = ("PermitRootLogin yes",)
+        sshd = stack.enter_context(SSHServer(key.with_suffix(".pub"), options=options))
+        server, (target,) = stack.enter_context(process_of("far"))
         line = stack.enter_context(part("line", sshd.port, DELAY, RATE))[0]
 
         def ways(port: int) -> dict[str, Way]:
@@ -146,7 +148,8 @@ def bench(cipher: str | None) -> Iterator[Bench]:
             jlr = stack.enter_context(process_of("ours", port, key, target, 2))
             return {"ssh": Way(*ssh), "jlr": Way(*jlr)}
 
-        yield Bench(ways(sshd.port), ways(line))
+        near, far = ways(sshd.port), ways(line)
+        yield Bench(near, far, [server, *(session.pid for session in sshd.sessions())])
 
 
 Samples = dict[tuple[str, str], list[float]]
@@ -178,7 +181,9 @@ def measure(ports: Bench, amounts: Amounts) -> Samples:
                 for way in in_turn(number):
                     samples[way, name].append(one(ways[way].ports[0]))
         measure_trips(ports.near, amounts, number, samples)
-        measure_kept(ports.near, amounts, number, samples)
+        measure_kept(ports.near, amounts, number, tunnel_table.KEPT, samples)
+        with apart((os.getpid(), *(way.process for way in ports.near.values())), ports.host):
+            measure_kept(ports.near, amounts, number, tunnel_table.KEPT_APART, samples)
         measure_beside(ports.near, amounts, number, samples)
     return samples
 
@@ -202,7 +207,9 @@ def measure_trips(ways: dict[str, Way], amounts: Amounts, number: int, samples: 
         samples[way, "sleeps"].append(sleeps[way] / len(took[way]))
 
 
-def measure_kept(ways: dict[str, Way], amounts: Amounts, number: int, samples: Samples) -> None:
+def measure_kept(
+    ways: dict[str, Way], amounts: Amounts, number: int, names: tuple[str, str], samples: Samples
+) -> None:
     """Measure requests on kept connections, and what one costs the process on its way."""
     rates: dict[str, list[float]] = defaultdict(list)
     cpu: dict[str, float] = defaultdict(float)
@@ -212,9 +219,10 @@ def measure_kept(ways: dict[str, Way], amounts: Amounts, number: int, samples: S
             before = Spent.by(ways[way].process)
             rates[way].append(kept(ways[way].ports[0], burst))
             cpu[way] += Spent.by(ways[way].process).cpu - before.cpu
+    rate, cost = names
     for way in WAYS:
-        samples[way, tunnel_table.KEPT].append(statistics.median(rates[way]))
-        samples[way, tunnel_table.KEPT_COST].append(cpu[way] / (burst * amounts.bursts))
+        samples[way, rate].append(statistics.median(rates[way]))
+        samples[way, cost].append(cpu[way] / (burst * amounts.bursts))
 
 
 def measure_beside(ways: dict[str, Way], amounts: Amounts, number: int, samples: Samples) -> None:

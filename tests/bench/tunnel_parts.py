@@ -7,6 +7,7 @@ ends when its stdin does.
 from __future__ import annotations
 
 import os
+import selectors
 import socket
 import sys
 import threading
@@ -29,6 +30,8 @@ FAR = "127.0.0.2"
 # A line passes packets on. Of what it took in pieces of 256 KiB each would wait 2 ms for its end.
 _CHUNK = 16 * 1024
 _ROUTER_BUFFER = 16 << 20
+# A connection that comes while there is none is noticed so soon.
+_PAUSE_SECONDS = 0.05
 
 
 def _serve(port_of: socket.socket, handle: object) -> None:
@@ -39,7 +42,8 @@ def _serve(port_of: socket.socket, handle: object) -> None:
 
 
 def far_server() -> int:
-    """Serve what the first byte asks for: `d`own, `u`p, `e`cho; return the port."""
+    """Serve what the first byte asks for: `d`own, `u`p, `e`cho, `k`ept echo; return the port."""
+    threading.Thread(target=_answer_kept, daemon=True).start()
     listener = socket.create_server((FAR, 0), backlog=1024)
     threading.Thread(target=_serve, args=(listener, _answer), daemon=True).start()
     return int(listener.getsockname()[1])
@@ -59,6 +63,24 @@ def _answer(sock: socket.socket) -> None:
         elif wish == b"e":
             while got := sock.recv(65536):
                 sock.sendall(got)
+        elif wish == b"k":
+            _kept.register(sock.detach(), selectors.EVENT_READ)
+
+
+_kept = selectors.DefaultSelector()
+
+
+def _answer_kept() -> None:
+    """Echo on all kept connections, in one thread as Jupyter's server has it."""
+    while True:
+        for key, _ in _kept.select(_PAUSE_SECONDS):
+            got = b""
+            with suppress(OSError):
+                got = os.read(key.fd, 65536)
+                os.write(key.fd, got)
+            if not got:
+                _kept.unregister(key.fd)
+                os.close(key.fd)
 
 
 def slow_line(port: int, delay: float, rate: float) -> int:

@@ -21,20 +21,26 @@ class Wanted:
     more: bool
 
 
-KEPT = "requests on 100 kept connections, a second"
-KEPT_COST = "CPU time of a request on kept connections, µs"
+# What is measured twice: a rate and a cost, with all programs on the same cores, and with one core
+# for the laptop's programs and another for the host's.
+KEPT = (
+    "requests on 100 kept connections, a second",
+    "CPU time of a request on kept connections, µs",
+)
+KEPT_APART = ("… with a core for each machine", "… with a core for each machine, µs")
 TARGETS = {
     "down, MB/s": Wanted(1.0, more=True),
     "up, MB/s": Wanted(0.9, more=True),
     "trip p50, ms": Wanted(1.15, more=False),
     "trip p99, ms": Wanted(1.5, more=False),
     "new connections, a second": Wanted(0.6, more=True),
-    KEPT: Wanted(1.0, more=True),
+    KEPT[0]: Wanted(1.0, more=True),
+    KEPT_APART[0]: Wanted(1.0, more=True),
     "50 ms down, MB/s": Wanted(2.5, more=True),
     "50 ms up, MB/s": Wanted(1.0, more=True),
     "50 ms trip p50, ms": Wanted(1.15, more=False),
 }
-COSTS = ("CPU time, µs", "sleeps", KEPT_COST)
+COSTS = ("CPU time, µs", "sleeps", KEPT[1], KEPT_APART[1])
 CROWDED = {"p50, ms": 3.0, "p99, ms": None}
 CROWDED_DOWN = "download beside, MB/s"
 
