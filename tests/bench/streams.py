@@ -23,11 +23,13 @@ from tests.bench.start import Bench, Contest, bench, run_to_its_end, timed
 ROUNDS = 3
 MEGABYTES = 50
 LARGE = 300  # of a build's context
+FILES = 5000  # of another one
 LIVE = 200  # of a job's output
 TREE = 100  # of what rsync copies
 JOB = "bench-job"
 IMAGE = "lab/ssh"  # it has rsync
 TARGET = 0.9
+TARGET_OF_FILES = 0.6  # Python reads each file, and makes its header
 PATIENCE = 300.0
 
 
@@ -62,15 +64,13 @@ class Streams:
 
     def large(self) -> Iterator[Contest]:
         """Give those that take long, each with its own amount of bytes."""
-        context = self._folder("context", LARGE)
-        (context / "Dockerfile").write_text("FROM lab/plain\n", encoding="utf-8")
-        pack, build = f"tar -C {context} -c .", "DOCKER_BUILDKIT=0 docker build -q -"
-        yield Contest(
-            f"a build's context of {LARGE} MB, to `tar` into `ssh docker build -`",
-            partial(self._seconds, ("jlr", "build", "lab", str(context), "-t", "bench/ours")),
-            partial(self._seconds, ("sh", "-c", f"{pack} | {' '.join(self._ssh)} {build}")),
-            TARGET,
-        )
+        title = f"a build's context of {LARGE} MB, to `tar` into `ssh docker build -`"
+        yield self._build(title, self._folder("context", LARGE), TARGET)
+        many = self._folder("many", 0)
+        for number in range(FILES):
+            (many / str(number)).write_bytes(os.urandom(4000))
+        title = f"a build's context of {FILES:,} files of 4 kB, to the same"
+        yield self._build(title, many, TARGET_OF_FILES)
         print_noise = ("head", "-c", str(LIVE << 20), "/dev/urandom")
         run = (*self._ssh, "docker", "run", "--rm", "--log-driver", "json-file", IMAGE)
         yield Contest(
@@ -105,6 +105,16 @@ class Streams:
             partial(copied, "jlr shell", f"{inside}ours"),
             partial(copied, by_hand, f"{inside}theirs"),
             TARGET,
+        )
+
+    def _build(self, title: str, context: Path, target: float) -> Contest:
+        (context / "Dockerfile").write_text("FROM lab/plain\n", encoding="utf-8")
+        pack, build = f"tar -C {context} -c .", "DOCKER_BUILDKIT=0 docker build -q -"
+        return Contest(
+            title,
+            partial(self._seconds, ("jlr", "build", "lab", str(context), "-t", "bench/ours")),
+            partial(self._seconds, ("sh", "-c", f"{pack} | {' '.join(self._ssh)} {build}")),
+            target,
         )
 
     def end(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import BinaryIO
 
 from jlremote.errors import JlrError
@@ -14,7 +13,7 @@ from jlremote.text import reason_of
 class FilePart:
     """`size` bytes of a file from `offset` on; it must stay open until they are sent."""
 
-    def __init__(self, file: BinaryIO, path: Path, offset: int, size: int) -> None:
+    def __init__(self, file: BinaryIO, path: str, offset: int, size: int) -> None:
         self._file = file
         self._path = path
         self._offset = offset

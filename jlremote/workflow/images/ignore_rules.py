@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from jlremote.errors import Usage
 from jlremote.text import one_line
@@ -32,7 +31,8 @@ class IgnoreRules:
 
         A rule for a folder applies to all that is in it.
         """
-        candidates = [path, *map(str, PurePosixPath(path).parents)][:-1]
+        ends = [at for at, letter in enumerate(path) if letter == "/"]
+        candidates = [path, *(path[:end] for end in ends)] if self.rules else []
         ignored = False
         for rule in self.rules:
             if rule.exception == ignored and any(map(rule.matches.fullmatch, candidates)):
