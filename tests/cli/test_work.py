@@ -314,3 +314,20 @@ def test_a_shell_without_a_command_has_none(
     workflows.will("session.shell.shell", 0)
     assert jlr("shell", *words).code == 0
     assert workflows.arguments("session.shell.shell")[0].command == ()
+
+
+def test_an_editor_of_the_settings_that_is_missing_is_named_as_a_setting(
+    jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (laptop / "config" / "jlr").mkdir(parents=True)
+    (laptop / "config" / "jlr" / "config.toml").write_text("[defaults]\neditor = 'zed'\n")
+    workflows.take_over("editors.code.place_of")
+    workflows.will("editors.code.place_of", SimpleNamespace(selector="dgx/cont1", session=None))
+    monkeypatch.setenv("PATH", str(laptop))
+    missing = jlr("code", "cont1", "/data")
+    assert missing.code == 6
+    assert "Zed is not installed here" in missing.stderr
+    assert "or choose another editor by `editor` of `[defaults]`" in missing.stderr
+    flag = jlr("code", "cont1", "/data", "--editor", "cursor").stderr
+    assert "Cursor is not installed here" in flag
+    assert "or choose another editor by `--editor`" in flag

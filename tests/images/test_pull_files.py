@@ -126,6 +126,6 @@ def test_a_pull_that_is_killed_leaves_no_image_and_the_next_one_makes_it(
 def test_what_cannot_be_done_with_files_is_one_clear_error(laptop: Laptop, files: Path) -> None:
     pushed = laptop.jlr("push", "lab", "me/x:1", *FLAGS)
     assert pushed.status == 2, pushed
-    assert "`apptainer` cannot do that: its images are files" in pushed.stderr
+    assert "`--runtime apptainer` cannot do that: its images are files" in pushed.stderr
     typed = laptop.jlr("pull", "lab", "me/x:1", *FLAGS)
     assert "`docker://me/x:1` pulls it from a registry" in typed.stderr, typed

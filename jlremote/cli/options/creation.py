@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
-from jlremote.errors import JlrError, Usage
-from jlremote.storage.settings.options import KINDS, NO_MEANING
+from jlremote.cli.options.origin import named_as_set
+from jlremote.errors import Usage
+from jlremote.storage.settings.options import NO_MEANING
 from jlremote.text import reason_of
-
-if TYPE_CHECKING:
-    from jlremote.storage.settings.settings import Origin
 
 # Not the GPUs: any process may use them.
 _NEW_CONTAINER = (
@@ -152,31 +149,6 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
         parse_request(str(gpus))  # before the host is asked anything
     # An empty value drops what the settings say.
     return {name: value for name, value in chosen.items() if value != "" or name not in _OPTIONAL}
-
-
-@contextmanager
-def named_as_set(host: str, options: dict[str, Any]) -> Iterator[None]:
-    """Let an error name an option as a setting where it came from the settings, not from a flag."""
-    try:
-        yield
-    except JlrError as error:
-        from jlremote.storage.settings import settings
-
-        flags = {name: options.get(name.replace("-", "_")) for name in KINDS}
-        with suppress(JlrError):
-            for origin in settings.load().origins(host, flags):
-                if origin.place not in ("flag", "built in"):
-                    error.message = _as_set(error.message, origin)
-                    error.hint = error.hint and _as_set(error.hint, origin)
-        raise
-
-
-def _as_set(text: str, origin: Origin) -> str:
-    """Return an error's text with the place of an option that was set."""
-    option, place = f"--{origin.option}", origin.place
-    shown = f"`{place}`" if place.startswith("JLR_") else f"`{origin.option}` of `{place}`"
-    text = text.replace(f"`{option}`", shown)
-    return text.replace(f"`{option} {origin.value}`", f"`{option} {origin.value}` ({place})")
 
 
 def _lines(path: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ import click
 
 from jlremote.cli.command import Function, option, options
 from jlremote.cli.completion import candidates
+from jlremote.cli.options.origin import named_as_set
 from jlremote.errors import JlrError
 from jlremote.storage.settings.options import RUNTIMES, is_pool
 from jlremote.text import one_of
@@ -163,7 +164,9 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def choosing(
         *arguments: Any, host: str, runtime: str | None, sudo: bool | None, **options: Any
     ) -> Any:
-        return function(*arguments, host=host, engine=_chosen(host, runtime, sudo), **options)
+        engine = _chosen(host, runtime, sudo)
+        with named_as_set(host, {"runtime": runtime, "sudo": sudo}, ("runtime", "sudo")):
+            return function(*arguments, host=host, engine=engine, **options)
 
     return _ENGINE(_SUDO(choosing))
 

@@ -90,7 +90,8 @@ def code(
     if only_shown:
         return command_line((kind.programs[0], *arguments))
     if program is None:
-        raise NotFound(f"{kind.title} is not installed here", hint=kind.install)
+        other = "or choose another editor by `--editor`"
+        raise NotFound(f"{kind.title} is not installed here", hint=f"{kind.install}; {other}")
     if not ssh_config.is_installed():
         raise JlrError(
             f"ssh does not know `*{SUFFIX}` yet, by which {kind.title} reaches a session",

@@ -129,7 +129,7 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
             return named
         if runtime_named(wanted.runtime).has_images:
             raise Usage(
-                f"`{wanted.runtime}` cannot do that: its images are files",
+                f"`--runtime {wanted.runtime}` cannot do that: its images are files",
                 hint="`--runtime docker` or `--runtime podman` does it; an image that was pushed "
                 "there is `docker://NAME` here",
             )

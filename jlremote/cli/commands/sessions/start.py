@@ -11,6 +11,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, creation, shared
+from jlremote.cli.options.origin import named_as_set
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, shown
 from jlremote.errors import NotFound, Usage
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
@@ -141,7 +142,7 @@ def start(
     typed, waits = options.pop("host"), wait is not None
     host = shared.host_of(typed, name, options, context, or_latest=True, waits=waits)
     how, options = cluster.parted(host, options)
-    with creation.named_as_set(host, options):
+    with named_as_set(host, options):
         chosen = creation.settled(host, options)
         if how is not None:
             _refuse_beside_slurm(chosen, options)

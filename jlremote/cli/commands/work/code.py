@@ -7,6 +7,7 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
+from jlremote.cli.options.origin import named_as_set
 from jlremote.cli.screen.terminal import answer
 from jlremote.storage.settings.options import EDITORS
 
@@ -48,6 +49,7 @@ def code(
 
     chosen = str(settings.load().chosen(None, {"editor": editor}).get("editor", EDITORS[0]))
     context = invocation.context()
-    line = workflow.code(where, path, chosen, context, only_shown=only_shown)
+    with named_as_set(None, {"editor": editor}, ("editor",)):
+        line = workflow.code(where, path, chosen, context, only_shown=only_shown)
     if only_shown:
         answer(line)

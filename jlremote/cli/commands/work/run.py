@@ -12,6 +12,7 @@ from jlremote.cli.commands.work.jobs import detach_keys_option, document, show_t
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, creation, shared
+from jlremote.cli.options.origin import named_as_set
 from jlremote.cli.screen.terminal import answer, answer_either
 from jlremote.errors import Usage
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
@@ -121,7 +122,7 @@ def run(
     context = invocation.context(silent=as_json)
     host = shared.host_of(host, inside, options, context, waits=wait is not None)
     how, others = cluster.parted(host, options)
-    with creation.named_as_set(host, options):
+    with named_as_set(host, options):
         request = replace(_request(host, command, name, inside, others, how), **watched)
         request = replace(request, wanted=replace(request.wanted, wait=shared.waiting(wait)))
         if how is not None and options["dry_run"]:

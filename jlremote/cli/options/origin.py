@@ -1,0 +1,44 @@
+"""Errors that name an option as it was set: by a flag, by a setting or by a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from jlremote.errors import JlrError
+from jlremote.storage.settings.options import KINDS
+
+if TYPE_CHECKING:
+    from jlremote.storage.settings.settings import Origin
+
+
+@contextmanager
+def named_as_set(
+    host: str | None, options: Mapping[str, Any], only: Collection[str] = tuple(KINDS)
+) -> Iterator[None]:
+    """Let an error name an option as a setting where it came from the settings, not from a flag.
+
+    `options` are the command's, by the names of click's parameters; `only` are the long names of
+    those that it takes from the settings.
+    """
+    try:
+        yield
+    except JlrError as error:
+        from jlremote.storage.settings import settings
+
+        flags = {name: options.get(name.replace("-", "_")) for name in KINDS}
+        with suppress(JlrError):
+            for origin in settings.load().origins(host, flags):
+                if origin.option in only and origin.place not in ("flag", "built in"):
+                    error.message = _as_set(error.message, origin)
+                    error.hint = error.hint and _as_set(error.hint, origin)
+        raise
+
+
+def _as_set(text: str, origin: Origin) -> str:
+    """Return an error's text with the place of an option that was set."""
+    option, place = f"--{origin.option}", origin.place
+    shown = f"`{place}`" if place.startswith("JLR_") else f"`{origin.option}` of `{place}`"
+    text = text.replace(f"`{option}`", shown)
+    return text.replace(f"`{option} {origin.value}`", f"`{option} {origin.value}` ({place})")
