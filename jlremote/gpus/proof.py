@@ -5,6 +5,8 @@ An engine may drop the request without an error, and a broken driver shows only 
 
 from __future__ import annotations
 
+import csv
+import re
 from itertools import pairwise
 
 from jlremote.host.records import records
@@ -27,12 +29,30 @@ else
 fi
 """
 
+# The GPUs of the host: those that its driver has and that have a device. Nothing where the driver
+# does not tell (Jetson, WSL, AMD).
+ON_HOST = r"""
+for one in /proc/driver/nvidia/gpus/*/; do [ ! -d "$one" ] || echo driver; done
+for one in /dev/nvidia[0-9]*; do [ ! -e "$one" ] || echo device; done
+"""
 
-def requested(engine: str) -> int:
-    """Return how many GPUs a value of the engine's `--gpus` asks for at least."""
-    if engine.isdigit():
-        return int(engine)
-    return engine.count(",") + 1 if engine.startswith("device=") else 1
+
+def requested(engine: str, on_host: str = "") -> int:
+    """Return how many GPUs a value of the engine's `--gpus` asks for at least.
+
+    `on_host` is the output of `ON_HOST`, for a value that asks for all.
+    """
+    if re.fullmatch(r"device=[^=\"]*", engine):
+        return engine.count(",") + 1
+    [fields] = csv.reader([engine])  # docker's notation, where a word alone is the count
+    words = [field if "=" in field else f"count={field}" for field in fields]
+    asked = dict(word.split("=", 1) for word in words)
+    count = asked.get("count", "1")
+    if count in ("all", "-1"):
+        return max(1, min(on_host.count("driver"), on_host.count("device")))
+    if "device" in asked:
+        return asked["device"].count(",") + 1
+    return int(count) if count.isdecimal() else 1
 
 
 def fault(output: str, asked: int) -> str | None:

@@ -152,6 +152,7 @@ def read_container(inspected: Mapping[str, Any], session: str | None = None) -> 
     name = session or called
     restarting = state.get("Status") == "restarting"  # docker calls it running, too
     ours = labels if labels.get(SESSION_LABEL) == name else {}  # else they are its image's
+    gpus = gpus_of(inspected)
     return Container(
         id=inspected["Id"],
         name=name,
@@ -159,7 +160,8 @@ def read_container(inspected: Mapping[str, Any], session: str | None = None) -> 
         started_at=state.get("StartedAt", ""),
         image=config.get("Image"),
         addresses=_addresses(inspected),
-        gpus=gpus_of(inspected),
+        gpus=None if gpus is None else gpus.removeprefix("device="),
+        engine_gpus=gpus,
         labels=labels,
         workdir=config.get("WorkingDir") or "/",
         renamed="" if name == called else called,

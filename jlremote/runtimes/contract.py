@@ -39,6 +39,7 @@ class Container:
     image: str | None = None  # the image, as the engine names it
     addresses: tuple[str, ...] = ()  # addresses at which the host reaches the container, best first
     gpus: str | None = None  # as they were requested (`all`, `2`, `0,3`, …), `None` for none
+    engine_gpus: str | None = None  # the same as the engine's `--gpus` (`2`, `device=2`, …)
     labels: Mapping[str, str] = field(default_factory=dict)
     workdir: str = "/"
     renamed: str = ""  # its name by now, if that is not `name`

@@ -18,12 +18,17 @@ def device(name: str) -> str:
 @pytest.mark.parametrize(
     ("engine", "output", "words"),
     [
+        ("8", f"nvidia-smi\0370\037{ONE}\036", "1 of the 8"),
+        ("driver=nvidia,count=2", f"nvidia-smi\0370\037{ONE}\036", "1 of the 2"),
+        ("2,capabilities=utility", f"nvidia-smi\0370\037{ONE}\036", "1 of the 2"),
+        ('"device=0,3",driver=nvidia', f"nvidia-smi\0370\037{ONE}\036", "1 of the 2"),
+        ("device=0,driver=nvidia", f"nvidia-smi\0370\037{ONE}\036", None),
         ("all", f"nvidia-smi\0370\037{ONE}\036", None),
         ("2", f"nvidia-smi\0370\037{ONE}\036", "1 of the 2"),
         ("device=MIG-1,MIG-2", f"nvidia-smi\0370\037{SLICES}\036", None),
         ("3", f"nvidia-smi\0370\037{SLICES}\036", "2 of the 3"),
         ("all", "nvidia-smi\037124\037\036", "says `nothing`"),
-        ("driver=nvidia,count=2", "nvidia-smi\0370\037No devices found.\036", "none of the 1"),
+        ("driver=nvidia", "nvidia-smi\0370\037No devices found.\036", "none of the 1"),
         ("device=0,3", device("nvidia0") + device("nvidia3") + DRIVER, None),
         ("device=0,3", device("nvidia0") + DRIVER, "1 of the 2"),
         ("device=0", device("nvidia0"), "libcuda"),
@@ -37,3 +42,17 @@ def test_what_a_container_shows_is_compared_with_what_was_asked_for(
     why = proof.fault(output, proof.requested(engine))
     assert (why is None) == (words is None), why
     assert words is None or words in str(why)
+
+
+@pytest.mark.parametrize("value", ["all", "all,capabilities=utility", "count=-1"])
+@pytest.mark.parametrize(
+    ("host", "asked"),
+    [
+        ("", 1),  # its driver does not tell
+        ("driver\ndriver\ndevice\ndevice\n", 2),
+        ("driver\ndriver\ndevice\n", 1),  # a host that has one of the machine's two
+        ("device\ndevice\n", 1),  # left by a driver that is not loaded
+    ],
+)
+def test_all_asks_for_each_gpu_of_the_host(value: str, host: str, asked: int) -> None:
+    assert proof.requested(value, host) == asked

@@ -45,6 +45,23 @@ def test_a_container_is_read_from_inspect() -> None:
     assert found.gpus is None
 
 
+@pytest.mark.parametrize(
+    ("request_", "shown", "engine"),
+    [
+        ({"Count": 2}, "2", "2"),
+        ({"Count": -1}, "all", "all"),
+        ({"DeviceIDs": ["2"]}, "2", "device=2"),
+        ({"Count": 0, "DeviceIDs": ["0", "3"]}, "0,3", "device=0,3"),
+        ({"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=all"]}, "all", "all"),
+    ],
+)
+def test_a_count_of_gpus_is_not_taken_for_an_index(
+    request_: dict[str, Any], shown: str, engine: str
+) -> None:
+    found = read_container(INSPECTED | {"HostConfig": {"DeviceRequests": [request_]}})
+    assert (found.gpus, found.engine_gpus) == (shown, engine)
+
+
 @pytest.mark.parametrize("halted", [{"Paused": True}, {"Status": "restarting"}])
 def test_a_paused_or_restarting_container_does_not_run(halted: dict[str, Any]) -> None:
     assert not read_container(INSPECTED | {"State": INSPECTED["State"] | halted}).running

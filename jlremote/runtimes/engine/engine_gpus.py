@@ -6,7 +6,7 @@ Values are those of docker's `--gpus`: `all`, a number, `device=0,3`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jlremote.errors import Usage
@@ -42,28 +42,36 @@ def with_gpus(engine: Engine, value: str | None) -> Engine:
 
 
 def gpus_of(inspected: Mapping[str, Any]) -> str | None:
-    """Return the GPUs that an inspected container was created with, `None` for none."""
+    """Return the engine's value for the GPUs that a container was created with, `None` for none."""
     host, config = inspected["HostConfig"], inspected["Config"]
     for request in host.get("DeviceRequests") or []:
         if request.get("DeviceIDs"):
-            return ",".join(request["DeviceIDs"])
+            return _named(name.removeprefix(_CDI) for name in request["DeviceIDs"])
         count = request.get("Count", 0)
         return "all" if count < 0 else str(count)
     words = config.get("CreateCommand") or []  # podman's note of its command line
     devices = [word.partition(_CDI)[2] for word in words if _CDI in word]
     if devices:
-        return ",".join(devices)
+        return _named(devices)
     if host.get("Runtime") == "nvidia":
         return _visible(config)
     # The first nvidia-docker's way.
     paths = (device.get("PathInContainer", "") for device in host.get("Devices") or [])
-    return ",".join(found[1] for path in paths if (found := _DEVICE.fullmatch(path))) or None
+    return _named(found[1] for path in paths if (found := _DEVICE.fullmatch(path)))
 
 
 def _visible(config: Mapping[str, Any]) -> str | None:
     variables = dict(text.partition("=")[::2] for text in config.get("Env") or [])
     seen = variables.get(_VISIBLE, "")
-    return None if seen in ("", "void", "none") else seen
+    return None if seen in ("", "void", "none") else _named(seen.split(","))
+
+
+def _named(devices: Iterable[str]) -> str | None:
+    """Return the value that names devices: indices, UUIDs, or the word for all."""
+    names = list(devices)
+    if "all" in names:
+        return "all"
+    return f"device={','.join(names)}" if names else None
 
 
 def _quoted(value: str) -> str:

@@ -170,9 +170,11 @@ def prove(start: StartContext, engine: str | None) -> None:
     """Note why a container that was just started cannot use the GPUs of the engine's `--gpus`."""
     if engine is None:
         return
-    done = run_script(start.host, start.runtime.inside(start.name, proof.PROOF))
+    proving = {"script": start.runtime.inside(start.name, proof.PROOF), "on host": proof.ON_HOST}
+    told = start.host.run(proving)
+    done, asked = told["script"], proof.requested(engine, told["on host"].stdout)
     # A container without a shell, or one that has ended, is told by the steps that follow.
-    if done.status == 0 and (why := proof.fault(done.stdout, proof.requested(engine))):
+    if done.status == 0 and (why := proof.fault(done.stdout, asked)):
         start.note(
             f"the container `{start.name}` cannot use its GPUs: {why}; "
             f"`jlr doctor {start.request.host}` looks for the cause"

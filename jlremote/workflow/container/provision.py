@@ -225,7 +225,7 @@ def _start(start: StartContext, container: Container) -> Container:
     if started is None or not started.running:
         why = (engine_errors.reason(done),) if done.status != 0 else ()
         raise docker_errors.start_error(start.engine, name, *why)
-    gpu_allocation.prove(start, f"device={container.gpus}" if container.gpus else None)
+    gpu_allocation.prove(start, container.engine_gpus)
     return started
 
 

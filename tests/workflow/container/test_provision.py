@@ -64,6 +64,21 @@ def test_a_container_that_ended_is_started_and_stopped_again_after_a_failure() -
     assert begun.host.texts("script")[1:] == ["docker stop cont1"]
 
 
+@pytest.mark.parametrize(("engine", "words"), [("8", "has 1 of the 8"), ("all", "has 1 of the 2")])
+def test_a_container_that_is_started_with_fewer_gpus_than_it_asks_for_is_noted(
+    engine: str, words: str
+) -> None:
+    begun = start(
+        {
+            "start": [inspected(StartedAt="2026-02-02")],
+            "script": ["nvidia-smi\0370\037GPU 0: NVIDIA H200 (UUID: GPU-1)\n\036"],
+            "on host": ["driver\ndriver\ndevice\ndevice\n"],
+        }
+    )
+    provision.ensure(begun.context, Survey(replace(ENDED, engine_gpus=engine), None))
+    assert words in begun.notes.notes[0]
+
+
 def test_a_container_whose_server_another_start_shares_is_not_stopped() -> None:
     begun = start({"start": [inspected(StartedAt="2026-02-02")], "container": [inspected()]})
     provision.ensure(begun.context, Survey(ENDED, None))
