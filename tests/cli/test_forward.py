@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 
 from jlremote.cli.screen import terminal
+from jlremote.storage import sessions
+from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward.port_report import PortReport
 from tests.cli.conftest import ADDRESS, PAGE, URL, Jlr, Workflows
 
@@ -71,6 +73,17 @@ def test_an_invalid_port_is_a_usage_error(
     assert outcome.code == 2
     assert told in outcome.stderr
     assert not workflows.calls
+
+
+@pytest.mark.parametrize("typed", [("cont1", "6006"), ("dgx/cont1", "6006")])
+def test_a_port_that_is_named_twice_is_removed_of_the_session_that_was_typed(
+    typed: tuple[str, ...], jlr: Jlr
+) -> None:
+    sessions.save(SessionRecord("dgx", "cont1", "docker", 8888, last_used=1.0))
+    sessions.save(SessionRecord("dgx", "latest", "docker", 8889, last_used=2.0))
+    outcome = jlr("forward", *typed, "--remove", "6006")
+    assert outcome.code == 2
+    assert "`jlr forward dgx/cont1 --remove 6006`" in outcome.stderr
 
 
 def test_a_terminal_shows_the_ports_own_name_and_the_address_for_other_cases(

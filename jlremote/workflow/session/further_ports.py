@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+from contextlib import suppress
 from dataclasses import replace
 
-from jlremote.errors import Busy, NotFound
+from jlremote.errors import Busy, NotFound, Usage
 from jlremote.jupyter.survey import Survey, refuse_halted, survey
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import place_of
@@ -83,6 +85,18 @@ def listed(selector: str | None, context: Context) -> list[PortReport]:
     if isinstance(found, Unreached):
         return list(reports(record, found))
     return [report(record, port, link.check(record.name, port.port)) for port in record.ports]
+
+
+def removal(selector: str | None, port: int) -> str:
+    """Return the command that stops forwarding a port, with the session's full name.
+
+    A session that no record is of stays as it was typed.
+    """
+    named = selector or "SESSION"
+    with suppress(NotFound, Usage):
+        record = sessions.choose(selector)
+        named = f"{record.host}/{record.name}"
+    return f"jlr forward {shlex.quote(named)} --remove {port}"
 
 
 def remove(selector: str | None, port: int, context: Context) -> None:
