@@ -35,16 +35,24 @@ def unmount(local: str, context: Context, *, force: bool = False, yes: bool = Fa
     if record is None:
         raise NotFound(f"jlr has nothing mounted at `{local}`", hint="`jlr mount` shows the mounts")
     if force:
-        holders = this_system().holders(record.local) if _is_served(record) else []
-        losses = tuple(f"what {holder} has open in it" for holder in holders)
-        planned = Destruction(f"Unmount {record.local}?", losses)
+        planned = Destruction(f"Unmount {record.local}?", _losses(record))
         destruction.confirm(planned, context, yes=yes)
     _unmount(record, context, force=force)
     return record.local
 
 
-def _is_served(record: MountRecord) -> bool:
-    return known_mounts.is_mounted(record, this_system()) and known_mounts.is_served(record)
+def losses_of_session(host: str, session: str) -> tuple[str, ...]:
+    """Name each program that loses a folder of a session when that is unmounted by force."""
+    records = (r for r in mounts.load_all() if (r.host, r.session) == (host, session))
+    return tuple(loss for record in records for loss in _losses(record))
+
+
+def _losses(record: MountRecord) -> tuple[str, ...]:
+    system = this_system()
+    if not (known_mounts.is_mounted(record, system) and known_mounts.is_served(record)):
+        return ()
+    holders = system.holders(record.local)
+    return tuple(f"the mount {record.local}: {holder}" for holder in holders)
 
 
 def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> list[str]:

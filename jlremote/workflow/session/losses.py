@@ -17,6 +17,7 @@ from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line
 from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.mounts import unmount
 from jlremote.workflow.selection import destruction
 from jlremote.workflow.selection.destruction import Destruction
 
@@ -131,6 +132,8 @@ def planned(
     elif container is not None and runtime.has_images and request.remove:
         question = f"Stop {selector} and delete its files?"
         lost += ("the files in its own /tmp, and its installed packages",)
+    if request.force and not request.yes:
+        lost += unmount.losses_of_session(record.host, record.name)
     return Destruction(question, lost)
 
 

@@ -14,13 +14,17 @@ from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.mounts.points import Holder
 from jlremote.runtimes.contract import Container, Volume
 from jlremote.runtimes.table import runtime_named
-from jlremote.storage import sessions
+from jlremote.storage import mounts, sessions
+from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.mounts import known_mounts, unmount
 from jlremote.workflow.session import losses, stop
 from tests.link.fakes import new_endpoint, new_server
+from tests.workflow.mounts.test_known_mounts import POINT, FakeSystem
 from tests.workflow.parts import FakeHost, Person, context
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
@@ -30,6 +34,11 @@ FORWARDED = replace(new_server(3), ours=False)
 FORWARD = ForwardStatus(
     "cont1", None, 8901, "up", 0.0, None, replace(new_endpoint(), server=FORWARDED), None
 )
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def found(*servers: Server) -> Survey:
@@ -132,6 +141,32 @@ A /data/kept
     assert "/data" not in told
 
 
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        (StopRequest(force=True), True),
+        (StopRequest(force=True, remove=True), True),
+        (StopRequest(remove=True), False),  # a busy mount stays
+    ],
+)
+def test_programs_that_a_forced_stop_takes_a_mount_from_are_named(
+    request_: StopRequest, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class HeldSystem(FakeSystem):
+        def holders(self, path: str) -> list[Holder]:
+            return [Holder(7, "vim", "has a file open in")] if path == POINT.path else []
+
+    for session in ("cont1", "cont2"):
+        folder = POINT.path if session == "cont1" else "/home/ada/q"
+        mounts.save(MountRecord(folder, "/srv/p", "dgx", session, None, False, 0))
+    monkeypatch.setattr(unmount, "this_system", HeldSystem)
+    monkeypatch.setattr(known_mounts, "is_served", lambda record: True)
+    host, runtime = FakeHost("dgx"), runtime_named("docker")
+    planned = losses.planned(host, runtime, RECORD, found(), losses.Work(), request_)
+    lost = f"the mount {POINT.path}: vim (process 7) has a file open in it"
+    assert planned.losses == ((lost,) if told else ())
+
+
 class PortsOnly(FakeHost):
     """A host whose link releases the session's port, and nothing else."""
 
@@ -169,8 +204,7 @@ def test_the_question_before_anothers_session_ends_says_whose_it_is() -> None:
 
 
 @pytest.fixture
-def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SessionRecord:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def saved() -> SessionRecord:
     sessions.save(RECORD)
     return RECORD
 
