@@ -10,13 +10,15 @@ from typing import Any
 
 import click
 import pytest
+from rich.console import Console
 
 from jlremote.cli.commands import host
-from jlremote.cli.screen import cluster_table
+from jlremote.cli.screen import cluster_table, gpu_live
 from jlremote.doctor.findings import Finding, Mark, Verdict
 from jlremote.gpus.inventory import Inventory
 from jlremote.schedulers.contract import ClusterGpus, GpuJob, GpuNodes
 from jlremote.workflow.doctor.doctor import DoctorRequest
+from jlremote.workflow.host.pools import PoolAnswer
 from tests.cli.conftest import Jlr, Workflows
 from tests.gpus.parts import inventory, process, row
 
@@ -31,9 +33,11 @@ VERDICT = Verdict(Mark.FAILED, "dgx does not work: engine", 1)
 
 @pytest.fixture(autouse=True)
 def taken_over(workflows: Workflows) -> None:
-    for name in ("host.gpus.inventory", "host.gpus.watch", "host.links.forget"):
+    for name in (
+        *("host.gpus.inventory", "host.gpus.watch", "host.links.forget"),
+        *("host.pool_gpus.watch_pool", "doctor.doctor.doctor"),
+    ):
         workflows.take_over(name)
-    workflows.take_over("doctor.doctor.doctor")
 
 
 def examined(_request: DoctorRequest, _context: object, tell: Callable[[Finding], Any]) -> Verdict:
@@ -139,6 +143,21 @@ def test_watched_gpus_in_a_pipe_are_tables_one_after_the_other(
     outcome = jlr("gpus", "dgx", "--watch")
     assert outcome.stdout.count("GPU  NAME") == 2
     assert workflows.arguments("host.gpus.watch")[1] == 0.5
+
+
+def test_a_watched_pool_tells_once_what_a_driver_complains_of(
+    jlr: Jlr, workflows: Workflows
+) -> None:
+    silent = PoolAnswer("dgx", gpus().unanswered("`nvidia-smi` on `dgx` did not answer"))
+    workflows.will("host.pool_gpus.watch_pool", [[silent], [silent]])
+    outcome = jlr("gpus", "@lab", "--watch")
+    assert outcome.stdout.count("HOST  GPU  NAME") == 2
+    assert outcome.stderr.count("dgx: nvidia-smi: `nvidia-smi` on `dgx` did not answer") == 1
+    [drawn] = gpu_live.pool_drawings("@lab", [[silent]])
+    console = Console(width=100, force_terminal=False)
+    with console.capture() as capture:
+        console.print(drawn)
+    assert "dgx: nvidia-smi: `nvidia-smi` on `dgx` did not answer" in capture.get()
 
 
 @pytest.mark.parametrize("seconds", ["0", "x", "-1"])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jlremote.gpus.inventory import Inventory
     from jlremote.schedulers.contract import ClusterGpus
     from jlremote.workflow.host.context import Context
+    from jlremote.workflow.host.pools import PoolAnswer
 
 PAUSE_SECONDS = 0.5
 POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
@@ -83,28 +84,28 @@ def _show(host: str, context: Context, *, as_json: bool) -> None:
 
 def _show_pool(invocation: Invocation, pool: str, seconds: float | None, *, as_json: bool) -> None:
     from jlremote.cli.screen import gpu_table
-    from jlremote.workflow.host.gpus import of_pool
+    from jlremote.workflow.host.pool_gpus import of_pool
     from jlremote.workflow.host.pools import note_silent
 
-    # A step for each look would bury what is watched.
-    context = invocation.context(silent=as_json or seconds is not None)
     if seconds is not None:
         with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-            _watch_pool(pool, max(seconds, POOL_SECONDS), context, as_json=as_json)
+            _watch_pool(invocation, pool, max(seconds, POOL_SECONDS), as_json=as_json)
         return
+    context = invocation.context(silent=as_json)
     found = of_pool(pool, context)
     if as_json:
         answer_json(gpu_table.pool_document(found))
         return
     note_silent(found, context)
-    gpu_table.show_pool(found)
+    _pool_tables(found, context, ())
 
 
-def _watch_pool(pool: str, seconds: float, context: Context, *, as_json: bool) -> None:
+def _watch_pool(invocation: Invocation, pool: str, seconds: float, *, as_json: bool) -> None:
     from jlremote.cli.screen import gpu_table, tables
-    from jlremote.workflow.host.gpus import watch_pool
+    from jlremote.workflow.host.pool_gpus import watch_pool
 
-    snapshots = watch_pool(pool, seconds, context)
+    # A step for each look would bury what is watched.
+    snapshots = watch_pool(pool, seconds, invocation.context(silent=True))
     if as_json:
         for found in snapshots:
             answer_json(gpu_table.pool_document(found), indent=None)
@@ -113,9 +114,25 @@ def _watch_pool(pool: str, seconds: float, context: Context, *, as_json: bool) -
 
         tables.show_live(gpu_live.pool_drawings(pool, snapshots))
     else:
+        told: tuple[str, ...] = ()
+        context = invocation.context()
         for found in snapshots:
-            gpu_table.show_pool(found)
+            told = _pool_tables(found, context, told)
             answer("")
+
+
+def _pool_tables(
+    found: list[PoolAnswer[Inventory]], context: Context, told: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Print the tables of a pool, and the notes that were not `told`; return those that are now."""
+    from jlremote.cli.screen import gpu_table
+
+    gpu_table.show_pool(found)
+    notes = tuple(gpu_table.pool_notes(found))
+    for note in notes:
+        if note not in told:
+            context.progress.note(note)
+    return notes
 
 
 def _document(found: Inventory | ClusterGpus, host: str) -> dict[str, Any]:

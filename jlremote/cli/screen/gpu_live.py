@@ -43,9 +43,10 @@ def pool_drawings(pool: str, snapshots: Iterable[list[PoolAnswer[Inventory]]]) -
     """Give the drawing of each snapshot of a pool's hosts."""
     for answers in snapshots:
         title = Text(f"{one_line(pool)}  (Ctrl-C ends)", style="dim")
+        notes = [Text(one_line(note), style="red") for note in gpu_table.pool_notes(answers)]
         gpus = table(("HOST", *gpu_table.GPU_HEADINGS), gpu_table.pool_rows(answers))
         users = table(("HOST", *gpu_table.USER_HEADINGS), gpu_table.pool_user_rows(answers))
-        yield Group(title, gpus, Text(""), users if users.row_count else Text("no users"))
+        yield Group(title, *notes, gpus, Text(""), users if users.row_count else Text("no users"))
 
 
 class History:

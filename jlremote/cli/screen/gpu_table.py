@@ -56,6 +56,13 @@ def pool_rows(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[Row]:
             yield from ((one.host, *row) for row in gpu_rows(gpu))
 
 
+def pool_notes(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[str]:
+    """Give what the driver of each host complains of."""
+    for one in answers:
+        for note in one.answer.notes if one.answer is not None else ():
+            yield f"{one.host}: nvidia-smi: {note}"
+
+
 def pool_user_rows(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[Row]:
     """Give the rows of the users of all hosts."""
     for one in answers:

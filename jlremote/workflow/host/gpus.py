@@ -1,4 +1,4 @@
-"""`jlr gpus`: the users of each GPU of a host or pool, once or continuously."""
+"""`jlr gpus HOST`: the users of each GPU of a host, once or continuously."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from jlremote.schedulers.contract import ClusterGpus, SchedulerSilent
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import used_on
-from jlremote.workflow.host.links import connected, link_on
-from jlremote.workflow.host.pools import PoolAnswer, ask_each, members
+from jlremote.workflow.host.links import link_on
 
 NOT_FOUND = 127  # the status of a shell that finds no such command
 CLUSTER_SECONDS = 60.0  # the least pause between questions to a scheduler, which forbids loops
@@ -67,30 +66,6 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | C
     else:
         yield first
         yield from own
-
-
-def of_pool(pool: str, context: Context) -> list[PoolAnswer[Inventory]]:
-    """Return the GPUs of each host of a pool, with their users.
-
-    Raises:
-        NotFound: there is no such pool.
-    """
-
-    def asked(host: str, its: Context) -> Inventory:
-        link = link_on(host, its)
-        connected(link)
-        return ask(link)
-
-    return ask_each(members(pool), asked, context)
-
-
-def watch_pool(
-    pool: str, seconds: float, context: Context
-) -> Iterator[list[PoolAnswer[Inventory]]]:
-    """Yield the GPUs of a pool every `seconds` seconds, until the iterator is closed."""
-    while True:
-        yield of_pool(pool, context)
-        threading.Event().wait(seconds)
 
 
 def _watch_cluster(
