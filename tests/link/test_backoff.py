@@ -129,20 +129,37 @@ def test_a_connection_that_lasted_is_made_again_at_once() -> None:
     assert time.pause() == 0
 
 
-@pytest.mark.parametrize(("waits", "most"), [(False, 40), (True, 125)])
+@pytest.mark.parametrize(
+    ("lives", "waits", "most"),
+    [(0.1, False, 40), (0.1, True, 125), (1.1, True, 105), (4, True, 90)],
+)
 def test_a_link_that_flaps_is_tried_every_five_seconds_at_most_while_a_page_waits(
-    waits: bool, most: int
+    lives: float, waits: bool, most: int
 ) -> None:
     time, logins = Time(), 0
     while time.now < 600:
         time.backoff.connected()
-        time.now += 0.1
+        time.now += lives
         time.backoff.lost()
         if waits:
             time.backoff.hurry()
         assert time.pause() <= (FLAPPING_PAUSE + 2.1 if waits else LONGEST_PAUSE)
         logins += 1
     assert 20 <= logins <= most
+
+
+def test_two_losses_in_a_row_are_made_good_at_once_and_the_third_waits() -> None:
+    time, pauses = Time(), list[float]()
+    for _ in range(3):
+        time.backoff.connected()
+        time.now += 2
+        time.backoff.lost()
+        pauses.append(time.pause())
+    assert pauses == [0, 0, FLAPPING_PAUSE]
+    time.backoff.connected()
+    time.now += 60
+    time.backoff.lost()
+    assert time.pause() == 0
 
 
 def test_the_end_cuts_every_pause() -> None:

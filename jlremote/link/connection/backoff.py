@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
 from jlremote.errors import (
@@ -19,8 +20,10 @@ from jlremote.errors import (
 FIRST_PAUSE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 1.0, 30.0
 STEADY_SECONDS = 1.0
 LOOK_SECONDS = 2.0
-# The shortest pause for a server that lets us in and ends the connection at once.
+# The shortest pause where a server lets us in and the connection ends at once, or where so many
+# connections were lost in so many seconds.
 FLAPPING_PAUSE = 5.0
+FLAPPING_LOSSES, FLAPPING_SECONDS = 3, 15.0
 
 
 def pause_before(attempt: int, chance: float) -> float:
@@ -51,7 +54,9 @@ class Backoff:
         self._failures = 0
         self._hopeful = True
         self._flaps = False
+        self._least = 0.0
         self._connected_at = 0.0
+        self._losses: deque[float] = deque(maxlen=FLAPPING_LOSSES)
         self._hurried = threading.Event()
         self._ended = threading.Event()
 
@@ -64,15 +69,19 @@ class Backoff:
 
         Otherwise a server that accepts and then ends connections would be called without a pause.
         """
-        if self._clock() - self._connected_at >= STEADY_SECONDS:
-            self._failures, self._hopeful, self._flaps = 0, True, False
-        else:
-            self._failures, self._hopeful, self._flaps = self._failures + 1, False, True
+        now = self._clock()
+        self._losses.append(now)
+        are_many = len(self._losses) == FLAPPING_LOSSES
+        are_many = are_many and now - self._losses[0] < FLAPPING_SECONDS
+        self._hopeful = now - self._connected_at >= STEADY_SECONDS
+        self._failures = 0 if self._hopeful else self._failures + 1
+        self._flaps = are_many or not self._hopeful
+        self._least = FLAPPING_PAUSE if are_many else 0.0
 
     def failed(self, error: JlrError) -> None:
         """Record that an attempt failed."""
         self._failures += 1
-        self._flaps = False
+        self._flaps, self._least = False, 0.0
         # If the server was not reached, another attempt costs it nothing.
         kinds = (NameNotResolved, ConnectionRefused, ConnectionTimedOut, HungUp)
         self._hopeful = isinstance(error, kinds) or type(error) is Unreachable
@@ -92,7 +101,8 @@ class Backoff:
 
     def rest(self) -> None:
         """Wait until it is time for the next attempt."""
-        pause = pause_before(self._failures, random.random())  # noqa: S311  # jitter is no secret
+        chance = random.random()  # noqa: S311  # jitter is no secret
+        pause = max(self._least, pause_before(self._failures, chance))
         shortest = FLAPPING_PAUSE if self._flaps else SHORTEST_PAUSE
         self._wait(self._ended, min(pause, shortest))
         left = pause - shortest
