@@ -99,7 +99,7 @@ class BusyPoll:
         self._watch(view, 0, READ, self._read_last)
 
     def _read_last(self, _events: int) -> None:
-        """Read once the local sockets are read: what they say is on its way to the host by then."""
+        """Read after the local sockets, so that their data is already on its way to the host."""
         self._call(self._read)
 
     def _read(self) -> None:

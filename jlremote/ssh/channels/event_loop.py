@@ -30,7 +30,7 @@ PIECE = 256 * 1024
 # Sockets that are ready at once, as with many conversations.
 _MANY = 4
 # So many sockets are read before what they said is sent: the host works on that while the others
-# are read. With all at once either machine would wait for the other one.
+# are read. With all at once the host would wait for this machine, and then this one for the host.
 _GROUP = 50
 
 _log = logging.getLogger(__name__)
@@ -42,7 +42,8 @@ class EventLoop:
     Attributes:
         piece: a buffer of `PIECE` bytes that every handler may use while it runs.
         busy_poll: decides whether the loop stays awake for an answer, and reads the connection.
-        turn_end: runs when the handlers of some ready sockets have; `None` where there is but one.
+        turn_end: actions to run after the handlers of a group of ready sockets; `None` for a single
+            socket.
     """
 
     def __init__(self) -> None:

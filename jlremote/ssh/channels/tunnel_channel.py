@@ -107,7 +107,7 @@ class TunnelChannel:
     def send_now(self, data: memoryview) -> bool:
         """Send as `send` does, from any thread and without waiting; return whether it did.
 
-        The loop's thread must not send meanwhile.
+        The loop's thread must not send data meanwhile.
         """
         count, packetizer = len(data), self._transport.packetizer
         pieces = (data[at : at + self._packet] for at in range(0, count, self._packet))
@@ -286,8 +286,13 @@ class TunnelChannel:
         self._allowed += count
         # Compared after it was raised: the sender does it in the opposite order, so one of both
         # sees that sending can go on.
-        if before <= self._sent:
+        if before > self._sent:
+            return
+        try:
             self._handler.writable()
+        except Exception:  # noqa: BLE001 - a server may grant any size of packets
+            _log.exception("a channel could not go on sending; it is closed")
+            self.fail()
 
     def _handle_eof(self, _message: Any) -> None:
         self._handler.ended()

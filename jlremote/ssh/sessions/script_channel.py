@@ -25,8 +25,8 @@ class ScriptChannel(TunnelChannel):
 
     Attributes:
         transport: the connection's.
-        wake: set when something has come, or when there is room to send more.
-        on_room: called when there is room again; sets `wake` until someone else takes it.
+        wake: set when something has come.
+        on_room: called when there is room to send more; sets `wake` until a sender replaces it.
         answered: set once the server has granted or refused the session, or is gone.
         exit: set once `exit_status` is known, or will never be.
         writes_now: whether `write_now` may be used.

@@ -43,7 +43,6 @@ class StdinSender:
         direct: DirectWay | None = None,
     ) -> None:
         self._channel = channel
-        channel.on_room = self.room_came
         self._direct = direct
         self._input_sent = 0
         self._unsent = memoryview(script)
@@ -51,6 +50,7 @@ class StdinSender:
         self._hold = hold
         self._over = False
         self._turn = threading.Lock()
+        channel.on_room = self.room_came  # last: it may be called at once
 
     def send(self) -> None:
         """Send what has arrived, as far as the channel's window takes it."""
@@ -66,10 +66,15 @@ class StdinSender:
         finally:
             self._turn.release()
 
-    def room_came(self) -> None:
-        """Send the rest of a piece without waiting, and wake the script's thread for what follows.
+    def stop(self) -> None:
+        """Send no more: data after a channel's close would end the connection."""
+        with self._turn:
+            self._over = True
 
-        Only the rest: to take a piece may wait for the command.
+    def room_came(self) -> None:
+        """Send the rest of a piece without waiting; after it, wake the script's thread.
+
+        Taking the next piece may block: it sends a message to the command.
         """
         is_some_left = False
         if self._turn.acquire(blocking=False):
@@ -82,13 +87,15 @@ class StdinSender:
 
     def _send_rest(self) -> bool:
         """Return whether some of the piece waits for more room."""
-        if not self._unsent or self._channel.is_over:
+        if not self._unsent or self._over or self._channel.is_over:
             return False
         return not self._channel.room() or (self._send_piece_now() and bool(self._unsent))
 
     def _send_arrived(self) -> bool:
         has_sent = False
-        while self._direct is None and not (self._stdin is None or self._channel.is_over):
+        while self._direct is None and not (
+            self._over or self._stdin is None or self._channel.is_over
+        ):
             if self._unsent:
                 if not self._channel.room():
                     return True  # `room_came` goes on
@@ -174,6 +181,7 @@ class ShellSession:
             TimeoutError: the deadline has passed; the shell was sent a TERM signal.
             LinkLost: the connection broke, or the call was cancelled.
         """
+        sender = None
         try:
             script = self._begin(with_search_path(script))
             hold_stdin = hold_stdin or self._terminal is not None
@@ -186,6 +194,8 @@ class ShellSession:
             self._terminate()
             raise
         finally:
+            if sender is not None:
+                sender.stop()
             self._channel.close()
             if self._direct is not None:
                 self._direct.close()

@@ -47,7 +47,8 @@ class PacketReader:
             second. A sink sets it, for the next time only.
         sinks: take the data of a channel, by its number; channels without one get messages from
             the transport. Called from the transport's thread, or from the one that polls.
-        windows: take how many bytes more a channel may send, by its number; else as with `sinks`.
+        windows: are told how many more bytes a channel may send, by its number; called from the
+            transport's thread only.
         joined: the channels whose sinks take the data of small packets together.
 
     While `is_exchanging`, senders wait for the reader. A `sock` that is no socket is not read from.
@@ -165,7 +166,7 @@ class PacketReader:
         return left
 
     def _sink(self, keys: Keys, plain: bytes) -> bool:
-        """Pass what a packet has to its channel; return whether that takes it from here."""
+        """Pass a packet to its channel; return `False` for one that the transport must handle."""
         if plain[1] != common.MSG_CHANNEL_DATA:
             return plain[1] == common.MSG_CHANNEL_WINDOW_ADJUST and self._widen(plain)
         _, _, number, size = DATA.unpack_from(plain)

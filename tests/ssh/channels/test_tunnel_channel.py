@@ -85,6 +85,17 @@ def test_the_handler_learns_of_room_only_after_there_was_none(transport: Transpo
     assert channel.room() == 5
 
 
+def test_a_channel_that_cannot_go_on_is_closed_and_no_other(transport: Transport) -> None:
+    class Broken(Handler):
+        def writable(self) -> None:
+            raise ValueError("packets of no bytes")
+
+    channel = opened(transport, Broken(), window=0)
+    transport.windows[channel._number](5)
+    transport.run()
+    assert transport.sent == [common.cMSG_CHANNEL_CLOSE + (77).to_bytes(4, "big")]
+
+
 def test_a_channel_is_closed_by_both_sides_and_its_number_used_again(transport: Transport) -> None:
     handler = Handler()
     channel = opened(transport, handler)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ class Channel:
         self.window = window
         self.received = b""
         self.has_end = self.is_over = self.is_busy = False
+        self.wake = threading.Event()
 
     def room(self) -> int:
         return self.window
@@ -124,6 +127,30 @@ def test_a_wake_that_brings_no_input_is_for_the_script() -> None:
     sender = StdinSender(Channel(), b"cat\n", Pieces(), hold=False)
     sender.send()
     assert not sender.send_now()
+
+
+def test_more_room_may_come_as_soon_as_the_sender_takes_it() -> None:
+    class Ready(Channel):
+        def __setattr__(self, name: str, value: Any) -> None:
+            super().__setattr__(name, value)
+            if name == "on_room":
+                value()
+
+    channel = Ready()
+    StdinSender(channel, b"script", None, hold=False)
+    assert channel.received == b"script"
+
+
+def test_after_it_was_stopped_nothing_is_sent() -> None:
+    channel = Channel(window=2)
+    sender = StdinSender(channel, b"script", Pieces(b"input"), hold=False)
+    sender.send()
+    sender.stop()
+    channel.window = 100
+    sender.room_came()
+    assert not sender.send_now()
+    sender.send()
+    assert (channel.received, channel.has_end) == (b"sc", False)
 
 
 @given(
