@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jlremote.link.connection.backoff import STEADY_SECONDS
+from jlremote.link.connection.backoff import FLAPPING_SECONDS
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
@@ -85,8 +85,8 @@ class Scene:
         return folder / f"{HOST}+{self.container.name}.json"
 
     def cut(self) -> None:
-        """End every connection; one that had just begun would rightly wait before the next."""
-        time.sleep(STEADY_SECONDS)
+        """End every connection; one of many within seconds would rightly be followed by a pause."""
+        time.sleep(FLAPPING_SECONDS / 2)
         self.line.cut()
 
     def told(self) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def test_a_key_that_the_host_no_longer_accepts_is_told_and_used_once_it_does(sce
 
 def test_all_of_the_users_processes_on_the_host_are_killed(scene: Scene) -> None:
     """As an administrator does, or systemd at the end of a session there."""
-    time.sleep(STEADY_SECONDS)
+    time.sleep(FLAPPING_SECONDS / 2)
     scene.account.end_processes()
     scene.goes_on()
 

@@ -131,7 +131,7 @@ def test_a_connection_that_lasted_is_made_again_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("lives", "waits", "most"),
-    [(0.1, False, 40), (0.1, True, 125), (1.1, True, 105), (4, True, 90)],
+    [(0.1, False, 40), (0.1, True, 125), (1.1, True, 101), (2.9, True, 80)],
 )
 def test_a_link_that_flaps_is_tried_every_five_seconds_at_most_while_a_page_waits(
     lives: float, waits: bool, most: int

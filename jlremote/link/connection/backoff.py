@@ -20,10 +20,10 @@ from jlremote.errors import (
 FIRST_PAUSE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 1.0, 30.0
 STEADY_SECONDS = 1.0
 LOOK_SECONDS = 2.0
-# The shortest pause where a server lets us in and the connection ends at once, or where so many
-# connections were lost in so many seconds.
+# The shortest pause where a server lets us in and the connection ends at once, or after so many
+# losses within so many seconds, until a connection lasts as long.
 FLAPPING_PAUSE = 5.0
-FLAPPING_LOSSES, FLAPPING_SECONDS = 3, 15.0
+FLAPPING_LOSSES, FLAPPING_SECONDS = 3, 6.0
 
 
 def pause_before(attempt: int, chance: float) -> float:
@@ -71,12 +71,16 @@ class Backoff:
         """
         now = self._clock()
         self._losses.append(now)
+        lasted = now - self._connected_at
         are_many = len(self._losses) == FLAPPING_LOSSES
         are_many = are_many and now - self._losses[0] < FLAPPING_SECONDS
-        self._hopeful = now - self._connected_at >= STEADY_SECONDS
+        if are_many:
+            self._least = FLAPPING_PAUSE
+        elif lasted >= FLAPPING_SECONDS:
+            self._least = 0.0
+        self._hopeful = lasted >= STEADY_SECONDS
         self._failures = 0 if self._hopeful else self._failures + 1
-        self._flaps = are_many or not self._hopeful
-        self._least = FLAPPING_PAUSE if are_many else 0.0
+        self._flaps = bool(self._least) or not self._hopeful
 
     def failed(self, error: JlrError) -> None:
         """Record that an attempt failed."""
