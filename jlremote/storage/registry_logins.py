@@ -32,7 +32,7 @@ def note(registry: str, host: str, *, kept: bool) -> None:
 
 
 def note_no_keychain(registry: str, host: str) -> None:
-    """Note that there is no key where there is no keychain; one that is known may be back later."""
+    """Note that there is no key, as there is no keychain; a key noted before may be back later."""
     if _RECORDS.find(registry, host) is None:
         note(registry, host, kept=False)
 

@@ -29,7 +29,7 @@ class Secrets:
         self._backend = backend
         self._opening: tuple[list[Any], threading.Thread] | None = None
         self._answers = True
-        self._is_sure = False
+        self._has_answered = False
         self._deadline = deadline
         self._stuck: threading.Thread | None = None
 
@@ -49,8 +49,8 @@ class Secrets:
 
     @property
     def is_missing(self) -> bool:
-        """Whether there is none for certain; one that did not open in time may be there."""
-        return self._open() is None and self._is_sure
+        """Whether there is none for certain; one that did not open, or in time, may be there."""
+        return self._open() is None and self._has_answered
 
     def get(self, account: str) -> str | None:
         """Return an account's secret, `None` for none or while the keychain is locked."""
@@ -103,7 +103,7 @@ class Secrets:
             found, thread = self._opening or _started(_backend, 0)
             thread.join(self._deadline)
             self._opened = True
-            self._is_sure = bool(found)
+            self._has_answered = bool(found)
             self._backend = found[0] if found else None
         return self._backend
 

@@ -12,7 +12,7 @@ from pathlib import Path
 def apart(laptop: Iterable[int], host: Iterable[int]) -> Iterator[None]:
     """Give the laptop's processes one core and the host's another, until the end of the block.
 
-    Else what a program of the laptop takes is missing to those of the host, as nowhere else.
+    Otherwise the laptop's programs take CPU time from the host's, which happens only here.
     Threads that begin meanwhile have the core of the one that began them.
     """
     allowed = os.sched_getaffinity(0)

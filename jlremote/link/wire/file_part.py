@@ -1,4 +1,4 @@
-"""A part of a file of the laptop, which the kernel copies to the link, and no program."""
+"""A part of a local file, which the kernel copies to the link's socket (sendfile)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from jlremote.text import reason_of
 
 
 class FilePart:
-    """`size` bytes of a file from `offset` on; it must stay open until they are sent."""
+    """`size` bytes of a file from `offset` on; the file must stay open until they are sent.
 
-    def __init__(self, file: BinaryIO, path: str, offset: int, size: int) -> None:
+    `hint` is what to do about a file that cannot be read.
+    """
+
+    def __init__(
+        self, file: BinaryIO, path: str, offset: int, size: int, hint: str | None = None
+    ) -> None:
         self._file = file
         self._path = path
         self._offset = offset
         self._size = size
+        self._hint = hint
 
     def __len__(self) -> int:
         return self._size
@@ -33,7 +39,8 @@ class FilePart:
             self._file.seek(self._offset + done)
             data = self._file.read(left)
         except OSError as error:
-            raise JlrError(f"cannot read `{self._path}`: {reason_of(error)}") from error
+            reason = reason_of(error)
+            raise JlrError(f"cannot read `{self._path}`: {reason}", hint=self._hint) from error
         if len(data) < left:
             raise JlrError(
                 f"`{self._path}` became shorter while it was sent", hint="run the command again"
@@ -66,5 +73,5 @@ class FilePart:
             except ConnectionError:
                 raise
             except OSError:
-                pass  # its file system cannot do so, or it cannot be read, as `read` tells
+                pass  # sendfile does not work here, or the file is unreadable; `read` tells which
         return done

@@ -77,7 +77,7 @@ def send(connection: Socket, message: Message) -> None:
 
     Raises:
         OSError: the other side is gone.
-        JlrError: the file cannot be read.
+        JlrError: the file cannot be read; then the connection must be closed.
     """
     data = message.get(DATA)
     if not isinstance(data, bytes | FilePart):
@@ -116,7 +116,7 @@ def output_now(
 
 
 def send_rest(connection: Socket, rest: memoryview) -> None:
-    """Send the rest of a message, as what `output_now` has left.
+    """Send bytes of a message, and wait until they are sent.
 
     Raises:
         OSError: the other side is gone.

@@ -6,7 +6,8 @@ import base64
 import hashlib
 import secrets
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,10 +126,11 @@ def _build(
     keys = registry_keys.find(host.name, _registries(source.recipe), keychain)
     command = _script(engine, request, source, with_its_keys=bool(keys))
     lines = [*([registry_keys.docker_config(keys)] if keys else []), *hidden]
-    given = _sent(source, lines, request, context) if isinstance(source, BuildContext) else lines
+    context_sent = _sent(source, lines, request, context)
     shown = False
     try:
-        with host.stream(command, given, end=True) as output:
+        # Closed at the end: a step that failed is to be told before its error.
+        with closing(context_sent), host.stream(command, context_sent, end=True) as output:
             for text in output:
                 shown = True
                 _show(log.take(text), context)
@@ -230,10 +232,15 @@ def _registries(recipe: str) -> Iterator[str]:
 
 
 def _sent(
-    folder: BuildContext, lines: Sequence[bytes], request: BuildRequest, context: Context
-) -> Iterator[Given]:
-    """Yield what is sent to the host, as a step that counts the bytes."""
+    folder: BuildContext | FolderOnHost,
+    lines: Sequence[bytes],
+    request: BuildRequest,
+    context: Context,
+) -> Generator[Given]:
+    """Yield what is sent to the host, a folder as a step that counts the bytes."""
     yield from lines
+    if isinstance(folder, FolderOnHost):
+        return
     sent, whole = 0, size_in_words(folder.size)
     with context.progress.step(f"Send {request.folder} ({whole}) to {request.host}"):
         for piece in folder.archive():

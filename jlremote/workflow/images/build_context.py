@@ -178,7 +178,8 @@ def _content(entry: Entry) -> Iterator[bytes | FilePart]:
     try:
         with open(entry.path, "rb") as file:  # noqa: PTH123 - a `Path` for each file takes longer
             for start in range(0, size, PIECE_BYTES):
-                part = FilePart(file, entry.path, start, min(PIECE_BYTES, size - start))
+                length = min(PIECE_BYTES, size - start)
+                part = FilePart(file, entry.path, start, length, _LEAVE_OUT)
                 yield part.read() if size < _SMALL_FILE else part
     except OSError as error:
         raise JlrError(
