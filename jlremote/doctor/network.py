@@ -9,21 +9,27 @@ from jlremote.runtimes.engine.engine import Engine
 
 CHECK = "network"
 SITE = "pypi.org"  # where pip's packages come from
-_NO_NAME, _NO_WAY, _NO_PROGRAM = 3, 4, 5
+_NO_NAME, _NO_WAY, _NO_PROGRAM, _PROXY = 3, 4, 5, 6
 _SECONDS = 8
 _LOOK = f"""\
+fails() {{ [ -z "$https_proxy$HTTPS_PROXY" ] || exit {_PROXY}; exit "$1"; }}
 python=$(command -v python3 || command -v python)
 if [ -n "$python" ]; then
-  "$python" -c 'import socket; socket.getaddrinfo("{SITE}", 443)' 2>/dev/null || exit {_NO_NAME}
+  "$python" -c 'import socket; socket.getaddrinfo("{SITE}", 443)' 2>/dev/null || fails {_NO_NAME}
   "$python" -c 'import socket; socket.create_connection(("{SITE}", 443), 3)' 2>/dev/null ||
-    exit {_NO_WAY}
-elif command -v getent >/dev/null; then getent hosts {SITE} >/dev/null || exit {_NO_NAME}
+    fails {_NO_WAY}
+elif command -v getent >/dev/null; then getent hosts {SITE} >/dev/null || fails {_NO_NAME}
 else exit {_NO_PROGRAM}; fi
 """
 ASK = bounded(("sh", "-c", _LOOK), _SECONDS)
 _LACKS = {_NO_NAME: f"cannot resolve `{SITE}`", _NO_WAY: f"cannot connect to `{SITE}`"}
 
-
+_HOSTS_OWN = {
+    _NO_NAME: "`cat /etc/resolv.conf` there shows its name servers, "
+    f"`getent hosts {SITE}` tries them; ",
+    _NO_WAY: "its firewall or its network lets nothing out to port 443; ",
+}
+_BY_PROXY = "where it is meant to use a proxy, set `https_proxy` in /etc/environment there"
 _DNS = (
     "`-- --dns ADDRESS` gives a new container a name server; "
     '`"dns": ["ADDRESS"]` in /etc/docker/daemon.json gives it to all'
@@ -37,14 +43,21 @@ _NETWORK = (
 def judge(engine: Engine, on_host: Completed, inside: Completed) -> Judgement:
     """Judge by the results of `ASK` on the host and in a container.
 
-    A host that reaches nothing itself may be meant so, as behind a proxy.
+    With a proxy in the environment, a direct way that fails may be meant so.
     """
     if inside.status == 0:
         return fine(f"containers reach {SITE}")
-    if _NO_PROGRAM in (inside.status, on_host.status):
+    if on_host.status == _NO_PROGRAM:
         return skip("not tried: it takes Python or `getent`")
+    if on_host.status == _PROXY:
+        return skip(f"not tried: the host reaches `{SITE}` by a proxy, if at all")
     if on_host.status != 0:
-        return skip(f"the host itself {_LACKS.get(on_host.status, f'does not reach `{SITE}`')}")
+        lacks = _LACKS.get(on_host.status, f"does not reach `{SITE}` in {_SECONDS} s")
+        return warn(f"the host itself {lacks}", _HOSTS_OWN.get(on_host.status, "") + _BY_PROXY)
+    if inside.status == _NO_PROGRAM:
+        return skip("not tried: it takes Python or `getent`")
+    if inside.status == _PROXY:
+        return skip(f"not tried: containers reach `{SITE}` by a proxy, if at all")
     mend = _NETWORK
     if inside.status == _NO_NAME:
         mend = _DNS if engine.kind.daemon else _DNS.partition(";")[0]
