@@ -146,8 +146,8 @@ def _called(engine: Engine, typed: str) -> str:
     return f'[ "$status" = 0 ] || {command_line(names)} {MINE}'
 
 
-def refuse_halted(name: str, runtime: Runtime, container: Container | None) -> Container:
-    """Return the session's container, which must run.
+def refuse_halted(host: str, name: str, runtime: Runtime, container: Container | None) -> Container:
+    """Return the container of the session `name` of `host`, which must run.
 
     Raises:
         ContainerGone: there is none.
@@ -155,7 +155,7 @@ def refuse_halted(name: str, runtime: Runtime, container: Container | None) -> C
         ContainerRestarting: its engine restarts it.
         ContainerStopped: it does not run; the message says why.
     """
-    again = f"start the session again: `jlr start HOST {name}`"
+    again = f"start the session again: `jlr start {host} {name}`"
     if container is None:
         raise ContainerGone(f"the container `{name}` is gone: it was removed", hint=again)
     if container.paused:
@@ -164,18 +164,18 @@ def refuse_halted(name: str, runtime: Runtime, container: Container | None) -> C
             f"the container `{container.called}` is paused",
             hint=f"`{unpause}` on the host resumes it",
         )
-    refuse_without_job(name, container)
+    refuse_without_job(host, name, container)
     if container.restarting:
         raise ContainerRestarting(
             f"the container `{container.called}` {container.stands}",
-            hint=f"`jlr logs {name} --container` has what it wrote before it ended",
+            hint=f"`jlr logs {host}/{name} --container` has what it wrote before it ended",
         )
     if not container.running:
         raise ContainerStopped(f"the container `{container.called}` {container.stands}", hint=again)
     return container
 
 
-def refuse_without_job(name: str, container: Container) -> None:
+def refuse_without_job(host: str, name: str, container: Container) -> None:
     """Refuse a session that is to be a job, while that does not run.
 
     Raises:
@@ -186,17 +186,17 @@ def refuse_without_job(name: str, container: Container) -> None:
     if container.waits:
         raise JobWaits(
             f"the job {container.job or ''} of `{name}` waits in the queue".replace("  ", " "),
-            hint=f"`jlr start HOST {name}` waits for it and says why it waits",
+            hint=f"`jlr start {host} {name}` waits for it and says why it waits",
         )
     if container.in_job and not container.running:
-        again = f"`jlr start HOST {name} --slurm …` submits another"
+        again = f"`jlr start {host} {name} --slurm …` submits another"
         if container.halt == STOPPED:
             raise JupyterStopped(f"`{name}` {container.stands}", hint=again)
         raise JobEnded(f"`{name}` {container.stands}", hint=again)
 
 
-def gone(container: Container, findings: Findings | None, which: str = "") -> JlrError:
-    """Return the error for a session without a server: stopped, idle, or gone.
+def gone(host: str, container: Container, findings: Findings | None, which: str = "") -> JlrError:
+    """Return the error for a session of `host` without a server: stopped, idle, or gone.
 
     `findings` is `None` if jlr did not launch the server; `which` are words that describe it.
     """
@@ -204,9 +204,9 @@ def gone(container: Container, findings: Findings | None, which: str = "") -> Jl
     if container.starts:
         return JobStarts(
             f"Jupyter is starting in the job {container.job} of `{name}`",
-            hint=f"`jlr start HOST {name}` waits for it",
+            hint=f"`jlr start {host} {name}` waits for it",
         )
-    again = f"`jlr start HOST {name}` starts it again"
+    again = f"`jlr start {host} {name}` starts it again"
     if findings and findings.ended == "idle":
         why = f"Jupyter in `{name}` has ended after its idle time"
         return IdleStopped(why, hint=again)
@@ -219,5 +219,5 @@ def gone(container: Container, findings: Findings | None, which: str = "") -> Jl
         why = f"was {container.out_of_memory}"
     return JupyterDead(
         f"the Jupyter server of `{name}`{which} {why}",
-        hint=f"{again}; `jlr logs {name}` has its log",
+        hint=f"{again}; `jlr logs {host}/{name}` has its log",
     )

@@ -70,7 +70,7 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
 def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) -> Endpoint:
     for _ in range(LOOKS):
         found = survey(host, runtime, place.name)
-        container = same_container(place, runtime, found.container)
+        container = same_container(host.name, place, runtime, found.container)
         same = next((one for one in found.servers if one.identity == known.identity), None)
         server = same or (None if found.launched_by else _another(container, found))
         if server is not None:
@@ -80,14 +80,14 @@ def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) ->
             break
         time.sleep(LOOK_PAUSE_SECONDS)  # it is about to end, and its shell will tell how
     which = f" (process {known.pid})"
-    raise gone(container, found.findings if known.ours else None, which)
+    raise gone(host.name, container, found.findings if known.ours else None, which)
 
 
 def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
     place = known.place
     looking = runtime.on_machine(place.name, listeners.probe(known.port))
     results = host.run(runtime.survey(place.name, looking))
-    container = same_container(place, runtime, runtime.read(place.name, results))
+    container = same_container(host.name, place, runtime, runtime.read(place.name, results))
     looked = results["inside"]
     if looked.status != 0:
         raise JlrError(f"cannot inspect `{place.name}`: {looked.complaint}")
@@ -95,7 +95,9 @@ def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
     return replace(known, target=port_target(known, runtime, container, found))
 
 
-def same_container(place: Place, runtime: Runtime, container: Container | None) -> Container:
+def same_container(
+    host: str, place: Place, runtime: Runtime, container: Container | None
+) -> Container:
     """Return the container if it still runs as it did when it was located.
 
     Raises:
@@ -103,8 +105,8 @@ def same_container(place: Place, runtime: Runtime, container: Container | None) 
         ContainerGone: it, or the host, is another one.
         ContainerRestarted: it, or the host, was restarted.
     """
-    container = refuse_halted(place.name, runtime, container)
-    again = f"start the session again: `jlr start HOST {place.name}`"
+    container = refuse_halted(host, place.name, runtime, container)
+    again = f"start the session again: `jlr start {host} {place.name}`"
     if container.id != place.container_id:  # behind one name may be several machines
         raise ContainerGone("the host is another machine than before", hint=again)
     # A job has a successor of the same name, with the session's local port.

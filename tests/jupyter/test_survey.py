@@ -11,7 +11,16 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.host.contract import USER_LABEL, Completed
 from jlremote.jupyter.discovery import Findings
-from jlremote.jupyter.survey import IdleStopped, JupyterDead, JupyterStopped, gone, survey
+from jlremote.jupyter.survey import (
+    IdleStopped,
+    JobEnded,
+    JobWaits,
+    JupyterDead,
+    JupyterStopped,
+    gone,
+    refuse_without_job,
+    survey,
+)
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import JOB_LABEL, SESSION_LABEL, Container
 from jlremote.runtimes.engine.engine import DOCKER
@@ -129,13 +138,30 @@ def findings(*, ended: str = "", exit_status: int | None = None) -> Findings:
 def test_a_missing_server_is_explained_by_its_folder(
     found: Findings | None, kind: type[JlrError]
 ) -> None:
-    error = gone(HERE, found)
+    error = gone("dgx", HERE, found)
     assert type(error) is kind
-    assert (error.hint or "").startswith("`jlr start HOST cont1` starts it again")
+    assert (error.hint or "").startswith("`jlr start dgx cont1` starts it again")
+    if kind is JupyterDead:
+        assert "`jlr logs dgx/cont1` has its log" in (error.hint or "")
 
 
 def test_a_server_that_was_killed_for_its_memory_is_told_with_the_limit() -> None:
     full = replace(HERE, out_of_memory="killed: out of memory (limit 300 MB)")
-    error = gone(full, findings(exit_status=137))
+    error = gone("dgx", full, findings(exit_status=137))
     assert error.message.endswith("was killed: out of memory (limit 300 MB)")
-    assert gone(HERE, findings(exit_status=137)).message.endswith("was killed")
+    assert gone("dgx", HERE, findings(exit_status=137)).message.endswith("was killed")
+
+
+@pytest.mark.parametrize(
+    ("job", "kind", "command"),
+    [
+        (replace(HERE, waits=True), JobWaits, "`jlr start dgx cont1`"),
+        (replace(HERE, running=False, in_job=True), JobEnded, "`jlr start dgx cont1 --slurm …`"),
+    ],
+)
+def test_what_to_do_for_a_session_without_its_job_is_told_with_its_host(
+    job: Container, kind: type[JlrError], command: str
+) -> None:
+    with pytest.raises(kind) as refused:
+        refuse_without_job("dgx", "cont1", job)
+    assert command in (refused.value.hint or "")

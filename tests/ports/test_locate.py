@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.host.contract import Host
 from jlremote.host.target import Target
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
@@ -31,8 +29,10 @@ from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.table import runtime_named
 from tests.link.fakes import new_endpoint, new_server
+from tests.workflow.parts import FakeHost
 
 DOCKERS = Containers(DOCKER)
+DGX = FakeHost("dgx")
 KNOWN = new_endpoint()
 PLACE = KNOWN.place
 HERE = Container(
@@ -64,7 +64,7 @@ def located(
     surveys = Surveys(*found)
     monkeypatch.setattr(locate, "survey", surveys)
     monkeypatch.setattr(time, "sleep", surveys.slept.append)
-    return locate.locate(cast(Host, None), known), surveys
+    return locate.locate(DGX, known), surveys
 
 
 def test_a_server_whose_container_moved_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_a_server_that_is_about_to_end_is_looked_for_until_it_tells_how(
     monkeypatch.setattr(locate, "survey", surveys)
     monkeypatch.setattr(time, "sleep", surveys.slept.append)
     with pytest.raises(JupyterStopped):
-        locate.locate(cast(Host, None), KNOWN)
+        locate.locate(DGX, KNOWN)
     assert surveys.asked == 3
     assert len(surveys.slept) == 2
 
@@ -123,7 +123,7 @@ def test_the_reason_why_a_server_ended_is_told(
 ) -> None:
     with pytest.raises(error) as gone:
         located(monkeypatch, Survey(HERE, found))
-    assert "`jlr start HOST cont1`" in (gone.value.hint or "")
+    assert "`jlr start dgx cont1`" in (gone.value.hint or "")
 
 
 def test_how_a_server_of_another_program_ended_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,24 +150,27 @@ def test_another_container_is_told_from_the_one_of_before(
     container: Container | None, kind: type[JlrError], message: str
 ) -> None:
     with pytest.raises(kind, match=message) as gone:
-        locate.same_container(PLACE, DOCKERS, container)
-    assert "`jlr start HOST cont1`" in (gone.value.hint or "")
+        locate.same_container("dgx", PLACE, DOCKERS, container)
+    assert "`jlr start dgx cont1`" in (gone.value.hint or "")
 
 
 def test_a_paused_container_is_not_gone_for_it_may_go_on_at_any_time() -> None:
     with pytest.raises(ContainerPaused, match="is paused") as caught:
-        locate.same_container(PLACE, DOCKERS, replace(HERE, running=False, paused=True))
+        locate.same_container("dgx", PLACE, DOCKERS, replace(HERE, running=False, paused=True))
     assert "`docker unpause cont1`" in (caught.value.hint or "")
 
 
 def test_a_container_that_its_engine_restarts_is_waited_for() -> None:
     restarting = replace(HERE, running=False, restarting=True, halt="its engine is restarting it")
     with pytest.raises(ContainerRestarting, match="its engine is restarting it"):
-        locate.same_container(PLACE, DOCKERS, restarting)
+        locate.same_container("dgx", PLACE, DOCKERS, restarting)
 
 
 def test_without_containers_it_is_the_host_that_was_restarted() -> None:
     with pytest.raises(ContainerRestarted, match="the host was restarted"):
         locate.same_container(
-            replace(PLACE, runtime="none"), runtime_named("none"), replace(HERE, started_at="later")
+            "dgx",
+            replace(PLACE, runtime="none"),
+            runtime_named("none"),
+            replace(HERE, started_at="later"),
         )

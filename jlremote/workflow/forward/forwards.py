@@ -103,13 +103,13 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     """
     runtime = runtime_of(record)
     found = survey(link, runtime, record.name)
-    container = refuse_halted(record.name, runtime, found.container)
+    container = refuse_halted(record.host, record.name, runtime, found.container)
     if found.whose is not None and not record.shared:
         raise ContainerGone(f"the container `{record.name}` now belongs to `{found.whose}`")
     _bring_ports_back(link, record, place_of(runtime, container))
     server = found.server_on(record.server)
     if server is None:
-        raise gone(container, found.findings)
+        raise gone(record.host, container, found.findings)
     to = server_endpoint(runtime, container, server)
     local_ports.check_owner(record.local_port, record.host, record.name, None)
     with undone_on_failure() as undo:

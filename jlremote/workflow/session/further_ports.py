@@ -13,7 +13,7 @@ from jlremote.ports.locate import place_of
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage import sessions
-from jlremote.storage.sessions import PortRecord
+from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.forward.forwards import hold, host_port
 from jlremote.workflow.forward.port_report import PortReport, report, reports
 from jlremote.workflow.host.context import Context
@@ -53,7 +53,7 @@ def add(
             if on_host:
                 to = host_port(link, port)
             else:
-                to = _endpoint(runtime, survey(link, runtime, record.name), record.name, port)
+                to = _endpoint(record, runtime, survey(link, runtime, record.name), port)
             try:
                 held = hold(link, record.name, to, context.progress, undo, exact=exact)
             except Busy as busy:
@@ -64,9 +64,9 @@ def add(
     return report(record, known, held)
 
 
-def _endpoint(runtime: Runtime, found: Survey, name: str, port: int) -> Endpoint:
+def _endpoint(record: SessionRecord, runtime: Runtime, found: Survey, port: int) -> Endpoint:
     """Return where a forward of a session's port leads; its container must run."""
-    container = refuse_halted(name, runtime, found.container)
+    container = refuse_halted(record.host, record.name, runtime, found.container)
     python = found.server.python if found.server else ""
     return Endpoint(place_of(runtime, container), port, python=python)
 

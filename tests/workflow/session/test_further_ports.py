@@ -86,8 +86,9 @@ def test_a_container_that_does_not_run_gets_no_port(
     monkeypatch.setattr(further_ports, "survey", lambda *_: Survey(container, None))
     with pytest.raises(
         (ContainerGone, ContainerStopped), match=r"is gone: it was removed|does not run"
-    ):
+    ) as refused:
         further_ports.add("cont1", 6006, context())
+    assert "`jlr start dgx cont1`" in (refused.value.hint or "")
     assert ports() == [(7860, 7861)]
 
 
