@@ -284,7 +284,9 @@ def test_stop_all_stops_all(jlr: Jlr, workflows: Workflows) -> None:
 
 
 def test_stop_refuses_all_together_with_a_session(jlr: Jlr, workflows: Workflows) -> None:
-    assert jlr("stop", "--all", "cont1").code == 2
+    refused = jlr("stop", "--all", "a b", "cont1", "--force", "--remove")
+    assert refused.code == 2
+    assert "`jlr stop 'a b' cont1 --remove --force` stops only what is named" in refused.stderr
     assert not workflows.calls
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -68,14 +69,14 @@ def stop(
     SESSION may be a job: it gets SIGTERM, and is killed after ten seconds, or at once with --force.
     --remove then deletes it with its output.
     """
-    if every and chosen:
-        raise Usage(
-            "`--all` and a session cannot be combined",
-            hint=f"`jlr stop {' '.join(chosen)}` stops only what is named",
-        )
     from jlremote.workflow.host.requests import StopRequest
 
     request = StopRequest(container=container, remove=remove, force=force, yes=yes)
+    if every and chosen:
+        raise Usage(
+            "`--all` and a session cannot be combined",
+            hint=f"`jlr stop {shlex.join(chosen)}{request.options}` stops only what is named",
+        )
     context = invocation.context(silent=as_json)
     done = _all_stopped(request, context) if every else _each_stopped(chosen, request, context)
     told = ((_stopped_in_words(report), vars(report)) for report in done)
