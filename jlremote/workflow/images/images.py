@@ -106,7 +106,7 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
         )
         done = run_script(host, script, timeout=SAVE_SECONDS)
         if done.status == NOT_ASIDE:
-            raise _not_aside(engine, record.name, done)
+            raise _not_aside(engine, record, done)
         if done.status == LEFT_THERE:
             raise _left_there(engine, record.name, done)
         if done.status != 0:
@@ -118,13 +118,13 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
     return SaveReport(record.host, image, found.id, found.size, outside, variables)
 
 
-def _not_aside(engine: Engine, name: str, failed: Completed) -> JlrError:
-    memory = engine.shown("exec", name, "df", "/dev/shm")  # noqa: S108
+def _not_aside(engine: Engine, record: SessionRecord, failed: Completed) -> JlrError:
+    memory = engine.shown("exec", record.name, "df", "/dev/shm")  # noqa: S108
     return JlrError(
-        f"cannot save `{name}`: Jupyter's token and keys would be in the image, because they "
-        f"cannot be moved into the container's memory: {failed.complaint}",
-        hint=f"`{memory}` shows whether it is full or read-only; `jlr stop {name}` deletes them, "
-        "and then it can be saved",
+        f"cannot save `{record.name}`: Jupyter's token and keys would be in the image, because "
+        f"they cannot be moved into the container's memory: {failed.complaint}",
+        hint=f"`{memory}` shows whether it is full or read-only; "
+        f"`jlr stop {record.host}/{record.name}` deletes them, and then it can be saved",
     )
 
 

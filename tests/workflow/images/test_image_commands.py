@@ -15,6 +15,7 @@ import pytest
 
 from jlremote.errors import Authentication, JlrError, LinkLost, NotFound, Usage
 from jlremote.host.contract import Completed
+from jlremote.jupyter.runtime_files import NOT_ASIDE
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.storage import secrets
@@ -320,6 +321,16 @@ def test_only_an_existing_container_can_be_saved(
     session["runtime"] = "none"
     with pytest.raises(Usage, match="cannot save `lab/cont1`: it has no container"):
         images.save(None, "me/saved", context())
+
+
+def test_secrets_that_cannot_be_moved_are_deleted_by_a_stop_of_that_session(
+    host: StreamingHost, session: dict[str, Any]
+) -> None:
+    failed = Completed(NOT_ASIDE, "", "mv: no space left")
+    host.answers |= {"container": inspected(), "image": IMAGE, "script": failed}
+    with pytest.raises(JlrError, match="cannot be moved") as refused:
+        images.save(None, "me/saved", context())
+    assert "`jlr stop lab/cont1` deletes them" in (refused.value.hint or "")
 
 
 def test_a_full_disk_is_the_reason_of_a_failed_save(
