@@ -85,7 +85,7 @@ def test_after_a_drop_the_link_waits_and_tries_nothing(
     assert failures(two) == refused
     shown = without_terminal(laptop, "list")
     assert "needs-auth" in shown.stdout
-    assert "`two` waits for you: run `jlr status one` in a terminal" in shown.stderr
+    assert "`two` waits for you: run `jlr status two/one` in a terminal" in shown.stderr
     failed(without_terminal(laptop, "url"), 4, "jlr cannot ask", "in a terminal")
     with at_terminal(laptop, "status") as terminal:
         for prompt, line in factors(codes):

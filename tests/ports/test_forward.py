@@ -75,7 +75,7 @@ def test_a_taken_local_port_is_replaced_by_the_next_one_which_is_kept(
         assert moved.stdout == f"http://127.0.0.1:{exact}/\n", moved
         refused = laptop.jlr("forward", inside.name, f"{port}:{port}")
         assert refused.status == 7, refused
-        assert f"`jlr forward {inside.name} {port}` takes a free one" in refused.stderr
+        assert f"`jlr forward lab/{inside.name} {port}` takes a free one" in refused.stderr
     assert only(laptop)["local_port"] == exact != local
     assert only(laptop, str(port))["local_port"] == exact
 

@@ -51,7 +51,9 @@ def reports(
 def report(record: SessionRecord, port: PortRecord, status: ForwardStatus | None) -> PortReport:
     """Return the report of one; `status` is `None` where it did not come back with the link."""
     if status is None:
-        why = f"it is not forwarded; `jlr forward {record.name} {port.port}` forwards it"
+        option = " --host" if port.on_host else ""
+        again = f"jlr forward {record.host}/{record.name} {port.port}{option}"
+        why = f"it is not forwarded; `{again}` forwards it"
         return _unreached(record, port, Unreached(str(State.DOWN), None, why))
     since, name = utc(status.since), hostname(record.host, record.name, port.port)
     facts = (port.port, status.local_port, status.state, since, status.detail, name)

@@ -57,7 +57,9 @@ def add(
             try:
                 held = hold(link, record.name, to, context.progress, undo, exact=exact)
             except Busy as busy:
-                busy.hint = f"`jlr forward {record.name} {port}` takes a free one"
+                option = " --host" if on_host else ""
+                free = f"jlr forward {record.host}/{record.name} {port}{option}"
+                busy.hint = f"`{free}` takes a free one"
                 raise
         known = PortRecord(port, held.local_port, on_host)
         sessions.save(record.with_port(known))
@@ -110,7 +112,7 @@ def remove(selector: str | None, port: int, context: Context) -> None:
     if rest == record.ports:
         raise NotFound(
             f"port {port} of `{record.host}/{record.name}` is not forwarded",
-            hint="`jlr forward` lists the forwarded ports",
+            hint=f"`jlr forward {record.host}/{record.name}` lists the forwarded ports",
         )
     link_of(record, context).unforward(record.name, port)
     sessions.save(replace(record, ports=rest))

@@ -163,7 +163,8 @@ def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> No
     """Report the hosts that wait for a password or a decision."""
     waiting = {r.host: r.name for r in reversed(listed) if r.state == State.NEEDS_AUTH}
     for host, name in waiting.items():
-        context.progress.note(f"`{host}` waits for you: run `jlr status {name}` in a terminal")
+        command = f"jlr status {host}/{name}"
+        context.progress.note(f"`{host}` waits for you: run `{command}` in a terminal")
 
 
 def _undisturbed(link: Link) -> LinkStatus:

@@ -131,7 +131,8 @@ class _Seen:
 
     def _without_link(self, record: SessionRecord) -> SessionReport:
         self._gone_since = self._gone_since or utc(time.time())
-        why = f"it is not forwarded any more; `jlr status {record.name}` forwards it again"
+        again = f"jlr status {record.host}/{record.name}"
+        why = f"it is not forwarded any more; `{again}` forwards it again"
         return of_unreached(record, Unreached(State.DOWN, self._gone_since, why))
 
     def _latest_kernels(self, forward: ForwardStatus) -> tuple[Kernel, ...] | None:

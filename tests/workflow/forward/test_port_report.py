@@ -34,7 +34,12 @@ def test_each_port_is_reported_as_the_link_tells_it() -> None:
 def test_a_port_that_did_not_come_back_is_down_with_the_command_that_helps() -> None:
     told = report(RECORD, PORTS[0], None)
     assert (told.state, told.since) == ("down", None)
-    assert "`jlr forward cont1 6006`" in (told.detail or "")
+    assert "`jlr forward dgx/cont1 6006`" in (told.detail or "")
+
+
+def test_a_hosts_port_is_forwarded_again_as_one_of_the_host() -> None:
+    told = report(RECORD, PortRecord(5432, 5432, on_host=True), None)
+    assert "`jlr forward dgx/cont1 5432 --host`" in (told.detail or "")
 
 
 def test_without_a_connection_the_ports_are_in_the_links_state() -> None:

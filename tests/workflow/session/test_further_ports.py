@@ -136,5 +136,6 @@ def test_a_removed_port_is_released_and_forgotten(link: CheckedLink) -> None:
     further_ports.add("cont1", 7860, context())
     further_ports.remove("cont1", 7860, context())
     assert (link.held, ports()) == ({}, [])
-    with pytest.raises(NotFound, match="port 7860 of `dgx/cont1` is not forwarded"):
+    with pytest.raises(NotFound, match="port 7860 of `dgx/cont1` is not forwarded") as refused:
         further_ports.remove("cont1", 7860, context())
+    assert refused.value.hint == "`jlr forward dgx/cont1` lists the forwarded ports"

@@ -72,7 +72,7 @@ def test_a_link_that_has_ended_is_not_started_again(
     link.told = told
     first, second = seen.now(), seen.now()
     assert first.state == "down"
-    assert first.detail == "it is not forwarded any more; `jlr status cont1` forwards it again"
+    assert first.detail == "it is not forwarded any more; `jlr status dgx/cont1` forwards it again"
     assert first.since is not None
     if told is None:
         assert second.since == first.since
