@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -17,6 +17,7 @@ from jlremote.ssh.channels.session_slots import LASTING
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.contract import Stream
 from tests.lab.accounts import Account, claimed_account
+from tests.lab.line import Line
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
 from tests.ssh.conftest import StartServer, open_folder
@@ -353,3 +354,30 @@ def write_rc(account: Account, text: str) -> None:
         path = account.home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{text}\n")
+
+
+class Endless:
+    """Input that never ends."""
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        """Nothing comes later than it is asked for."""
+
+    def take(self) -> bytes:
+        return bytes(1 << 18)
+
+
+def test_input_on_its_way_to_a_command_that_ends_does_not_end_the_connection(
+    host: SSHServer, guest: Laptop, account: Account
+) -> None:
+    """Its output is held open, so the channel is closed from here while more room is reported."""
+    line = Line(host.port, delay=0.025)
+    guest.configure(host, account, f"Port {line.port}", f"HostKeyAlias [127.0.0.1]:{host.port}")
+    script = b"sleep 632 &\nexec head -c 3000000 >/dev/null\n"
+    try:
+        with guest.connected() as connection:
+            for _ in range(5):
+                assert connection.execute(script, Collected(), stdin=Endless()) == 0
+                assert run(connection, "echo still")[1].stdout == b"still\n"
+    finally:
+        line.take_down()
+        account.end_processes()
