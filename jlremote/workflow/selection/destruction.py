@@ -76,10 +76,7 @@ def default_session(
     own = [record for record in known if not (record.shared and request.destroys)]
     names = [stop_command(record.host, record.name, request) for record in own]
     if request.destroys and len(known) > 1:
-        raise Usage(
-            f"`{request.options.strip()}` needs the name of a session: there are {len(known)}",
-            hint=f"name one: {_listed(names)}" if names else "`jlr list` shows them",
-        )
+        raise unnamed(request.options.strip(), len(known), names)
     last: SessionRecord | StopRecord = known[0]
     if last_stop is not None and last_stop.stopped > known[0].last_used:
         last = last_stop
@@ -89,6 +86,17 @@ def default_session(
         f"the latest session was `{last.host}/{last.name}`, which is stopped; "
         "another one is stopped only by its name",
         hint=f"name one: {_listed(names)}",
+    )
+
+
+def unnamed(what: str, candidates: int, commands: Sequence[str]) -> Usage:
+    """Return the error for `what`, which would destroy one of several sessions by guess.
+
+    `commands` name each of those that a hint may offer.
+    """
+    return Usage(
+        f"`{what}` needs the name of a session: there are {candidates}",
+        hint=f"name one: {_listed(commands)}" if commands else "`jlr list` shows them",
     )
 
 

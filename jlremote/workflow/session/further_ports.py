@@ -19,7 +19,7 @@ from jlremote.workflow.forward.port_report import PortReport, report, reports
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import Unreached, link_of, status_of
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.selection import session_selection
+from jlremote.workflow.selection import destruction, session_selection
 from jlremote.workflow.session.open import again
 
 
@@ -98,7 +98,11 @@ def removal(selector: str | None, port: int) -> str:
     with suppress(NotFound, Usage):
         record = sessions.choose(selector)
         named = f"{record.host}/{record.name}"
-    return f"jlr forward {shlex.quote(named)} --remove {port}"
+    return _removal(named, port)
+
+
+def _removal(session: str, port: int) -> str:
+    return f"jlr forward {shlex.quote(session)} --remove {port}"
 
 
 def remove(selector: str | None, port: int, context: Context) -> None:
@@ -106,7 +110,13 @@ def remove(selector: str | None, port: int, context: Context) -> None:
 
     Raises:
         NotFound: there is no such session, or it has no such port.
+        Usage: the session must be named, as several have the port.
     """
+    if selector is None:
+        having = [r for r in sessions.load_all() if port in {known.port for known in r.ports}]
+        if len(having) > 1:
+            commands = [_removal(f"{r.host}/{r.name}", port) for r in having]
+            raise destruction.unnamed("--remove", len(having), commands)
     record = session_selection.chosen(selector, context)
     rest = tuple(known for known in record.ports if known.port != port)
     if rest == record.ports:

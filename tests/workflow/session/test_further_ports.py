@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.errors import NotFound
+from jlremote.errors import NotFound, Usage
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import ContainerGone, ContainerStopped, Survey
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
@@ -130,6 +130,18 @@ def test_a_session_without_ports_needs_no_link(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(further_ports, "status_of", refuse)
     sessions.save(replace(RECORD, ports=()))
     assert further_ports.listed("cont1", context()) == []
+
+
+def test_a_port_of_several_sessions_is_removed_only_by_a_sessions_name() -> None:
+    sessions.save(replace(RECORD, name="cont2"))
+    before = sessions.load_all()
+    with pytest.raises(Usage, match="needs the name of a session: there are 2") as refused:
+        further_ports.remove(None, 7860, context())
+    for name in ("dgx/cont1", "dgx/cont2"):
+        assert f"`jlr forward {name} --remove 7860`" in (refused.value.hint or "")
+    assert sessions.load_all() == before
+    further_ports.remove("dgx/cont1", 7860, context())
+    assert ports() == []
 
 
 def test_a_removed_port_is_released_and_forgotten(link: CheckedLink) -> None:
