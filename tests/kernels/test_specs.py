@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, Usage
 from jlremote.kernels import specs
+from jlremote.workflow.kernels import specs as workflow
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +42,15 @@ def test_a_spec_of_another_program_is_neither_replaced_nor_removed(data: Path) -
     with pytest.raises(JlrError, match="jlr did not make"):
         specs.write("dgx", "cont1", "python3", THERE, "program")
     assert specs.installed() == []
+
+
+@pytest.mark.parametrize("typed", [None, "cont1"])
+def test_kernels_of_several_sessions_are_removed_only_by_a_full_name(typed: str | None) -> None:
+    here, there = (specs.write(host, "cont1", "python3", THERE, "x") for host in ("dgx", "lab"))
+    with pytest.raises(Usage, match="needs the name of a session: there are 2") as refused:
+        workflow.remove(typed)
+    for host in ("dgx", "lab"):
+        assert f"`jlr kernels remove {host}/cont1`" in (refused.value.hint or "")
+    assert len(specs.installed()) == 2
+    assert workflow.remove("dgx/cont1") == [here]
+    assert workflow.remove(typed) == [there]

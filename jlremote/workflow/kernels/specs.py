@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib.util import find_spec
 
 from jlremote.errors import JlrError, NotFound
@@ -9,9 +10,9 @@ from jlremote.host.installation import beside_jlr
 from jlremote.jupyter.api import JupyterApi
 from jlremote.kernels import specs
 from jlremote.kernels.specs import KernelSpec
-from jlremote.storage import sessions
 from jlremote.text import one_line
 from jlremote.workflow.host.context import Context
+from jlremote.workflow.selection import destruction
 from jlremote.workflow.session.open import answering
 
 
@@ -42,8 +43,13 @@ def remove(selector: str | None) -> list[KernelSpec]:
 
     Raises:
         NotFound: there are none.
+        Usage: it must be named, as those of several sessions are installed.
     """
-    found = _of(selector)
+    found = listed(selector)
+    owners = dict.fromkeys(f"{spec.host}/{spec.session}" for spec in found)
+    if len(owners) > 1:
+        commands = [f"jlr kernels remove {shlex.quote(owner)}" for owner in owners]
+        raise destruction.unnamed("kernels remove", len(owners), commands)
     if not found:
         raise NotFound(
             f"no kernels are installed for `{selector}`"
@@ -61,9 +67,6 @@ def listed(selector: str | None) -> list[KernelSpec]:
     return specs.installed() if selector is None else _of(selector)
 
 
-def _of(selector: str | None) -> list[KernelSpec]:
-    if selector is None:
-        record = sessions.choose(None)
-        selector = f"{record.host}/{record.name}"
+def _of(selector: str) -> list[KernelSpec]:
     names = {spec: (spec.session, f"{spec.host}/{spec.session}") for spec in specs.installed()}
     return [spec for spec, known in names.items() if selector in known]

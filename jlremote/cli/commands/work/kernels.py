@@ -53,7 +53,8 @@ def kernels(invocation: Invocation, action: str, session: str | None, as_json: b
     token. Interrupt and restart work, and a lost connection comes back by itself; while the session
     does not run, its kernels do not start.
 
-    `list` without SESSION shows all that are installed, `remove` takes those of one session away.
+    `list` without SESSION shows all that are installed, `remove` takes those of one session away;
+    with those of several sessions installed, it must be named.
     """
     from jlremote.cli.screen import reports, tables
     from jlremote.workflow.kernels import specs
