@@ -7,10 +7,18 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parents[1]
 MODULES = sorted((REPOSITORY / "jlremote").rglob("*.py"))
 PAGES = [*REPOSITORY.glob("*.md"), *sorted((REPOSITORY / "docs").rglob("*.md"))]
 RIDDLES = re.compile(r"(?i)\b(whoever|whomever|whom|nobody|somebody|everybody|anybody)\b")
+# To mention a command is fine; with these options, or in a hint, it is there to be pasted.
+BARE = re.compile(
+    r"`jlr (?:(?:stop|restart|rmi|unmount)(?: --(?!all\b)[\w-]+)+"
+    r"|forward --remove \S+|kernels remove)`"
+)
+BARE_IN_HINT = re.compile(r"`jlr (?:stop|restart|rmi|unmount)`")
 
 
 def test_texts_name_their_subjects() -> None:
@@ -29,7 +37,51 @@ def test_no_class_name_stands_twice() -> None:
     assert [name for name, count in Counter(classes).items() if count > 1] == []
 
 
-def test_hints_name_what_they_stop() -> None:
-    bare = re.compile(r"hint=[^\n]*`jlr (stop|restart|rmi|unmount)(?: --\w+)*`")
-    found = [path.name for path in MODULES if bare.search(path.read_text("utf-8"))]
-    assert found == []
+def bare_commands(tree: ast.Module) -> list[str]:
+    """Return the commands in backticks that end or remove something without its name."""
+    documents = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    hints = [n.value for n in ast.walk(tree) if isinstance(n, ast.keyword) and n.arg == "hint"]
+    texts = [text(n) for n in ast.walk(tree) if id(n) not in documents]
+    found = [command for each in texts for command in BARE.findall(each)]
+    in_hints = [text(n) for hint in hints for n in ast.walk(hint)]
+    return found + [command for each in in_hints for command in BARE_IN_HINT.findall(each)]
+
+
+def text(node: ast.AST) -> str:
+    """Return a string literal with `X` for each value in it, and nothing for other nodes."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(text(value) or "X" for value in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def test_hints_name_what_they_end_or_remove() -> None:
+    found = {
+        str(path.relative_to(REPOSITORY)): commands
+        for path in MODULES
+        if (commands := bare_commands(ast.parse(path.read_text("utf-8"))))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "bare"),
+    [
+        ("f(hint='x: `jlr stop`')", True),
+        ("f(\n    hint=g('x')\n    or f'`jlr rmi` ends {x}'\n)", True),
+        ("why = 'run `jlr stop --force`'", True),
+        ("f(hint=f'`jlr forward --remove {port}`')", True),
+        ("way = '`jlr kernels remove`'", True),
+        ("f(hint=f'`jlr forward {name} --remove {port}`')", False),
+        ("f(hint=f'`jlr stop {name} --force`')", False),
+        ("why = 'it was stopped with `jlr stop`'", False),
+        ("def f():\n    'Ask as `jlr stop --remove` does.'", False),
+    ],
+)
+def test_a_bare_command_is_found_in_any_string(source: str, bare: bool) -> None:
+    assert bool(bare_commands(ast.parse(source))) is bare
