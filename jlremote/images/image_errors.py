@@ -100,8 +100,9 @@ def _refused(failed: FailedTransfer, why: str, *, ambiguous: bool) -> JlrError:
 
 def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
     name = failed.name.registry if failed.name else ""
-    place = "docker's settings" if failed.engine.kind.daemon else "`HTTPS_PROXY`"
-    network = f"check the network of `{failed.host}`; if it needs a proxy, set it in {place} there"
+    network = (
+        f"check the network of `{failed.host}`; if it needs a proxy, {_by_proxy(failed.engine)}"
+    )
     # An image that cannot be pulled is missing, whatever the registry has.
     unreachable = NotFound if failed.verb == "pull" else JlrError
     return unreachable(
@@ -217,6 +218,14 @@ def _certificates(engine: Engine) -> str:
     if engine.kind.daemon:
         return "/etc/docker/certs.d"
     return "/etc/containers/certs.d" if engine.behind_sudo else "~/.config/containers/certs.d"
+
+
+def _by_proxy(engine: Engine) -> str:
+    """Return how to give a proxy to what pulls and pushes: dockerd, else the engine's program."""
+    if engine.kind.daemon:  # `proxies` in the client's config.json is for containers alone
+        line = '"proxies": {"https-proxy": "URL"}'
+        return f"put `{line}` into dockerd's `/etc/docker/daemon.json` there and restart docker"
+    return "set `HTTPS_PROXY` there"
 
 
 def _without_tls(engine: Engine, registry: str) -> str:

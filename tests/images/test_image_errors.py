@@ -92,8 +92,12 @@ def test_each_cause_of_a_refusal_is_its_own_error(
         (DOCKER, "x509: certificate signed by unknown authority", "/etc/docker/certs.d/lab:5000/"),
         (PODMAN, "x509: certificate signed by unknown authority", "~/.config/containers/certs.d/"),
         (DOCKER, "x509: certificate has expired", "the owner of the registry"),
-        (DOCKER, "dial tcp: i/o timeout", "a proxy, set it in docker's settings there"),
-        (PODMAN, "dial tcp: i/o timeout", "a proxy, set it in `HTTPS_PROXY` there"),
+        (
+            DOCKER,
+            "dial tcp: i/o timeout",
+            """a proxy, put `"proxies": {"https-proxy": "URL"}` into dockerd's `/etc/docker/d""",
+        ),
+        (PODMAN, "dial tcp: i/o timeout", "a proxy, set `HTTPS_PROXY` there"),
     ],
 )
 def test_an_unreachable_registry_is_reported_with_a_hint(
