@@ -209,3 +209,24 @@ def test_a_container_without_packages_is_not_asked_for_them() -> None:
     begun = start({})
     assert not package_install.restore(begun.context, HERE)
     assert begun.host.scripts == []
+
+
+@pytest.mark.parametrize(
+    ("containers", "hint"),
+    [
+        ("cont1\nother\n", "did you mean `cont1`? `jlr start dgx cnt1 --image IMAGE` creates it; "),
+        ("other\n", "`jlr start dgx cnt1 --image IMAGE` creates it; "),
+        ("", "`jlr start dgx cnt1 --image IMAGE` creates it; "),
+    ],
+)
+def test_a_container_with_a_name_like_the_typed_one_is_suggested_and_an_image_is_not(
+    containers: str, hint: str
+) -> None:
+    begun = start(
+        {"containers": [containers], "images": ["cnt1:latest\n"]}, StartRequest("dgx", "cnt1")
+    )
+    missing = replace(begun.context, name="cnt1")
+    with pytest.raises(NotFound, match="no container `cnt1` on `dgx`") as failure:
+        provision.ensure(missing, NOTHING)
+    shown = ", ".join(containers.split()) or "none"
+    assert failure.value.hint == f"{hint}its containers: {shown}; its images: cnt1:latest"
