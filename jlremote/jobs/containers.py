@@ -15,7 +15,7 @@ from jlremote.host.answers import understood
 from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jobs.job import Job
-from jlremote.runtimes.contract import JOB_LABEL, TYPED_LABEL
+from jlremote.runtimes.contract import JOB_LABEL, START_LABEL, TYPED_LABEL
 from jlremote.runtimes.docker.docker_commands import (
     attach_argv,
     ended_script,
@@ -197,6 +197,7 @@ def _job(inspected: Mapping[str, Any]) -> Job:
         terminal=bool(config.get("Tty")),
         interactive=bool(config.get("OpenStdin")) and not config.get("Tty"),
         detail="killed: its memory was used up" if killed else state.get("Error") or None,
+        mark=labels.get(START_LABEL, ""),
     )
 
 

@@ -35,6 +35,7 @@ class Job:
     remove: bool = False  # whether it is deleted once its output and exit code were read
     terminal: bool = False  # whether it has a terminal
     interactive: bool = False  # whether it gets stdin and has no terminal
+    mark: str = ""  # tells it from a later job of its name, empty if it has none
 
     @property
     def over(self) -> bool:

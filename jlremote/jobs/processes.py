@@ -42,7 +42,7 @@ GIVEN = 65  # sysexits.h: EX_DATAERR
 TAKEN = 75  # sysexits.h: EX_TEMPFAIL
 _FILES = (
     *("command", "container", "gpus", "rm", "interactive", "terminal", "waiting"),
-    *("began", "exit"),
+    *("mark", "began", "exit"),
 )
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/jobs/$(uname -n)"'
 
@@ -345,7 +345,7 @@ def read(printed: str) -> list[Job]:
 
 def _job(fields: list[str]) -> Job:
     name, command, container, gpus, remove, interactive, has_terminal, waiting, *rest = fields
-    began, ending, alive = rest
+    mark, began, ending, alive = rest
     code, ended, full = (*ending.split(), "", "", "")[:3]
     queued, told = bool(alive and waiting), _told(waiting)
     detail = _FULL if full else None if code or alive else _LOST
@@ -367,4 +367,5 @@ def _job(fields: list[str]) -> Job:
         place=place if queued and isinstance(place, int) else None,
         reason=one_line(str(told.get("why", ""))) if queued else None,
         detail=waits(waiting) if queued else detail,
+        mark=mark,
     )

@@ -31,7 +31,7 @@ from jlremote.schedulers.contract import FOLLOWS, INDEX, QueuedJob, Scheduler
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
 ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
-_FILES = ("command", "asked", "rm", "id", "submitted", "began", "exit", "ending")
+_FILES = ("command", "asked", "rm", "mark", "id", "submitted", "began", "exit", "ending")
 _CUT_OFF_MINUTES = 3  # a submission does not take as long
 _STOP_SECONDS = 60  # longer than KillWait, which is 30 s unless the site changed it
 

@@ -62,7 +62,7 @@ def _job(
     ends: Mapping[str, str],
     silence: str | None,
 ) -> Job:
-    name, command, asked, remove, id_, submitted, began, exit_, ending, log, cut_off = fields
+    name, command, asked, remove, mark, id_, submitted, began, exit_, ending, log, cut_off = fields
     id_ = id_.strip()
     live = queue.get(id_)
     code, _, ended = exit_.strip().partition(" ")
@@ -79,6 +79,7 @@ def _job(
         remove=bool(remove),
         job=id_ or None,
         node=(live.nodes if live else None) or node or None,
+        mark=mark,
     )
     if over:
         if live and not last:

@@ -18,6 +18,7 @@ class JobRecord:
     runtime: str
     ssh_config: str | None  # ssh's `-F`
     typed: str | None = None  # the short name, where a naming template made another name of it
+    mark: str = ""  # the job's own, empty until it is known; another one may get its name
     began: float = field(default_factory=time.time)  # seconds since the epoch
 
 

@@ -16,7 +16,7 @@ from jlremote.jobs.containers import (
     _beyond,
     read,
 )
-from jlremote.runtimes.contract import JOB_LABEL
+from jlremote.runtimes.contract import JOB_LABEL, START_LABEL
 from jlremote.runtimes.engine.engine import DOCKER, PODMAN
 from tests.host.shells import run_sh
 
@@ -24,7 +24,12 @@ BEGAN, ENDED = "2025-03-01T12:00:00.123456789Z", "2025-03-01T12:01:00.5Z"
 
 
 def inspected(status: str, **state: Any) -> str:
-    labels = {JOB_LABEL: "train", COMMAND_LABEL: "python train.py", GPUS_LABEL: ""}
+    labels = {
+        JOB_LABEL: "train",
+        START_LABEL: "f00",
+        COMMAND_LABEL: "python train.py",
+        GPUS_LABEL: "",
+    }
     return json.dumps(
         [
             {
@@ -83,7 +88,7 @@ def test_an_engine_without_jobs_prints_nothing() -> None:
 
 def test_json_has_each_attribute_of_a_job() -> None:
     (job,) = read(inspected("exited", ExitCode=0, FinishedAt=ENDED))
-    assert job.to_json()["exit_code"] == 0
+    assert (job.to_json()["exit_code"], job.mark) == (0, "f00")
     assert set(job.to_json()) == {*vars(job)}
 
 

@@ -60,6 +60,7 @@ def test_a_job_keeps_its_output_and_exit_code() -> None:
     launch("sh", "-c", "echo out; echo err >&2; exit 3")
     ended = over()
     assert (ended.state, ended.exit_code, ended.detail) == ("ended", 3, None)
+    assert ended.mark == "mine"
     assert ended.command == "sh -c 'echo out; echo err >&2; exit 3'"
     assert ended.since is not None
     assert ended.ended is not None

@@ -84,6 +84,7 @@ def test_a_submitted_job_runs_and_writes_down_its_end(cluster: Cluster) -> None:
     assert cluster.run_job(12).returncode == 4
     [job] = JOBS.read(cluster.run(JOBS.tell()).stdout)
     assert (job.name, job.state, job.exit_code, job.job) == ("t", "ended", 4, "12")
+    assert job.mark == wanted.mark
     assert cluster.run(JOBS.rest("t", 0, 0)).stdout == "BEFORE a b COMMAND\n"
     assert not list(cluster.folder.rglob(".variables"))
 

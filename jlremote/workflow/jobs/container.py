@@ -147,7 +147,7 @@ def _waiting(
         shown=as_typed(request.command),
         container=spec.name,
         gpus=wait["gpus"],
-        mark=secrets.token_hex(8),
+        mark=labels[START_LABEL],
         remove=request.remove,
         wait=wait,
     )

@@ -179,12 +179,13 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
     Raises:
         JlrError: the person said no.
     """
-    here = {(record.host, record.name) for record in records.load_all()}
+    here = {(record.host, record.name, record.mark) for record in records.load_all() if record.mark}
     over = [
         found
         for link in _links(host, context)
         for found in _all(link, engine_of(link))
-        if found.job.over and (host is not None or (link.name, found.job.name) in here)
+        if found.job.over
+        and (host is not None or (link.name, found.job.name, found.job.mark) in here)
     ]
     losses = tuple(f"the job {found.selector} and its output" for found in over)
     question = f"Delete {len(over)} job{'s' if len(over) != 1 else ''}?"

@@ -58,12 +58,15 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
             start, starting = container.begin(start, request)
         else:
             starting = process.begin(start, request)
-        for name in [each.job.name for each in begun] or [start.name]:
+        marks = {each.job.name: each.job.mark for each in begun} or {start.name: ""}
+        for name, mark in marks.items():
             undo.callback(records.delete, host.name, name)
-            records.save(_record(start, name))
+            records.save(_record(start, name, mark))
         if begun:
             return begun
-        return [replace(find(f"{host.name}/{start.name}", context), starting=starting)]
+        found = find(f"{host.name}/{start.name}", context)
+        records.save(_record(start, start.name, found.job.mark))
+        return [replace(found, starting=starting)]
 
 
 def _runtime(request: RunRequest) -> Runtime:
@@ -140,11 +143,11 @@ def _start_context(
     return StartContext(host, runtime, name, wanted, context, undo)
 
 
-def _record(start: StartContext, name: str) -> JobRecord:
+def _record(start: StartContext, name: str, mark: str) -> JobRecord:
     config = start.context.ssh_config
     where = None if config is None else str(config.resolve())
     typed = None if start.request.container == start.name else start.request.container
-    return JobRecord(start.request.host, name, start.runtime.name, where, typed)
+    return JobRecord(start.request.host, name, start.runtime.name, where, typed, mark)
 
 
 def _name(command: tuple[str, ...]) -> str:

@@ -49,7 +49,7 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
     ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
     begun = Job("", "waiting", plan.shown, since=time.time(), gpus=plan.asked, remove=plan.remove)
     return [
-        JobHandle(start.host, SCHEDULED, replace(begun, name=name, job=id_))
+        JobHandle(start.host, SCHEDULED, replace(begun, name=name, job=id_, mark=plan.mark))
         for name, id_ in zip(plan.names, ids, strict=True)
     ]
 

@@ -26,7 +26,8 @@ FIELD, RECORD = "\x1f", "\x1e"
 
 
 def process(name: str, began: int, ended: str = "") -> str:
-    return FIELD.join((name, "true", *[""] * 6, str(began), ended, "" if ended else "yes")) + RECORD
+    fields = (name, "true", *[""] * 6, f"mark-of-{name}", str(began), ended)
+    return FIELD.join((*fields, "" if ended else "yes")) + RECORD
 
 
 def container(name: str, typed: str | None = None) -> dict[str, Any]:
@@ -113,8 +114,17 @@ def test_without_a_host_only_the_jobs_of_this_laptop_are_cleaned_up(host: FakeHo
     """The job `old` is over, too; the same person has started it on another laptop."""
     records.save(JobRecord("lab", "train", "docker", None))
     assert jobs.clean(None, context(), yes=True) == []
-    records.save(JobRecord("lab", "old", "none", None))
+    records.save(JobRecord("lab", "old", "none", None, mark="mark-of-old"))
     assert jobs.clean(None, context(), yes=True) == ["lab/old"]
+
+
+@pytest.mark.parametrize("mark", ["", "of the job before"])
+def test_a_job_of_another_laptop_under_a_name_from_here_is_not_cleaned_up(
+    host: FakeHost, mark: str
+) -> None:
+    records.save(JobRecord("lab", "old", "none", None, mark=mark))
+    assert jobs.clean(None, context(), yes=True) == []
+    assert "script" not in host.asked
 
 
 def test_a_job_is_killed_or_deleted_only_after_a_yes(host: FakeHost) -> None:
