@@ -12,6 +12,8 @@ from jlremote.host.shell_text import pause
 VARIABLE = "JLR_MARK"
 # The name of a shell that jlr puts above a command, to wait for it; see `jobs.orphans`.
 ADOPTER = "jlr-adopter"
+# The name of one that carries the bytes of a command below it; see `Scheduler.step`.
+CARRIER = "jlr-carrier"
 MARK_ITSELF = f'export {VARIABLE}="${VARIABLE}:$$"\n'
 
 # One program finds those that may be meant: a host has thousands of processes.

@@ -1,4 +1,4 @@
-"""The processes of a session's container, and those that a stop must not end unasked.
+"""The processes of a session's container or job, and those that a stop must not end unasked.
 
 One script prints the processes, without a change; the judgement is a pure function. It names what
 works, because a stop ends it: programs in JupyterLab's terminals, shells and commands that were
@@ -14,41 +14,39 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from jlremote.host.process_mark import ADOPTER
+from jlremote.host.process_mark import ADOPTER, CARRIER
 from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
 from jlremote.jupyter.scripts import LAUNCH_MARK
 from jlremote.jupyter.server import Server
-from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.contract import Container, Runtime
 from jlremote.text import one_line
 
-# In a process namespace of its own, what the engine starts there has no parent. Where a container
-# shares the host's, its processes are told by their control group.
 _PROCESSES = f"""\
 own=; read -r own </proc/self/cgroup
 plain() {{ {TAKE_OUT} <"$1"; }}
 printf 'self{PRINT_FIELD}%s{PRINT_RECORD}' $$
 for process in /proc/[0-9]*; do
-  CHOSEN || continue
+  OWNS || continue
   printf 'process{PRINT_FIELD}'; plain "$process/stat"
   printf '{PRINT_FIELD}'; plain "$process/cmdline"; printf '{PRINT_RECORD}'
 done 2>/dev/null
 :
 """
-_IN_CONTAINER = (
-    '{ [ "$PPID" = 0 ] || { read -r group <"$process/cgroup" && [ "$group" = "$own" ]; }; }'
-)
-_ON_HOST = '[ -O "$process" ]'
+# The titles of processes that only stand above a command: of a user's ssh, and of an image.
+_ABOVE = re.compile(r"sshd(-session)?: \S+@\S+|(Apptainer|Singularity) runtime parent")
 
 _SHELLS = {"sh", "bash", "dash", "zsh", "fish", "ash", "ksh", "tcsh", "csh"}
 _INITS = {"tini", "docker-init", "init", "catatonit", "podman-init", "dumb-init", "conmon"}
+# Apptainer's, which give an image's files as long as it runs.
+_FILES = {"squashfuse", "squashfuse_ll", "fuse-overlayfs", "fuse2fs"}
 _LONG_SLEEP = re.compile(r"inf(inity)?|\d{5,}s?|\d+d")
 _RELAY = "The relay's program in a container"
 _SHOWN = 60
 
 
-def script(runtime: Runtime) -> str:
-    """Return the script that prints the processes of a container, or one's own on the host."""
-    return _PROCESSES.replace("CHOSEN", _IN_CONTAINER if runtime.has_containers else _ON_HOST)
+def script(runtime: Runtime, container: Container) -> str:
+    """Return the script that prints the processes of a session."""
+    return _PROCESSES.replace("OWNS", runtime.owns(container))
 
 
 @dataclass(frozen=True)
@@ -122,14 +120,14 @@ class Activity:
         """Yield the first processes of a tree that do more than wait."""
         if root.pid in aside:
             return
-        if root.program not in _SHELLS | _INITS:
+        if root.program not in _SHELLS | _INITS | _FILES:
             if not _waits(root):
                 yield root
             return
         below = self._children.get(root.pid, ())
         works = [each for child in below for each in self._working(child, aside)]
-        launches = any(LAUNCH_MARK in word for word in root.words)
-        has_script = root.program in _SHELLS and len(root.words) > 1 and not launches
+        ours = CARRIER in root.words or any(LAUNCH_MARK in word for word in root.words)
+        has_script = root.program in _SHELLS and len(root.words) > 1 and not ours
         # A script between two turns of its loop is known by its own name.
         pauses = any(each.program == "sleep" for each in works)
         yield from [root] if has_script and (pauses or not below) else works
@@ -193,7 +191,7 @@ def read(printed: str) -> Activity:
 def _process(stat: str, words: str) -> Process | None:
     """Return the process of a line of `/proc/PID/stat`; `None` for a zombie."""
     state, parent, _group, session, terminal, *_ = stat.rpartition(")")[2].split()
-    if state in "ZX":
-        return None
     argv = tuple(word for word in words.split("\0") if word)
+    if state in "ZX" or (argv and _ABOVE.match(argv[0])):
+        return None
     return Process(int(stat.split()[0]), int(parent), int(session), terminal != "0", argv)

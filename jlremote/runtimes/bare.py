@@ -105,6 +105,10 @@ class HostProcesses:
         """Return `script`: the host has both."""
         return script
 
+    def owns(self, container: Container) -> str:
+        """Check for the user: a session on the host has no bounds."""
+        return '[ -O "$process" ]'
+
     def detached(self, name: str, script: str) -> str:
         """Run `script` in a process session of its own."""
         return detached(("sh", "-c", script))

@@ -109,6 +109,14 @@ class Containers:
         """Return `script`: the container has both."""
         return script
 
+    def owns(self, container: Container) -> str:
+        """Check for what has no parent here, as the engine starts it, or for the control group.
+
+        The latter tells a container's processes where it shares the host's.
+        """
+        same = '{ read -r group <"$process/cgroup" && [ "$group" = "$own" ]; }'
+        return f'{{ [ "$PPID" = 0 ] || {same}; }}'
+
     def in_image(self, name: str, script: str) -> str:
         """Run `script` in the container: it is made of its image."""
         return self.inside(name, script)

@@ -189,6 +189,12 @@ class Runtime(Protocol):
     def on_machine(self, name: str, script: str) -> str:
         """Return the script for `inside` that runs `script` on the machine of its processes."""
 
+    def owns(self, container: Container) -> str:
+        """Return shell text that checks whether `$process`, a folder of `/proc`, is the session's.
+
+        It is for `on_machine`. `$own` is the control group of the shell that asks.
+        """
+
     def in_image(self, name: str, script: str) -> str:
         """Return the shell command that runs `script` with the programs of the session's image.
 

@@ -159,6 +159,10 @@ class OnNode(HostProcesses):
     def on_machine(self, name: str, script: str) -> str:
         return command_line((*self._way(name), "sh", "-c", script))
 
+    def owns(self, container: Container) -> str:
+        """Check for the user and the job, with which all its processes end."""
+        return f'[ -O "$process" ] && {self.scheduler.holds(container.job or "")}'
+
     def in_image(self, name: str, script: str) -> str:
         """Run `script` with the image's programs, where the caller is: in a job, or before it."""
         return self.inner.in_image(name, script)

@@ -214,6 +214,9 @@ class Scheduler(Protocol):
         shell text.
         """
 
+    def holds(self, job: str) -> str:
+        """Return shell text that checks whether `$process`, a folder of `/proc`, is a job's."""
+
     def plain_variables(self) -> str:
         """Return shell text that drops a job's variables which its programs would take for a task.
 

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import pexpect
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
@@ -110,6 +111,21 @@ def check_commands(session: Session, gpus: str) -> None:
     assert "jupyter" in session.laptop.jlr("logs", called).stdout
 
 
+def check_stop_is_refused(session: Session) -> None:
+    """Check that a shell and a job, which end with the session's job, are named before."""
+    laptop, called, inside = session.laptop, session.name, name()
+    with laptop.terminal("jlr", "shell", called) as shell:
+        shell.sendline("echo $((6 * 7))")
+        shell.expect_exact("42")
+        failed(laptop.jlr("stop", called), 7, f"`zih/{called}` runs an open shell")
+        shell.sendline("exit")
+        shell.expect(pexpect.EOF)
+    begun = laptop.jlr("run", "zih", "--in", called, "--name", inside, "-d", "--", "sleep", "64")
+    assert begun.status == 0, begun
+    failed(laptop.jlr("stop", called), 7, f"`zih/{called}` runs the program `sleep 64`")
+    assert laptop.jlr("stop", f"zih/{inside}", "--remove", "--yes").status == 0
+
+
 def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
     cluster: Cluster, zih: Laptop
 ) -> None:
@@ -147,6 +163,7 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
     again = started(zih, called, host="zih")
     assert again.url == session.url
     assert jobs(cluster, called) == ["RUNNING"]
+    check_stop_is_refused(session)
     assert f"cancelled job {shown['job']}" in str(zih.jlr("stop", called))
     wait_until(lambda: jobs(cluster, called) == ["CANCELLED"], "the end of what ran on the node")
     assert "a.ipynb [1], " in session.output_with("'node1'"), "the host still has its folder"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.host.process_mark import ADOPTER
+from jlremote.host.process_mark import ADOPTER, CARRIER
 from jlremote.host.records import FIELD, RECORD
 from jlremote.jupyter import activity
 from jlremote.jupyter.activity import Activity
@@ -18,11 +18,14 @@ OWN_TEXT = 'directory="/tmp/jlr-$(id -u)"'
 
 
 def seen(*processes: tuple[int, int, int, int, str]) -> Activity:
-    """Return what the script would print of (pid, parent, session, terminal, arguments)."""
+    """Return what the script would print of (pid, parent, session, terminal, arguments).
+
+    A `~` is a space within an argument.
+    """
     printed = [f"self{FIELD}9{RECORD}"]
     for pid, parent, session, terminal, words in processes:
         stat = f"{pid} (a) b) S {parent} {pid} {session} {terminal} -1 0 0\n"
-        argv = words.replace(" ", "\0")
+        argv = words.replace(" ", "\0").replace("~", " ")
         printed.append(f"process{FIELD}{stat}{FIELD}{argv}\0{RECORD}")
     return activity.read("".join(printed))
 
@@ -67,6 +70,10 @@ def test_a_program_in_a_terminal_of_jupyterlab_is_told() -> None:
             ((30, 0, 30, 0, f"sh -c wait {ADOPTER} sleep 64"), (31, 30, 30, 0, "sleep 64")),
             "the program `sleep 64`",
         ),
+        (
+            ((30, 0, 30, 0, f"sh -c carry {CARRIER} sleep 64"), (31, 30, 30, 0, "sleep 64")),
+            "the program `sleep 64`",
+        ),
         (((30, 0, 30, 0, "python -m pkg.train"),), "the program `python -m pkg.train`"),
         # it was begun in a terminal, and went on after its end
         (((30, 1, 25, 0, "python train.py"),), "the program `python train.py`"),
@@ -106,6 +113,23 @@ def test_a_server_is_the_main_process_also_below_an_init() -> None:
     assert seen((1, 0, 1, 0, "tini -- jupyter"), (20, 1, 1, 0, "jupyter-lab")).is_main(SERVER)
     assert seen((1, 0, 1, 0, "jupyter-lab")).is_main(replace(SERVER, pid=1))
     assert not seen(*IDLE).is_main(SERVER)
+
+
+def test_what_runs_by_ssh_or_in_an_image_is_told_and_not_what_is_above() -> None:
+    """On a node of a cluster these processes are the user's own."""
+    came = (
+        (30, 0, 30, 0, "sshd:~ada@notty"),
+        (31, 30, 31, 0, "python train.py"),
+        (40, 0, 40, 0, "sshd-session:~ada@pts/0"),
+        (50, 0, 50, 0, "Apptainer~runtime~parent:~torch.sif"),
+        (51, 50, 50, 0, "/usr/libexec/apptainer/bin/squashfuse_ll -f torch.sif /mnt"),
+        (41, 40, 41, 34817, "-bash"),
+    )
+    found = seen(*IDLE, *came)
+    assert list(found.others((SERVER,), OWN_TEXT)) == [
+        "the program `python train.py`",
+        "an open shell",
+    ]
 
 
 def test_what_is_no_process_is_passed_over() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from jlremote.errors import JlrError, Usage
 from jlremote.host.contract import Completed
+from jlremote.host.process_mark import CARRIER
 from jlremote.host.records import FIELD, GROUP, PRINT_GROUP
 from jlremote.host.shell_text import command_line
 from jlremote.schedulers.contract import (
@@ -216,8 +217,14 @@ class Slurm:
             *("--nodes=1", "--ntasks=1", "--relative=0"),
             "--pty" if terminal else "--unbuffered",
         )
-        around = "" if terminal else f"{command_line(('sh', '-c', _UNCHANGED, 'sh'))} "
+        around = "" if terminal else f"{command_line(('sh', '-c', _UNCHANGED, CARRIER))} "
         return f'{_ON_PATH}exec {command_line(argv)} --jobid="{job}" {around}"$@"'
+
+    def holds(self, job: str) -> str:
+        """Check for its control group, which has those who came by ssh, or else its variable."""
+        by_group = f'grep -qs "/job_{job}/" "$process/cgroup"'
+        variables = "tr '\\0' '\\n' <\"$process/environ\""
+        return f'{{ {by_group} || {variables} | grep -qx "SLURM_JOB_ID={job}"; }}'
 
     def plain_variables(self) -> str:
         """Drop `SLURM_…`: with them a nested `srun` is refused, and Lightning sees a batch job."""

@@ -29,7 +29,7 @@ class Work:
     kernels: tuple[Kernel, ...] = ()
     programs: tuple[str, ...] = ()  # in terminals, shells and the container itself
     silent: str | None = None  # why Jupyter did not tell its kernels
-    whole: bool = False  # whether the container ends
+    whole: bool = False  # whether the container or job ends
 
     @property
     def busy(self) -> tuple[str, ...]:
@@ -53,17 +53,17 @@ def work(
     host: Host, runtime: Runtime, found: Survey, api: JupyterApi | None, request: StopRequest
 ) -> Work:
     """Find what ends with this stop: work of Jupyter, or of the whole container."""
-    container = found.container
-    if api is not None and not ends(api.server, request):
+    container, ends_all = found.container, request.ends_container or runtime.in_jobs
+    if api is not None and not (ends_all or ends(api.server, request)):
         api = None
-    if container is None or not (api or (request.ends_container and container.running)):
+    if container is None or not (api or (ends_all and container.running)):
         return Work()
-    looking = runtime.on_machine(container.id, activity.script(runtime))
+    looking = runtime.on_machine(container.id, activity.script(runtime, container))
     looked = run_script(host, runtime.inside(container.id, looking))
     seen = activity.read(looked.stdout)
-    whole = request.ends_container or (api is not None and seen.is_main(api.server))
+    whole = ends_all or (api is not None and seen.is_main(api.server))
     programs: list[str] = [] if api is None else [*seen.terminals(api.server)]
-    if whole and runtime.has_containers:
+    if whole and (runtime.has_containers or runtime.in_jobs):
         for server in found.servers:
             if api is None or server != api.server:
                 programs += (f"another Jupyter (process {server.pid})", *seen.terminals(server))

@@ -9,6 +9,8 @@ from typing import Any, Never
 import pytest
 
 from jlremote.errors import Busy, JlrError
+from jlremote.host.records import FIELD
+from jlremote.host.records import RECORD as RECORD_END
 from jlremote.jupyter.api import JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
@@ -104,6 +106,19 @@ def test_a_server_that_has_just_ended_has_no_kernels_to_ask_for(
     )
     host, api = FakeHost("dgx", {"": "", "script": ""}), Silent(8901, OURS)
     assert losses.work(host, runtime_named("none"), before, api, StopRequest()).silent == silent
+
+
+@pytest.mark.parametrize("runtime", ["slurm", "slurm apptainer", "none"])
+def test_with_a_session_in_a_job_all_that_runs_in_the_job_ends(runtime: str) -> None:
+    """Without its own options, and also once Jupyter has ended."""
+    stat = "50 (bash) S 49 50 50 34817 -1 0 0"
+    shell = f"process{FIELD}{stat}{FIELD}/bin/bash\0{RECORD_END}"
+    host = FakeHost("dgx", {"script": f"self{FIELD}9{RECORD_END}{shell}"})
+    survey = Survey(Container("cont1", "cont1", True, "2026", in_job=True, job="12"), None)
+    seen = losses.work(host, runtime_named(runtime), survey, None, StopRequest())
+    in_job = runtime != "none"
+    assert seen.programs == (("an open shell",) if in_job else ())
+    assert ("SLURM_JOB_ID=12" in host.asked.get("script", "")) == in_job
 
 
 def test_a_server_that_was_started_by_hand_is_only_ended_on_request() -> None:
