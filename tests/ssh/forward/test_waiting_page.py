@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from html import unescape
+
+import pytest
+
 from jlremote.errors import ConnectionTimedOut, JlrError
+from jlremote.jupyter.survey import ContainerRestarting, refuse_halted
+from jlremote.runtimes.contract import Container
+from jlremote.runtimes.table import runtime_named
 from jlremote.ssh.forward.waiting_page import waiting_page
 
 
@@ -22,3 +29,21 @@ def test_a_page_promises_nothing_about_kernels_of_a_server_that_is_gone() -> Non
     body = waiting_page(JlrError("the container has ended")).decode()
     assert "kernels" not in body
     assert "<p></p>" not in body
+
+
+def test_a_container_that_its_engine_restarts_is_told_with_where_its_output_is() -> None:
+    restarts = Container(
+        "c0ffee",
+        "cont1",
+        running=False,
+        started_at="2026-01-01",
+        restarting=True,
+        halt="its engine is restarting it",
+    )
+    with pytest.raises(ContainerRestarting) as told:
+        refuse_halted("dgx", "cont1", runtime_named("docker"), restarts)
+    body = unescape(waiting_page(told.value).decode())
+    assert "<p>the container `cont1` does not run: its engine is restarting it</p>" in body
+    assert "`jlr logs dgx/cont1 --container` has what it wrote before it ended" in body
+    assert 'http-equiv="refresh"' in body
+    assert "kernels" not in body

@@ -12,7 +12,15 @@ import pytest
 from jlremote.errors import ConnectionRefused, JlrError
 from jlremote.jobs.job import Job
 from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
-from jlremote.jupyter.survey import ContainerGone, IdleStopped, JupyterDead, JupyterStopped
+from jlremote.jupyter.survey import (
+    ContainerGone,
+    ContainerPaused,
+    ContainerRestarted,
+    ContainerRestarting,
+    IdleStopped,
+    JupyterDead,
+    JupyterStopped,
+)
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.output.recorder import Recording
 from jlremote.runtimes.table import runtime_named
@@ -126,6 +134,9 @@ def test_a_server_that_was_started_again_is_asked_again(
         (JupyterDead("gone"), "jupyter-dead"),
         (JupyterStopped("stopped"), "stopped"),
         (IdleStopped("idle"), "idle-stopped"),
+        (ContainerPaused("paused"), "paused"),
+        (ContainerRestarting("its engine is restarting it"), "restarting"),
+        (ContainerRestarted("was restarted"), "restarted"),
         (JlrError("something else"), "down"),
     ],
 )
