@@ -348,8 +348,9 @@ def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
     status = findings.exit_status
     log = log_tail(start.host, start.runtime, start.name)
     if status == COMMAND_NOT_FOUND and (named := _named(start.request)):
+        within = "in" if start.runtime.has_containers or start.runtime.in_jobs else "on"
         return NotFound(
-            f"{named} on `{start.request.host}`",
+            f"{named} {within} {start.runtime.place(start.name, start.request.host)}",
             hint="`--python` takes a Python or a virtual environment, `--conda-env` the name or "
             "folder of an environment of conda",
         )

@@ -141,8 +141,8 @@ def test_an_image_that_runs_as_the_login_user_may_need_root() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (StartRequest("dgx", python="/nope"), "there is no Python `/nope` on `dgx`"),
-        (StartRequest("dgx", conda_env="me"), "there is no conda environment `me` on `dgx`"),
+        (StartRequest("dgx", python="/nope"), "no Python `/nope` in the container `cont1`"),
+        (StartRequest("dgx", conda_env="me"), "environment `me` in the container `cont1`"),
         (StartRequest("dgx"), "there is no JupyterLab"),
     ],
 )
@@ -151,6 +151,13 @@ def test_a_python_that_is_missing_is_told_apart_from_one_without_jupyterlab(
 ) -> None:
     with pytest.raises(NotFound, match=words):
         jupyter_launch.ensure(launching(exited(127), "", request=asked).context, NEW)
+
+
+def test_a_python_that_is_missing_without_a_container_is_missing_on_the_host() -> None:
+    asked = StartRequest("dgx", python="/nope")
+    begun = launching(exited(127), "", request=asked, runtime=Bare())
+    with pytest.raises(NotFound, match="no Python `/nope` on `dgx`"):
+        jupyter_launch.ensure(begun.context, NEW)
 
 
 def test_a_container_without_any_jupyter_is_not_waited_for() -> None:
