@@ -114,9 +114,9 @@ def test_the_history_grows_with_time_and_stays_on_its_line() -> None:
 
 def test_a_narrow_terminal_cuts_names_and_history_alone() -> None:
     long = row(0, used=70000, busy=100).replace("A100", "RTX PRO 6000 Blackwell Max-Q Workstation")
-    for width in (70, 80, 90, 100):
-        text = drawn(inventory([long]), width=width, moments=400)
-        for whole in ("68 GiB / 80 GiB ", " 100 % ", " 30C ", " busy"):
+    for width in (60, 70, 80, 90, 100):
+        text = drawn(inventory([long, row(1, used=5009)]), width=width, moments=400)
+        for whole in ("68 GiB / 80 GiB ", " 100 % ", " 30C ", " busy", " idle, memory held"):
             assert whole in text
         assert max(map(len, text.splitlines())) <= width
 

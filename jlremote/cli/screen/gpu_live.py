@@ -24,6 +24,8 @@ MEMORY_WIDTH = 10
 HEADINGS = ("GPU", "NAME", "MEMORY", "", "BUSY", "", "TEMP", "STATE")
 _NAME, _HISTORY = 1, 4  # the columns that give way on a narrow terminal
 _LEAST = (6, 8)  # characters of each
+_BARS = (2, 4)  # the columns that a terminal without room for them does without
+_WITHOUT_BARS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "STATE")
 _MOST = 500  # moments that are remembered
 _BLOCKS, _PLAIN = "▁▂▃▄▅▆▇█", ".:-=+*#@"
 
@@ -67,13 +69,7 @@ class History:
 def drawn(host: str, inventory: Inventory, history: History, width: int) -> Group:
     """Return the drawing of one moment."""
     rows = [row for gpu in inventory.gpus for row in _rows(gpu, history)]
-    name, room = _room(rows, width)
-    gpus = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    for number, heading in enumerate(HEADINGS):
-        gpus.add_column(heading, no_wrap=True, width={_NAME: name, _HISTORY: room}.get(number))
-    for row in rows:
-        row[_HISTORY] = row[_HISTORY][-room:]
-        gpus.add_row(*row)
+    gpus = _table(rows, width)
     notes = [Text(f"nvidia-smi: {one_line(note)}", style="red") for note in inventory.notes]
     users = table(gpu_table.USER_HEADINGS, gpu_table.user_rows(inventory))
     title = Text(f"{one_line(host)}  (Ctrl-C ends)", style="dim")
@@ -81,17 +77,40 @@ def drawn(host: str, inventory: Inventory, history: History, width: int) -> Grou
     return Group(title, *notes, gpus, Text(""), people)
 
 
-def _room(rows: list[list[Text]], width: int) -> tuple[int, int]:
-    """Return the widths of the names and the history, so that nothing else is ever cut."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(HEADINGS)
-    need = [
+def _table(rows: list[list[Text]], width: int) -> Table:
+    """Return the table of GPUs, in which names and history alone are ever cut.
+
+    A terminal without room for that gets no bars: the numbers say the same.
+    """
+    headings: tuple[str, ...] = HEADINGS
+    need = _need(headings, rows)
+    rest = len(headings) + sum(need) - need[_NAME] - need[_HISTORY]
+    if rest + sum(_LEAST) <= width:
+        name = max(_LEAST[0], min(need[_NAME], width - rest - _LEAST[1]))
+        widths = {_NAME: name, _HISTORY: width - rest - name}
+        for row in rows:
+            row[_HISTORY] = row[_HISTORY][-widths[_HISTORY] :]
+    else:
+        headings = _WITHOUT_BARS
+        rows = [[cell for place, cell in enumerate(row) if place not in _BARS] for row in rows]
+        need = _need(headings, rows)
+        rest = len(headings) + sum(need) - need[_NAME]
+        widths = {_NAME: max(_LEAST[0], min(need[_NAME], width - rest))}
+    gpus = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    for number, heading in enumerate(headings):
+        gpus.add_column(heading, no_wrap=True, width=widths.get(number))
+    for row in rows:
+        gpus.add_row(*row)
+    return gpus
+
+
+def _need(headings: tuple[str, ...], rows: list[list[Text]]) -> list[int]:
+    """Return the width of each column that cuts nothing."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(headings)
+    return [
         max((len(heading), *(cell.cell_len for cell in cells)))
-        for heading, cells in zip(HEADINGS, columns, strict=True)
+        for heading, cells in zip(headings, columns, strict=True)
     ]
-    left = width - len(HEADINGS) - sum(need) + need[_NAME] + need[_HISTORY]
-    least_name, least_room = _LEAST
-    name = max(least_name, min(need[_NAME], left - least_room))
-    return name, max(least_room, left - name)
 
 
 def _rows(gpu: Gpu, history: History) -> Iterator[list[Text]]:
