@@ -268,8 +268,8 @@ def _write_report(text: str, file: Path, *, asks: bool) -> None:
 def disconnect(invocation: Invocation, host: str | None, every: bool, as_json: bool) -> None:
     """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
 
-    Open shells and copies over it end; jobs of `jlr run` go on. The next command for the host connects again, and may ask for a password or a code again; a
-    `jlr list` without HOST does not.
+    Open shells and copies over it end; jobs of `jlr run` go on. The next command for the host
+    connects again, and may ask for a password or a code again; a `jlr list` without HOST does not.
     """
     if every == bool(host):
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")

@@ -160,17 +160,25 @@ def _folders(start: StartContext, container: Container | None) -> list[str]:
 
 
 def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
-    """Say where JupyterLab opens if no option chose that, or if no notebook can be saved there."""
+    """Say where JupyterLab opens if no option chose that, and if no notebook can be saved there."""
     folders, here = _folders(start, found.container), server.root_directory
-    if here in folders:
-        start.note(f"JupyterLab opens in `{here}`; `--workdir` opens a new container elsewhere")
-    elif folders:
-        trial = start.runtime.inside(start.name, f"[ -w {shlex.quote(here)} ]")
-        if run_script(start.host, trial).status == 1:
-            start.note(
-                f"JupyterLab opens in `{here}`, where no notebook can be saved; `--workdir` opens "
-                "a new container elsewhere"
-            )
+    if not folders:
+        return
+    where = f"JupyterLab opens in `{here}`"
+    if run_script(start.host, start.runtime.inside(start.name, _saving(here))).status == 1:
+        where += ", where no notebook can be saved"
+    elif not any(PurePosixPath(here).is_relative_to(folder) for folder in folders):
+        where += f", which is in no folder of `{start.request.host}`"
+    start.note(f"{where}; `--workdir` opens a new container elsewhere")
+
+
+def _saving(folder: str) -> str:
+    """Return a script that makes a file and removes it; it exits with 1 where that fails.
+
+    A full disk or quota shows only so.
+    """
+    file = shlex.quote(f"{folder}/.jlr-{secrets.token_hex(8)}")
+    return f"(set -C; echo >{file}) 2>/dev/null; made=$?; rm -f {file}; [ $made = 0 ]"
 
 
 def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = True) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -95,12 +97,15 @@ def test_a_missing_jupyterlab_comes_with_the_command_that_installs_it(
     ("where", "writable", "notes"),
     [
         ("/data", 0, [f"JupyterLab opens in `/data`; {ELSEWHERE}"]),
-        ("/home/ada", 0, []),
+        ("/data/sub", 0, [f"JupyterLab opens in `/data/sub`; {ELSEWHERE}"]),
         (
-            "/",
-            1,
-            [f"JupyterLab opens in `/`, where no notebook can be saved; {ELSEWHERE}"],
+            "/home/ada",
+            0,
+            [f"JupyterLab opens in `/home/ada`, which is in no folder of `dgx`; {ELSEWHERE}"],
         ),
+        ("/", 1, [f"JupyterLab opens in `/`, where no notebook can be saved; {ELSEWHERE}"]),
+        ("/data", 1, [f"JupyterLab opens in `/data`, where no notebook can be saved; {ELSEWHERE}"]),
+        ("/data", 126, [f"JupyterLab opens in `/data`; {ELSEWHERE}"]),
     ],
 )
 def test_it_is_said_where_jupyterlab_opens(where: str, writable: int, notes: list[str]) -> None:
@@ -110,6 +115,21 @@ def test_it_is_said_where_jupyterlab_opens(where: str, writable: int, notes: lis
     server = replace(SERVER, root_directory=where)
     jupyter_launch._explain_folder(begun.context, NEW, server)
     assert begun.notes.notes == notes
+
+
+@pytest.mark.parametrize(("folder", "status"), [("", 0), ("/gone", 1)])
+def test_whether_a_notebook_can_be_saved_is_tried_without_a_trace(
+    tmp_path: Path, folder: str, status: int
+) -> None:
+    script = jupyter_launch._saving(f"{tmp_path}{folder}")
+    done = subprocess.run(["sh", "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stderr, [*tmp_path.iterdir()]) == (status, b"", [])
+
+
+def test_a_full_disk_is_seen_where_a_notebook_would_be_saved(tmp_path: Path) -> None:
+    script = f"ulimit -f 0; trap '' XFSZ; {jupyter_launch._saving(str(tmp_path))}"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, check=False)
+    assert (done.returncode, [*tmp_path.iterdir()]) == (1, [])
 
 
 @pytest.mark.parametrize(
