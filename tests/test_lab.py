@@ -109,8 +109,11 @@ def test_a_forked_jlr_says_and_returns_what_a_started_one_does() -> None:
         forked = list(pool.map(lambda words: made.jlr(*words), calls))
     assert forked == [made.run(str(PROGRAMS / "jlr"), *words) for words in calls]
     assert "8901" in forked[0].stdout
-    with pytest.raises(LabError, match="took more than 0 s"):
-        made.jlr("list", timeout=0.001)
+    settings = Path(made.environment["XDG_CONFIG_HOME"]) / "jlr" / "config.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(settings)  # to read it waits for somebody who writes
+    with pytest.raises(LabError, match="took more than 1 s"):
+        made.jlr("config", timeout=1)
     made.remove()
 
 
