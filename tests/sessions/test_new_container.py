@@ -15,13 +15,14 @@ from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.link.servers import start_inside
-from tests.sessions.parts import Session, failed, start, started
+from tests.sessions.parts import START_SECONDS, Session, failed, start, started
 
 SETTINGS = """
 [defaults]
+host = "lab"
+container = "tf"
 name = "PREFIX{user}_{name}"
 [hosts.lab]
-container = "tf"
 port = PORT
 profile = "house"
 [profiles.house]
@@ -67,7 +68,8 @@ def test_a_container_follows_the_settings_and_its_files_belong_to_the_user(
     port = free_port()
     laptop.ssh("lab", "mkdir -p data proj; printf 1,2 >data/train.csv")
     settle(laptop, SETTINGS.replace("PREFIX", container.prefix).replace("PORT", str(port)))
-    answer = start(laptop, "lab", "-e", "A=flag", "--json")
+    words = ("start", "-e", "A=flag", "--json", "--no-browser")
+    answer = laptop.jlr(*words, timeout=START_SECONDS)
     assert answer.status == 0, answer
     session = Session(laptop, json.loads(answer.stdout))
     assert session.name == f"{container.prefix}{account.name}_tf"

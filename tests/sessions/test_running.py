@@ -233,6 +233,19 @@ def test_a_link_that_was_killed_is_started_again_with_its_sessions(
     assert one.ask("api/status")["kernels"] == two.ask("api/status")["kernels"] == 0
 
 
+def test_a_bare_start_takes_the_container_of_the_settings_or_the_latest_session(
+    laptop: Laptop, session: Session, container: ContainerFactory
+) -> None:
+    one, other = started(laptop, session.name), container("lab/plain")
+    start_inside(other, 8888)
+    two = started(laptop, other)
+    bare = ("start", "--no-browser")
+    assert laptop.jlr(*bare).stdout.strip() == two.url
+    for key, value in (("host", "lab"), ("container", one.name)):
+        assert laptop.jlr("config", "set", key, value).status == 0
+    assert laptop.jlr(*bare).stdout.strip() == one.url
+
+
 def test_a_port_that_was_lost_with_the_link_is_told_and_taken_again_once_it_is_free(
     laptop: Laptop, session: Session
 ) -> None:
