@@ -84,11 +84,12 @@ def with_conda(environment: str) -> str:
     """Return the shell text for the JupyterLab of a conda environment, by name or folder."""
     return f"""\
 environment={shlex.quote(environment)}
-base=$(conda info --base 2>/dev/null)
-for folder in "$environment" "$base/envs/$environment" ~/.conda/envs/"$environment" \
-    ~/*conda3/envs/"$environment" ~/mini*/envs/"$environment" /opt/*conda*/envs/"$environment"; do
-  [ ! -x "$folder/bin/python" ] || break
+case $environment in base) within=;; *) within=/envs/$environment;; esac
+set -- "$environment" ~/.conda"$within"
+for base in "$(conda info --base 2>/dev/null || echo /none)" {conda.PLACES}; do
+  set -- "$@" "$base$within"
 done
+for folder do [ ! -x "$folder/bin/python" ] || break; done
 PATH=$folder/bin:$PATH
 python=$folder/bin/python
 {_BESIDE}"""

@@ -83,17 +83,23 @@ def test_a_server_that_was_killed_is_replaced_on_the_same_port(
     assert second.ask("api/status")["kernels"] == 0
 
 
-def test_a_conda_that_only_login_shells_know_is_found(
+WHICH = "import os; print(os.environ['PATH'].split(':')[0], os.environ.get('A'))"
+
+
+def test_a_conda_that_only_login_shells_know_is_found_and_another_python_is_taken_if_named(
     lasting_laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container("lab/jupyter", options=("--env", "PATH=/usr/bin:/bin"))
     failed(start(lasting_laptop, "lab", here.name), 6, "no JupyterLab")
-    named = start(lasting_laptop, "lab", here.name, "--python", "/opt/jupyter")
-    assert named.status == 0, named
-    assert lasting_laptop.jlr("stop", f"lab/{here.name}").status == 0
-    here.execute("ln", "-s", "/opt/jupyter", "/opt/conda")
-    session = started(lasting_laptop, here)
-    with session.notebook("conda.ipynb") as kernel:
-        assert kernel.run("import shutil; print(shutil.which('jupyter'))") == (
-            "/opt/conda/bin/jupyter\n"
-        )
+    mine = "/root/miniconda3/envs"
+    here.execute("sh", "-c", f"ln -s /opt/jupyter /opt/conda; mkdir -p {mine}; ln -s /opt/* {mine}")
+    for words, expected in (
+        ((), "/opt/conda/bin None"),
+        (("--python", "/opt/jupyter", "--env", "A=1"), "/opt/jupyter/bin 1"),
+        (("--conda-env", "jupyter"), f"{mine}/jupyter/bin None"),
+        (("--conda-env", "base"), "/opt/conda/bin None"),
+    ):
+        session = started(lasting_laptop, here, *words)
+        with session.notebook("conda.ipynb") as kernel:
+            assert kernel.run(WHICH) == f"{expected}\n"
+        assert lasting_laptop.jlr("stop", f"lab/{here.name}").status == 0
