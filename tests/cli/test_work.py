@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -162,6 +164,30 @@ def test_a_detached_job_is_named_and_not_followed(jlr: Jlr, workflows: Workflows
     assert not [name for name, _, _ in workflows.calls if name == "jobs.follow.follow"]
 
 
+@pytest.mark.parametrize("command", [("attach", "train"), ("run", "dgx", "--", "true")])
+def test_a_job_as_json_is_told_at_its_end(
+    command: tuple[str, ...], jlr: Jlr, workflows: Workflows
+) -> None:
+    def shown(found: Any, show: Callable[[str, bytes], None], *_: Any, **__: Any) -> int:
+        workflows.will("jobs.jobs.find", SimpleNamespace(job=ENDED))
+        show("stdout", b"begun\n")
+        return 1
+
+    workflows.will("jobs.jobs.find", FOUND)
+    workflows.will("jobs.run.run", [FOUND])
+    workflows.will("jobs.follow.follow", shown)
+    outcome = jlr(command[0], "--json", *command[1:])
+    assert (outcome.code, outcome.stderr) == (1, "begun\n")
+    assert json.loads(outcome.stdout) == {"host": "dgx"} | ENDED.to_json()
+
+
+def test_a_terminal_and_json_cannot_be_combined(jlr: Jlr) -> None:
+    outcome = jlr("run", "dgx", "-t", "--json", "--", "true")
+    assert outcome.code == 2
+    told = json.loads(outcome.stderr)
+    assert (told["error"], told["exit"]) == ("`-t` and `--json` cannot be combined", 2)
+
+
 @pytest.mark.parametrize(("argv", "removed"), [(("--rm",), 1), ((), 0)])
 def test_a_job_is_removed_after_its_end_only_with_rm(
     argv: tuple[str, ...], removed: int, jlr: Jlr, workflows: Workflows
@@ -180,7 +206,6 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
     ("argv", "message"),
     [
         (("dgx",), "the command is missing"),
-        (("dgx", "--json", "--", "true"), "`--json` needs `--detach`"),
         (("dgx", "--in", "cont1", "--volume", "/a:/b", "--", "true"), "`--in` creates none"),
     ],
 )

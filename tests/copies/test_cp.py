@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import stat
@@ -82,8 +83,11 @@ def test_a_tree_goes_there_and_back(
     sent = owner.jlr("cp", "-r", str(tree), f"{place}:sent")
     assert sent.status == 0, sent
     assert "it leads out of the folder" in sent.stderr
-    got = owner.jlr("cp", "-r", f"{place}:sent", str(tmp_path / "got"))
-    assert got.status == 0, got
+    got = owner.jlr("cp", "-r", f"{place}:sent", str(tmp_path / "got"), "--json")
+    assert (got.status, got.stderr) == (0, ""), got
+    files = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
+    size = sum(path.stat().st_size for path in files)
+    assert json.loads(got.stdout) == {"files": len(files), "bytes": size, "skipped": []}
     same(tree, tmp_path / "got")
     assert not list((tmp_path / "got").rglob("*jlr-part"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,10 @@ def test_code_names_the_sessions_folder(clients: Clients) -> None:
     shown = laptop.jlr("code", name, "a b.v2", "--editor", "pycharm", "--print")
     link = f"h={name}.jlr&launchIde=true&ideHint=PY&projectHint=/srv/a%20b.v2/"
     assert shown.stdout == f"xdg-open 'jetbrains://gateway/ssh/environment?{link}'\n", shown
+    told = json.loads(laptop.jlr("code", name, "/data", "--print", "--json").stdout)
+    command = f"code --remote ssh-remote+{name}.jlr /data"
+    opens = {"editor": "vscode", "name": f"{name}.jlr", "folder": "/data", "opened": False}
+    assert told == opens | {"command": command}
     missing = laptop.jlr("code", name, "--editor", "windsurf")
     assert (missing.status, missing.stdout) == (6, ""), missing
     assert "Windsurf is not installed here" in missing.stderr
@@ -180,8 +185,21 @@ def test_code_starts_the_editor_once_ssh_knows_the_names(clients: Clients) -> No
     before = laptop.run("env", f"PATH={path}", "jlr", "code", name)
     assert before.status == 1
     assert "`jlr ssh-config --install`" in before.stderr
-    installed = laptop.jlr("ssh-config", "--install", "--yes")
-    assert installed.status == 0, installed
+    shown = json.loads(laptop.jlr("ssh-config", "--json").stdout)
+    assert shown == {"block": laptop.jlr("ssh-config").stdout, "installed": False}
+    unasked = laptop.jlr("ssh-config", "--install", "--json")
+    assert (unasked.status, unasked.stdout) == (4, ""), unasked
+    *told, error = unasked.stderr.splitlines()
+    assert "+ Include " in told[-1]
+    assert "--yes" in json.loads(error)["hint"]
+    for changed in (True, False):
+        installed = laptop.jlr("ssh-config", "--install", "--yes", "--json")
+        assert (installed.status, installed.stderr) == (0, "")
+        change = json.loads(installed.stdout)
+        assert change["changed"] == changed
+        line, _, _ = Path(change["file"]).read_text("utf-8").partition("\n")
+        assert change["line"] == (line if changed else None)
+    assert json.loads(laptop.jlr("ssh-config", "--json").stdout)["installed"]
     done = laptop.run("env", f"PATH={path}", "jlr", "code", name)
     assert done.status == 0, done
     assert opened.read_text("utf-8") == f"--remote ssh-remote+{name}.jlr /srv\n"

@@ -41,6 +41,26 @@ def test_output_and_exit_code_are_the_jobs_own_and_are_kept(jobs: Jobs) -> None:
     assert whole(jobs.laptop, "attach", f"lab/{name}").returncode == 6
 
 
+@every_place
+def test_with_json_stdout_is_the_ended_job_alone(jobs: Jobs) -> None:
+    name = jobs.name()
+    script = ("sh", "-c", "echo begun; echo oops >&2; exit 3")
+    done = jobs.run(name, *script, options=("--rm", "--json"))
+    assert done.returncode == 3
+    assert sorted(done.stderr.splitlines()) == [b"begun", b"oops"]
+    told = json.loads(done.stdout)
+    assert (told["host"], told["name"]) == ("lab", name)
+    assert (told["state"], told["exit_code"]) == ("ended", 3)
+    assert told["ended"] >= told["since"]
+    assert not jobs.state(name), "`--rm` was asked for"
+    jobs.begin(name, script[-1])
+    again = whole(jobs.laptop, "attach", name, "--json")
+    assert (again.returncode, json.loads(again.stdout)["exit_code"]) == (3, 3)
+    assert sorted(again.stderr.splitlines()) == [b"begun", b"oops"]
+    gone = whole(jobs.laptop, "attach", f"lab/{name}-gone", "--json")
+    assert (gone.stdout, json.loads(gone.stderr)["exit"]) == (b"", 6)
+
+
 def test_arguments_variables_and_the_folder_arrive_as_they_are(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,16 +13,20 @@ import re
 from jlremote.cli.screen.terminal import writing
 from jlremote.text import begun_sequence, without_controls
 
-_FILES = {"stdout": 1, "stderr": 2}
 # The colours, the cursor's steps, the column, the erased rest of a line; CR and backspace.
 _KEPT = re.compile(r"\x1b\[[0-9;:]{0,40}[mABCDGK]|[\r\b]")
 
 
 class JobOutput:
-    """Writes the pieces of a job's output."""
+    """Writes the pieces of a job's output.
 
-    def __init__(self) -> None:
-        self._filters = {name: Filter() for name, number in _FILES.items() if os.isatty(number)}
+    Args:
+        beside: write all of it to stderr, where stdout is for an answer in JSON.
+    """
+
+    def __init__(self, *, beside: bool = False) -> None:
+        self._files = {"stdout": 2 if beside else 1, "stderr": 2}
+        self._filters = {name: Filter() for name, file in self._files.items() if os.isatty(file)}
 
     def show(self, stream: str, data: bytes) -> None:
         """Write a piece of `stdout` or `stderr`.
@@ -35,7 +39,7 @@ class JobOutput:
         rest = memoryview(data)
         with writing():
             while rest:
-                rest = rest[os.write(_FILES[stream], rest) :]
+                rest = rest[os.write(self._files[stream], rest) :]
 
 
 class Filter:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -23,7 +24,16 @@ from jlremote.workflow.host.context import Context, Progress
 _TELL_SECONDS = 0.1
 
 
-def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bool) -> None:
+@dataclass(frozen=True)
+class Copied:
+    """What was copied, and what was left out and why."""
+
+    files: int
+    bytes: int
+    skipped: tuple[str, ...]
+
+
+def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bool) -> Copied:
     """Copy files, and with `recursive` folders, between this machine and one place.
 
     Raises:
@@ -33,17 +43,19 @@ def copy(sources: Sequence[str], target: str, context: Context, *, recursive: bo
     found, into = [parsed(source) for source in sources], parsed(target)
     remote = [source for source in found if isinstance(source, RemotePath)]
     local = [source for source in found if isinstance(source, Path)]
+    told = _Told(context.progress)
     if isinstance(into, RemotePath) and not remote:
-        with _begun(into.where, context, recursive=recursive) as begun:
+        with _begun(into.where, told, context, recursive=recursive) as begun:
             _Sending(*begun, recursive=recursive).all(local, into)
     elif isinstance(into, Path) and not local:
-        with _begun(one_place(remote), context, recursive=recursive) as begun:
+        with _begun(one_place(remote), told, context, recursive=recursive) as begun:
             _Fetching(*begun, recursive=recursive).all(remote, into)
     else:
         raise Usage(
             "one end of a copy is on this machine, and the other on a host",
             hint="`jlr cp FILE SESSION:PATH`, or `jlr cp SESSION:PATH FILE`",
         )
+    return Copied(told.files, told.total, tuple(told.skipped))
 
 
 class _Copy:
@@ -210,14 +222,14 @@ def _check(path: object, *, recursive: bool) -> None:
 
 @contextmanager
 def _begun(
-    where: str | None, context: Context, *, recursive: bool
+    where: str | None, told: _Told, context: Context, *, recursive: bool
 ) -> Iterator[tuple[CopyReport, Reached]]:
     """Reach a place, and show how far the copy is: bytes, rate and the time left."""
-    told, tell = _Told(context.progress), context.progress
+    advance = context.progress.advance
     with ExitStack() as stack, context.progress.step("Copy"):
         try:
             reached = Reached(where, context, stack, recursive=recursive)
-            yield CopyReport(told.found, told.moved, tell.advance, tell.note), reached
+            yield CopyReport(told.found, told.moved, advance, told.leave_out), reached
         except OSError as failure:
             where = f"`{failure.filename}`: " if failure.filename else ""
             raise JlrError(f"{where}{failure.strerror or failure}") from failure
@@ -230,6 +242,7 @@ class _Told:
 
     def __init__(self, progress: Progress) -> None:
         self.files = self.total = 0
+        self.skipped: list[str] = []
         self._progress = progress
         self._done = 0
         self._lock = threading.Lock()
@@ -240,6 +253,10 @@ class _Told:
         with self._lock:
             self.files += files
             self.total += size
+
+    def leave_out(self, why: str) -> None:
+        self.skipped.append(why)
+        self._progress.note(why)
 
     def moved(self, count: int) -> None:
         with self._lock:

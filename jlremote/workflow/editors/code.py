@@ -71,9 +71,19 @@ EDITORS: Mapping[str, Editor] = MappingProxyType(
 )
 
 
+@dataclass(frozen=True)
+class OpenedFolder:
+    """A folder as an editor opens it."""
+
+    name: str  # its host's, for ssh
+    folder: str
+    command: str  # the editor's, quoted for a shell
+    opened: bool  # whether it was run
+
+
 def code(
     where: str | None, path: str | None, editor: str, context: Context, *, only_shown: bool
-) -> str:
+) -> OpenedFolder:
     """Open an editor on a folder of a session or host, and return the command line that does.
 
     By default it is the folder in which its shells begin. With `only_shown` nothing is opened.
@@ -85,10 +95,12 @@ def code(
     kind = EDITORS[editor]
     place = place_of(where, context)
     folder = _folder(place, path)
-    arguments = kind.arguments(_ssh_name(place), folder)
+    name = _ssh_name(place)
+    arguments = kind.arguments(name, folder)
     program = next(filter(None, map(shutil.which, kind.programs)), None)
     if only_shown:
-        return command_line((kind.programs[0], *arguments))
+        command = command_line((kind.programs[0], *arguments))
+        return OpenedFolder(name, folder, command, opened=False)
     if program is None:
         other = "or choose another editor by `--editor`"
         raise NotFound(f"{kind.title} is not installed here", hint=f"{kind.install}; {other}")
@@ -100,7 +112,7 @@ def code(
     done = subprocess.run((program, *arguments), stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
         raise JlrError(f"`{program}` exited with {done.returncode}", hint=kind.install)
-    return command_line((program, *arguments))
+    return OpenedFolder(name, folder, command_line((program, *arguments)), opened=True)
 
 
 def _folder(place: ShellPlace, path: str | None) -> str:

@@ -72,7 +72,7 @@ def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) 
     if _begins_with(before, line):
         return ConfigChange(theirs, "", done=True)
     after = line.encode() + b"\n" + _without(before)
-    return _changed(theirs, before, after, f"+ {line}", asker, show, agreed=agreed)
+    return _changed(theirs, before, after, "+", line, asker, show, agreed=agreed)
 
 
 def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:
@@ -88,8 +88,8 @@ def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -
     if after == before:
         return ConfigChange(theirs, "", done=True)
     line = next(filter(_is_ours, before.splitlines()))
-    told = f"- {line.decode('utf-8', 'replace')}"
-    change = _changed(theirs, before, after, told, asker, show, agreed=agreed)
+    gone = line.decode("utf-8", "replace")
+    change = _changed(theirs, before, after, "-", gone, asker, show, agreed=agreed)
     if change.done:
         ssh_names.config_file().unlink(missing_ok=True)
     return change
@@ -104,6 +104,7 @@ def _changed(
     file: Path,
     before: bytes,
     after: bytes,
+    sign: str,
     line: str,
     asker: Asker,
     show: Callable[[str], None],
@@ -111,7 +112,7 @@ def _changed(
     agreed: bool,
 ) -> ConfigChange:
     if not agreed:
-        show(f"{file}:\n{line}")
+        show(f"{file}:\n{sign} {line}")
         try:
             answer = asker.ask(Question("confirm", f"Change {file}?"))
         except NeedsAuthentication as unasked:

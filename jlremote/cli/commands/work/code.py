@@ -7,8 +7,9 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
 from jlremote.cli.options.origin import named_as_set
-from jlremote.cli.screen.terminal import answer
+from jlremote.cli.screen.terminal import answer, answer_json
 from jlremote.storage.settings.options import EDITORS
 
 
@@ -30,6 +31,7 @@ from jlremote.storage.settings.options import EDITORS
 @click.argument("path", required=False)
 @click.option("--editor", type=click.Choice(EDITORS), help="Editor to open. Default: vscode.")
 @click.option("--print", "only_shown", is_flag=True, help="Print the command and open nothing.")
+@shared.json_option("Print the name for ssh, the folder and the command as a JSON object.")
 @click.pass_obj
 def code(
     invocation: Invocation,
@@ -37,6 +39,7 @@ def code(
     path: str | None,
     editor: str | None,
     only_shown: bool,
+    as_json: bool,
 ) -> None:
     """Open an editor of this machine on a session's folder.
 
@@ -48,8 +51,10 @@ def code(
     from jlremote.workflow.editors import code as workflow
 
     chosen = str(settings.load().chosen(None, {"editor": editor}).get("editor", EDITORS[0]))
-    context = invocation.context()
+    context = invocation.context(silent=as_json)
     with named_as_set(None, {"editor": editor}, ("editor",)):
-        line = workflow.code(where, path, chosen, context, only_shown=only_shown)
-    if only_shown:
-        answer(line)
+        found = workflow.code(where, path, chosen, context, only_shown=only_shown)
+    if as_json:
+        answer_json({"editor": chosen, **vars(found)})
+    elif only_shown:
+        answer(found.command)

@@ -7,6 +7,8 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
+from jlremote.cli.screen.terminal import answer_json
 from jlremote.errors import Usage
 
 
@@ -17,6 +19,7 @@ from jlremote.errors import Usage
         "jlr cp -r cont1:runs .                # a folder, from where shells begin",
         "jlr cp 'cont1:runs/*.png' figures     # quoted, so it is expanded there",
         "jlr cp -r src dgx:~/src               # the host's own files",
+        "jlr cp -r src cont1:src --json | jq .bytes",
     ),
 )
 @click.argument(
@@ -27,8 +30,9 @@ from jlremote.errors import Usage
     shell_complete=candidates.copied,
 )
 @click.option("-r", "--recursive", is_flag=True, help="Copy folders with all that is in them.")
+@shared.json_option("Print what was copied as a JSON object.")
 @click.pass_obj
-def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool) -> None:
+def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, as_json: bool) -> None:
     """Copy files between this machine and a session, a container or a host.
 
     WHERE:PATH is there, all else is here; WHERE is a SESSION, HOST/CONTAINER or HOST. Times and
@@ -41,4 +45,7 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool) -> None:
     *sources, target = paths
     if not sources:
         raise Usage("`jlr cp` needs a source and a target", hint="`jlr cp FILE SESSION:PATH`")
-    workflow.copy(sources, target, invocation.context(), recursive=recursive)
+    context = invocation.context(silent=as_json)
+    copied = workflow.copy(sources, target, context, recursive=recursive)
+    if as_json:
+        answer_json(vars(copied))

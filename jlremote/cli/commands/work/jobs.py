@@ -67,13 +67,26 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool, as_js
         context.progress.note("no jobs; `jlr run HOST … -- COMMAND` starts one")
 
 
-@command("attach", examples=("jlr attach", "jlr attach sweep", "jlr attach dgx/train-3f2a"))
+@command(
+    "attach",
+    examples=(
+        "jlr attach",
+        "jlr attach sweep",
+        "jlr attach dgx/train-3f2a",
+        "jlr attach sweep --json | jq .exit_code   # its output goes to stderr",
+    ),
+)
 @click.argument("job", required=False, shell_complete=candidates.jobs)
 @click.option("-i", "--interactive", is_flag=True, help="Pass this command's stdin to the job.")
 @detach_keys_option
+@shared.json_option("Print the job as a JSON object at its end, its output on stderr.")
 @click.pass_obj
 def attach(
-    invocation: Invocation, job: str | None, interactive: bool, detach_keys: str | None
+    invocation: Invocation,
+    job: str | None,
+    interactive: bool,
+    detach_keys: str | None,
+    as_json: bool,
 ) -> int:
     """Show a job's output from the beginning, wait for its end and return its exit code.
 
@@ -86,11 +99,15 @@ def attach(
     """
     from jlremote.workflow.jobs import jobs
 
-    context = invocation.context()
+    context = invocation.context(silent=as_json)
     found = jobs.find(job, context)
     if job is None:
         context.progress.note(f"job {found.selector}")
-    return show_to_its_end(found, context, detach_keys, gives=interactive)
+    told: list[dict[str, Any]] | None = [] if as_json else None
+    code = show_to_its_end(found, context, detach_keys, gives=interactive, told=told)
+    for each in told or ():
+        answer_json(each)
+    return code
 
 
 def show_to_its_end(
@@ -100,22 +117,28 @@ def show_to_its_end(
     *,
     cancels: bool = False,
     gives: bool = False,
+    told: list[dict[str, Any]] | None = None,
 ) -> int:
     """Show a job's output and return its exit code; delete it then if it was begun with `--rm`.
 
     A job with a terminal gets this one, and may be left running. With `gives` another one gets
-    this process's stdin.
+    this process's stdin. With `told`, to which the job's object is added at its end, all output
+    goes to stderr, and no job gets this terminal.
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.cli.screen.job_output import JobOutput
     from jlremote.workflow.jobs import follow, jobs, stdin, terminal
 
     screen = LocalTerminal()
-    if found.job.terminal and not found.job.over and screen.kind is not None:
+    has_terminal = found.job.terminal and not found.job.over and screen.kind is not None
+    if has_terminal and told is None:
         code, over = terminal.attach(found, screen, context, detach_keys)
     else:
         with stdin.given(found, screen.piped()) if gives else nullcontext():
-            code, over = follow.follow(found, JobOutput().show, context, cancels=cancels), True
+            show = JobOutput(beside=told is not None).show
+            code, over = follow.follow(found, show, context, cancels=cancels), True
+    if told is not None:  # it may have waited until now, and be another kind of job since
+        told.append(document(found.host.name, jobs.find(found.selector, context).job))
     if found.job.remove and over:
         jobs.remove(found)
     return code

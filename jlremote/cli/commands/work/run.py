@@ -13,7 +13,7 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, creation, shared
 from jlremote.cli.options.origin import named_as_set
-from jlremote.cli.screen.terminal import answer, answer_either
+from jlremote.cli.screen.terminal import answer_either, answer_json
 from jlremote.errors import Usage
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         "jlr run dgx --image torch --gpus all -it --rm -- python",
         "jlr run dgx --image torch -i -- python - < here.py",
         "jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10",
+        "jlr run dgx --image torch --json -- ./check.sh | jq .exit_code",
         "jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py",
         "jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py",
         "jlr run dgx --in cont1 train.ipynb -p epochs=10      # a notebook to its end",
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 @shared.runtime_options
 @cluster.cluster_options
 @cluster.launcher_options
-@shared.json_option("With --detach: print the job as a JSON object, an array's as an array.")
+@shared.json_option("Print the job as a JSON object (of --array: an array), its output on stderr.")
 @click.pass_obj
 def run(
     invocation: Invocation,
@@ -109,12 +110,14 @@ def run(
 
     An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
     --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
+
+    With --json the job is printed once it has ended, with its exit code, and at once with --detach.
     """
     command, options = _of_notebook(notebook, parameters, command, options)
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
-    if as_json and not options["detach"]:
-        raise Usage("`--json` needs `--detach`", hint="`jlr runs --json` lists the jobs")
+    if as_json and options["terminal"] and not options["detach"]:
+        raise Usage("`-t` and `--json` cannot be combined", hint="leave out one, or add `--detach`")
     watched = _interaction(options)
     from jlremote.workflow.jobs import notices
     from jlremote.workflow.jobs import run as workflow
@@ -128,26 +131,31 @@ def run(
         if how is not None and options["dry_run"]:
             from jlremote.workflow.jobs.scheduled import estimate
 
-            answer(estimate(host, how, context))
+            words = estimate(host, how, context)
+            answer_either(words, {"estimate": words}, as_json=as_json)
             return 0
         found = workflow.run(request, context)
     if request.wanted.notify:
         for each in found:
             notices.watch(each, context)
+    array = how is not None and how.resources.array
     if request.detach:
         told = [document(each.host.name, each.job) for each in found]
         names = "\n".join(each.job.name for each in found)
-        array = how is not None and how.resources.array
         answer_either(names, told if array else told[0], as_json=as_json)
         return 0
     codes = []
+    ends: list[dict[str, Any]] | None = [] if as_json else None
     for each in found:
         context.progress.note(f"job {each.selector}")
         cancels = options["cancel_on_interrupt"]
         gives, keys = request.interactive, request.detach_keys
-        codes.append(show_to_its_end(each, context, keys, cancels=cancels, gives=gives))
+        code = show_to_its_end(each, context, keys, cancels=cancels, gives=gives, told=ends)
+        codes.append(code)
         if request.wanted.notify:
-            notices.tell_end(each, codes[-1], context)
+            notices.tell_end(each, code, context)
+    if ends:
+        answer_json(ends if array else ends[0])
     return max(codes)
 
 

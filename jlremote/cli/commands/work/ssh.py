@@ -7,8 +7,9 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.screen.terminal import answer, tell
-from jlremote.errors import Usage
+from jlremote.cli.options import shared
+from jlremote.cli.screen.terminal import answer, answer_json, tell
+from jlremote.errors import JlrError, Usage
 
 
 @command(
@@ -22,8 +23,11 @@ from jlremote.errors import Usage
 @click.option("--install", is_flag=True, help="Include the block in ~/.ssh/config.")
 @click.option("--remove", is_flag=True, help="Take that line out of ~/.ssh/config again.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before ~/.ssh/config is changed.")
+@shared.json_option("Print the block, or what was changed, as a JSON object.")
 @click.pass_obj
-def ssh_config(invocation: Invocation, install: bool, remove: bool, yes: bool) -> int:
+def ssh_config(
+    invocation: Invocation, install: bool, remove: bool, yes: bool, as_json: bool
+) -> None:
     """Let ssh, and all that uses it, reach sessions as `NAME.jlr`.
 
     `cont1.jlr` and `cont1.dgx.jlr` are a session, `dgx.jlr` is the host itself. They go over the
@@ -37,18 +41,23 @@ def ssh_config(invocation: Invocation, install: bool, remove: bool, yes: bool) -
     if install and remove:
         raise Usage("`--install` and `--remove` cannot be combined", hint="choose one")
     if not (install or remove):
-        answer(workflow.block(), newline=False)
-        return 0
+        block = workflow.block()
+        if as_json:
+            answer_json({"block": block, "installed": workflow.is_installed()})
+        else:
+            answer(block, newline=False)
+        return
     act = workflow.install if install else workflow.remove
-    change = act(invocation.context().asker, tell, agreed=yes)
+    change = act(invocation.context(silent=as_json).asker, tell, agreed=yes)
     if not change.done:
-        tell(f"left `{change.file}` as it is")
-        return 1
-    if not change.line:
+        raise JlrError(f"left `{change.file}` as it is, because the answer was no")
+    if as_json:
+        told = {"file": str(change.file), "changed": bool(change.line), "line": change.line or None}
+        answer_json(told)
+    elif not change.line:
         tell(f"`{change.file}` {'has' if install else 'does not have'} the line already")
     elif install:
         tell("`ssh SESSION.jlr` reaches a session; scp, rsync, git and editors do, too")
-    return 0
 
 
 @command(
