@@ -1,4 +1,4 @@
-"""The proof that a container which was just started can use the GPUs that it was asked for.
+"""The proof that a session which was just started can use the GPUs that it was asked for.
 
 An engine may drop the request without an error, and a broken driver shows only in the container.
 """
@@ -14,6 +14,7 @@ from jlremote.text import one_line
 
 # Without persistence mode the driver may load for several seconds on its first use. Images without
 # `nvidia-smi` show by devices (NVIDIA, Jetson, WSL, AMD) and NVIDIA's library what they have got.
+# Apptainer names the folder of the driver's libraries in LD_LIBRARY_PATH.
 PROOF = r"""
 if command -v nvidia-smi >/dev/null 2>&1; then
   limit=; ! command -v timeout >/dev/null || limit='timeout 30'
@@ -24,6 +25,10 @@ else
   done
   for one in /usr/lib/*/libcuda.so.1 /usr/lib64/libcuda.so.1 /usr/lib/wsl/lib/libcuda.so.1; do
     [ ! -e "$one" ] || printf 'driver\037%s\036' "$one"
+  done
+  IFS=:
+  for one in ${LD_LIBRARY_PATH-}; do
+    [ ! -e "$one/libcuda.so.1" ] || printf 'driver\037%s\036' "$one"
   done
   ! ldconfig -p 2>/dev/null | grep -q libcuda.so.1 || printf 'driver\037ldconfig\036'
 fi

@@ -36,6 +36,12 @@ class Resources:
     array: str | None = None  # the indices of its jobs; `None` asks for one job
     arguments: tuple[str, ...] = ()  # further arguments, passed on as they are
 
+    @property
+    def asks_for_gpus(self) -> bool:
+        """Whether its words name GPUs; to pass them into an image where there are none is free."""
+        words = (self.gres or "", *self.arguments)
+        return any("gpu" in word or word.startswith("-G") for word in words)
+
 
 @dataclass(frozen=True)
 class Ranks:

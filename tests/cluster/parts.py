@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import shutil
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.lab.cluster import Cluster
+from tests.lab.cluster import NODES, Cluster
+from tests.lab.place import private_folder
+from tests.lab.programs import run
 
 
 def until(lines: Iterator[str], part: str) -> str:
@@ -46,6 +51,26 @@ def stand_in(cluster: Cluster, machine: str, program: str, text: str) -> Iterato
         yield
     finally:
         cluster.run(machine, *(("ln", "-sf", real, place) if was_link else ("rm", place)))
+
+
+@contextmanager
+def driver(cluster: Cluster) -> Iterator[None]:
+    """Give the nodes NVIDIA's library for the time of a `with` block; it is another one."""
+    libraries = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}"
+    place = f"{libraries}/libcuda.so.1"
+    make = f"base64 -d >{place}; ldconfig"
+    with private_folder("driver") as folder:
+        library = folder / "libcuda.so.1"
+        shutil.copy(f"{libraries}/libdl.so.2", library)
+        run("patchelf", "--set-soname", library.name, str(library))
+        text = base64.b64encode(library.read_bytes()).decode()
+    try:
+        for node in NODES:
+            cluster.run(node, "sh", "-c", f"printf %s {text} | {make}")
+        yield
+    finally:
+        for node in NODES:
+            cluster.run(node, "sh", "-c", f"rm {place}; ldconfig")
 
 
 @contextmanager

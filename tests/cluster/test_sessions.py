@@ -22,7 +22,7 @@ from playwright.sync_api import BrowserContext, expect
 
 from tests.cluster.clients import check_clients, check_local_kernel, check_recorder
 from tests.cluster.conftest import known_to
-from tests.cluster.parts import busy, until
+from tests.cluster.parts import busy, driver, until
 from tests.cluster.test_run import detached, job, running
 from tests.lab.cluster import LOGINS, USERS, Cluster
 from tests.lab.desktop import Desktop, desktop
@@ -177,15 +177,21 @@ def test_a_kernel_answers_in_an_image_and_its_definition_is_used_again(
 ) -> None:
     if cluster.image is None:
         pytest.skip("this machine cannot have Apptainer")
-    called, words = name(), ("--slurm", "--cpus", "1", "--gres", "gpu:1", "-e", "WORD=xyzzy")
-    session = started(zih, called, "--image", str(cluster.image), *words, host="zih")
+    called, words = name(), ("--slurm", "--cpus", "1", "--gres", "gpu:1")
+    first = start(zih, "zih", called, "--image", str(cluster.image), "-e", "WORD=xyzzy", *words)
+    unproved = f"the session `{called}` cannot use its GPUs: it has their devices, and not the"
+    assert unproved in " ".join(first.stderr.split()), first
+    session = started(zih, called, host="zih")
     with session.notebook("a.ipynb") as kernel:
         assert kernel.run("__import__('ipykernel').__file__").startswith("'/opt/jupyter/")
         assert kernel.run("__import__('os').environ['WORD']") == "'xyzzy'"
         gpus = kernel.run("__import__('os').environ['CUDA_VISIBLE_DEVICES']").strip("'")
         check_commands(session, gpus)
     assert zih.jlr("stop", called).status == 0
-    again = started(zih, called, *JUPYTER[:1], host="zih")
+    with driver(cluster):
+        proved = start(zih, "zih", called, *words)
+    assert (proved.status, "cannot use its GPUs" in proved.stderr) == (0, False), proved
+    again = started(zih, called, host="zih")
     assert again.report["image"] == str(cluster.image)
     # Slurm's accounting may keep the script.
     kept = cluster.run("controller", "sh", "-c", "cat /var/spool/slurmctld/hash.*/job.*/*")

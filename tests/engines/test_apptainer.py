@@ -13,12 +13,13 @@ import pytest
 
 from tests.engines.conftest import SIF, EnginesHost
 from tests.engines.parts import told
+from tests.gpus.stand_in import Gpus
 from tests.lab.accounts import claimed_account
 from tests.lab.laptop import Laptop
 from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.wheels import OFFLINE, write_wheel
-from tests.sessions.parts import Session, started
+from tests.sessions.parts import Session, start, started
 
 NAME = "sif"
 RUNTIME = ("--runtime", "apptainer", "--no-browser")
@@ -167,6 +168,38 @@ def test_a_folder_is_an_image_too_and_gpus_are_passed_in(
     older = ("--runtime", "singularity")
     done = engines_laptop.jlr("run", "lab", *words, *older, "--", "ls", "/host/etc/debian_version")
     assert (done.status, done.stdout) == (0, "/host/etc/debian_version\n"), done
+
+
+def test_gpus_are_proved_in_the_image_before_start_says_done(
+    engines_laptop: Laptop, engines_host: EnginesHost
+) -> None:
+    """`--nv` passes in the `nvidia-smi` of the host, which is a stand-in, and no device."""
+    gpus = Gpus(engines_host.account.home / "bin")
+    gpus.install()
+    asked: tuple[str, ...] = ("--image", SIF, "--gpus", "0,1", *RUNTIME[:2])
+    told = "the session `proved` cannot use its GPUs: "
+    one, broken = f"GPU 0: NVIDIA H200 (UUID: {gpus.uuids[0]})\n", (9, "NVIDIA-SMI has failed.")
+    try:
+        for listed, failure, why in (
+            (one, None, "it has 1 of the 2 that you asked for"),
+            (one * 2, None, None),
+            ("", broken, "`nvidia-smi` in it says `NVIDIA-SMI has failed`"),
+            (None, None, "it has none of the 2 that you asked for"),  # as without `--nv`
+        ):
+            if listed is None:
+                gpus.remove()
+            gpus.state |= {"list": listed, "failure": failure}
+            gpus.write()
+            begun = start(engines_laptop, "lab", "proved", *asked)
+            said = " ".join(begun.stderr.split())
+            assert begun.status == 0, begun
+            assert (told in said) == (why is not None), said
+            assert why is None or f"{told}{why}; `jlr doctor lab`" in said, said
+            asked = ()
+            assert engines_laptop.jlr("stop", "proved").status == 0
+    finally:
+        gpus.remove()
+        engines_laptop.jlr("stop", "proved", "--remove", "--force", "--yes", timeout=60)
 
 
 def test_a_home_below_tmp_is_seen_beside_the_sessions_own_tmp(

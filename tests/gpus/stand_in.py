@@ -11,7 +11,7 @@ from uuid import uuid4
 PROGRAM = """\
 #!/usr/bin/python3 -IS
 import sys, time
-with open(__file__.rpartition("/")[0] + "/gpus.state", encoding="utf-8") as file:
+with open("FOLDER/gpus.state", encoding="utf-8") as file:
     state = eval(file.read())  # `json` would take as long to load as Python to start
 option, _, value = sys.argv[1].partition("=")
 time.sleep(state["delay"])
@@ -75,7 +75,7 @@ class Gpus:
         }
         program = self.folder / "nvidia-smi"
         self.write()
-        program.write_text(PROGRAM)
+        program.write_text(PROGRAM.replace("FOLDER", str(self.folder)))
         program.chmod(0o755)
 
     def write(self) -> None:

@@ -21,7 +21,7 @@ from jlremote.gpus.waiting.taking import Taken, Wish
 from jlremote.host.contract import USER_LABEL, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter.server import Server
-from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.contract import Attachment, Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.workflow.container import gpu_holder, gpu_wait
@@ -167,16 +167,18 @@ def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched:
 
 
 def prove(start: StartContext, engine: str | None) -> None:
-    """Note why a container that was just started cannot use the GPUs of the engine's `--gpus`."""
+    """Note why a session that was just started cannot use the GPUs of the engine's `--gpus`."""
     if engine is None:
         return
-    proving = {"script": start.runtime.inside(start.name, proof.PROOF), "on host": proof.ON_HOST}
+    look = start.runtime.attached(start.name, ("sh", "-c", proof.PROOF), Attachment(), {})
+    proving = {"script": f"{command_line(look)} </dev/null", "on host": proof.ON_HOST}
     told = start.host.run(proving)
     done, asked = told["script"], proof.requested(engine, told["on host"].stdout)
     # A container without a shell, or one that has ended, is told by the steps that follow.
     if done.status == 0 and (why := proof.fault(done.stdout, asked)):
+        what = "container" if start.runtime.has_containers else "session"
         start.note(
-            f"the container `{start.name}` cannot use its GPUs: {why}; "
+            f"the {what} `{start.name}` cannot use its GPUs: {why}; "
             f"`jlr doctor {start.request.host}` looks for the cause"
         )
 

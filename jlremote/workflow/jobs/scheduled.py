@@ -78,7 +78,7 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
         command = SCHEDULED.scheduler.task(command, how.ranks)
     in_image = start.runtime.has_images
     if in_image:
-        gpus = "all" if "gpu" in (how.resources.gres or "") else None
+        gpus = "all" if how.resources.asks_for_gpus else None
         start = replace(start, request=replace(start.request, gpus=gpus, scheduled=how))
         where = Attachment(workdir=options.workdir)
         command = image_definition.entered(start, command, where, plain, elsewhere=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shlex
 import threading
@@ -29,7 +30,13 @@ from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line, printable
-from jlremote.workflow.container import image_definition, jupyter_launch, provision, recording
+from jlremote.workflow.container import (
+    gpu_allocation,
+    image_definition,
+    jupyter_launch,
+    provision,
+    recording,
+)
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.forward import local_ports
 from jlremote.workflow.host.requests import Scheduled, StopRequest
@@ -43,9 +50,9 @@ SESSIONS = ScheduledJobs(SLURM, JOBS, followed=True)
 _BEGIN_SECONDS = 600
 _LOG_LINES = 10
 _LOOK_SECONDS = 1.0
-_GPUS = (
-    "env | grep -E '^(CUDA_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES|ZE_AFFINITY_MASK|SLURM_JOB_ID)='"
-)
+_COUNT = "SLURM_GPUS_ON_NODE"
+_DEVICES = "CUDA_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES|ZE_AFFINITY_MASK"
+_GPUS = f"env | grep -E '^({_DEVICES}|{_COUNT}|SLURM_JOB_ID)='"
 # A successor waits for the job alone, and not for what the job waited for.
 BEGINS = ("--dependency", "-d", "--begin", "-b")
 
@@ -85,7 +92,17 @@ def ensure(
         raise JobEnded(f"the job of `{start.name}` ended just now")
     if running is not None:
         recording.ensure_in_job(start, running)
+    elif start.runtime.has_images:
+        _prove_gpus(start)
     return container, server, is_new
+
+
+def _prove_gpus(start: StartContext) -> None:
+    """Note why the image of a job that has just begun cannot use the GPUs of its node."""
+    told = run_script(start.host, f"cat {JOBS}/{shlex.quote(start.name)}/{GPUS}").stdout
+    if given := re.search(rf"^{_COUNT}=(\d+)$", told, re.MULTILINE):
+        with start.context.progress.step("Check the GPUs in the image"):
+            gpu_allocation.prove(start, given[1])
 
 
 def _known(start: StartContext) -> Job | None:
@@ -136,7 +153,7 @@ def _with_image(start: StartContext, how: Scheduled, container: Container | None
     if container is not None and container.image is not None:
         provision.use_again(start, container)
         return start
-    gpus = "all" if "gpu" in (how.resources.gres or "") else None
+    gpus = "all" if how.resources.asks_for_gpus else None
     start = replace(start, request=replace(start.request, gpus=gpus))
     return image_definition.define(start)[0]
 

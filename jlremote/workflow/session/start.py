@@ -203,7 +203,11 @@ def _gpus_without_container(start: StartContext, found: Survey) -> AllocatedGpus
     if start.runtime.has_containers:
         return AllocatedGpus()
     if not found.server:
-        return gpu_allocation.take(start)
+        taken = gpu_allocation.take(start)
+        if start.runtime.has_images and taken.engine is not None:
+            with start.context.progress.step("Check the GPUs in the image"):
+                gpu_allocation.prove(start, taken.engine)
+        return taken
     gpus = start.known.gpus if start.known else None
     gpu_allocation.explain_unchanged(start, gpus)
     return AllocatedGpus(shown=gpus)

@@ -34,6 +34,20 @@ def submitted(folder: Path, answer: str, *, status: int = 0) -> subprocess.Compl
 
 
 @pytest.mark.parametrize(
+    ("wanted", "gpus"),
+    [
+        (Resources(gres="gpu:a100:2"), True),
+        (Resources(arguments=("--gpus-per-node=2",)), True),
+        (Resources(arguments=("-G2",)), True),
+        (Resources(gres="lustre:1", arguments=("--requeue",)), False),
+        (Resources(), False),
+    ],
+)
+def test_words_that_ask_for_gpus_are_known(wanted: Resources, gpus: bool) -> None:
+    assert wanted.asks_for_gpus == gpus
+
+
+@pytest.mark.parametrize(
     ("answer", "id_"),
     [
         ("12", "12"),
