@@ -292,6 +292,27 @@ def test_gpus_are_proved_when_a_container_is_created_and_started(
         assert (why is None and told not in said) or (why is not None and why in said), said
 
 
+def test_an_image_without_nvidia_smi_proves_them_by_devices_and_the_driver(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
+) -> None:
+    """As NVIDIA's toolkit puts them there; it is the lab that does so here."""
+    library = "/usr/lib64/libcuda.so.1"
+    devices = "--device=/dev/null:/dev/nvidia0", "--device=/dev/zero:/dev/nvidia1"
+    told = "cannot use its GPUs: "
+    for given, why in ((devices, None), (devices[:1], "it has 1 of the 2 that you asked for")):
+        name = container.name()
+        words = (*NEW, "--gpus", "0,1", "--share-gpus", "--no-browser", "--", *given)
+        created = ada.jlr("start", "lab", name, *words, timeout=START_SECONDS)
+        undriven = f"{told}it has their devices, and not the driver's `libcuda.so.1`"
+        assert undriven in " ".join(created.stderr.split()), created
+        Container(engine, name).execute("sh", "-c", "mkdir -p ${0%/*}; touch $0", library)
+        engine.docker("stop", "--time", "0", name)
+        again = start(ada, "lab", name)
+        said = " ".join(again.stderr.split())
+        assert (again.status, told in said) == (0, why is not None), again
+        assert why is None or f"{told}{why}" in said, again
+
+
 LOST = "#!/bin/sh\necho 'Failed to initialize NVML: Unknown Error'\nexit 255\n"
 
 
