@@ -7,6 +7,7 @@ import time
 import pytest
 
 from jlremote.errors import NeedsAuthentication
+from jlremote.link.connection.backoff import FLAPPING_PAUSE
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.line import Line
@@ -200,14 +201,17 @@ def test_a_reconnect_that_needs_a_password_waits_for_a_command_that_can_ask(
     assert desk.server_pid(forward) == pid
 
 
-def test_a_server_that_ends_connections_is_called_ever_more_rarely(
+def test_a_link_that_flaps_is_tried_every_five_seconds_at_most_while_a_page_waits(
     up: Desk, sshd: SSHServer
 ) -> None:
-    """It is called ever more rarely, although a request waits all the time."""
-    forward, before = up.forward("one"), sshd.log_text()
-    waiting = Call(lambda: up.server_pid(forward, timeout=8))
-    limit = time.monotonic() + 8
-    while time.monotonic() < limit and waiting.running:
+    """Each connection serves the page once and ends."""
+    forward, before, away = up.forward("one"), sshd.log_text(), list[float]()
+    pid = up.server_pid(forward)
+    for _ in range(4):
         sshd.drop_connections()
-        time.sleep(0.02)
-    assert logins(sshd, before) <= 10
+        began = time.monotonic()
+        assert up.server_pid(forward) == pid
+        away.append(time.monotonic() - began)
+    assert away[-1] >= FLAPPING_PAUSE, away
+    assert max(away) < 3 * FLAPPING_PAUSE, away
+    assert logins(sshd, before) == len(away)
