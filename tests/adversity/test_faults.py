@@ -341,9 +341,7 @@ def test_a_record_that_cannot_be_read_is_named_and_the_page_goes_on(scene: Scene
 
 
 def test_settings_with_a_mistake_are_named_and_the_page_goes_on(scene: Scene) -> None:
-    settings = Path(scene.laptop.environment["XDG_CONFIG_HOME"]) / "jlr" / "config.toml"
-    settings.parent.mkdir(exist_ok=True)
-    settings.write_text("port = = 1\n")
+    settings = scene.laptop.settle("port = = 1\n")
     try:
         failed(scene.restart(), 2, "config.toml")
         scene.work.comes_back(BACK)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -52,10 +51,8 @@ def pool(
     ada.add_host("second", second_host.server, account, key=keys.private)
     for name in ("down", "gone"):
         ada.add_host(name, second_host.server, account, key=keys.private, port=free_port())
-    settings = Path(ada.environment["XDG_CONFIG_HOME"]) / "jlr" / "config.toml"
-    settings.parent.mkdir(parents=True, exist_ok=True)
     pools = '[pools.all]\nhosts = ["lab", "down", "second"]\n'
-    settings.write_text(f'{pools}[pools.away]\nhosts = ["gone", "down"]\n', encoding="utf-8")
+    ada.settle(f'{pools}[pools.away]\nhosts = ["gone", "down"]\n')
     return ada
 
 

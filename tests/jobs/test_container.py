@@ -172,10 +172,7 @@ def test_a_naming_template_applies_to_jobs_and_either_name_finds_them(
         new_laptop(sshd, account, keys) as laptop,
         new_laptop(sshd, account, keys) as other,
     ):
-        folder = laptop.folder / "config" / "jlr"
-        folder.mkdir()
-        rule = f'[defaults]\nname = "{containers.prefix}{{user}}_{{name}}"\n'
-        (folder / "config.toml").write_text(rule, encoding="utf-8")
+        laptop.settle(f'[defaults]\nname = "{containers.prefix}{{user}}_{{name}}"\n')
         where = ("--name", f"j{short}", "--image", "lab/plain", "--detach")
         begun = laptop.jlr("run", "lab", *where, "--", "sh", "-c", "echo here; exit 3")
         assert (begun.status, begun.stdout) == (0, f"{full}\n"), begun

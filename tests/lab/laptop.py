@@ -110,6 +110,13 @@ class Laptop:
             with self.known_hosts.open("a", encoding="utf-8") as known_hosts:
                 known_hosts.write(server.known_hosts(f"[{address}]:{port}"))
 
+    def settle(self, settings: str) -> Path:
+        """Write `config.toml`, and return its path."""
+        file = Path(self.environment["XDG_CONFIG_HOME"]) / "jlr" / "config.toml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(settings, encoding="utf-8")
+        return file
+
     def make_key(self, name: str = "id", passphrase: str = "") -> Path:
         """Make another key pair on this laptop and return the private one's path."""
         return make_key(self.folder / name, passphrase=passphrase)

@@ -53,12 +53,6 @@ def laptop(clean_laptop: Laptop) -> Laptop:
     return clean_laptop
 
 
-def settle(laptop: Laptop, text: str) -> None:
-    folder = laptop.folder / "config" / "jlr"
-    folder.mkdir(exist_ok=True)
-    (folder / "config.toml").write_text(text, encoding="utf-8")
-
-
 def test_a_container_follows_the_settings_and_its_files_belong_to_the_user(
     laptop: Laptop,
     container: ContainerFactory,
@@ -67,7 +61,7 @@ def test_a_container_follows_the_settings_and_its_files_belong_to_the_user(
 ) -> None:
     port = free_port()
     laptop.ssh("lab", "mkdir -p data proj; printf 1,2 >data/train.csv")
-    settle(laptop, SETTINGS.replace("PREFIX", container.prefix).replace("PORT", str(port)))
+    laptop.settle(SETTINGS.replace("PREFIX", container.prefix).replace("PORT", str(port)))
     words = ("start", "-e", "A=flag", "--json", "--no-browser")
     answer = laptop.jlr(*words, timeout=START_SECONDS)
     assert answer.status == 0, answer
@@ -252,7 +246,7 @@ def test_on_the_hosts_network_jupyter_listens_on_loopback_only(
 def test_a_naming_template_is_for_new_containers(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
-    settle(laptop, '[defaults]\nname = "{user}_{name}"\n')
+    laptop.settle('[defaults]\nname = "{user}_{name}"\n')
     there = container("lab/plain")
     start_inside(there, 8888)
     assert started(laptop, there).name == there.name

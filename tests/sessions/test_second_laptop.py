@@ -119,9 +119,7 @@ def test_every_command_takes_a_session_of_another_laptop(
 
 
 def settle(laptop: Laptop, rule: str) -> None:
-    folder = laptop.folder / "config" / "jlr"
-    folder.mkdir(exist_ok=True)
-    (folder / "config.toml").write_text(f'[defaults]\nname = "{rule}"\n', encoding="utf-8")
+    laptop.settle(f'[defaults]\nname = "{rule}"\n')
 
 
 def test_a_short_name_means_the_same_on_a_laptop_without_the_template(
