@@ -28,6 +28,12 @@ def test_an_engine_that_is_not_installed(
 ) -> None:
     add_host(laptop, another_sshd, account, keys, f"PATH={without(tmp_path, 'docker')}")
     failed(start(laptop, "odd", "cont1", *DOCKER), 1, "`docker` is not installed", "--runtime none")
+    file = laptop.settle('[hosts.odd]\nruntime = "docker"\n')
+    named = f"is not installed on the host; `runtime` of `[hosts.odd]` in `{file}` chooses it"
+    failed(start(laptop, "odd", "cont1"), 1, named)
+    images = laptop.jlr("images", "odd")
+    assert (images.status, named in images.stderr) == (1, True), images
+    assert "chooses it" not in start(laptop, "odd", "cont1", *DOCKER).stderr
 
 
 def without(folder: Path, *missing: str) -> Path:

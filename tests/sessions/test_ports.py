@@ -79,6 +79,9 @@ def test_an_exact_port_is_used_or_refused(laptop: Laptop, session: Session) -> N
         laptop.environment["JLR_PORT"] = str(other)
         failed(start(laptop, "lab", here), 7, "is taken by", "leave out `JLR_PORT`")
         del laptop.environment["JLR_PORT"]
+        settings = laptop.settle(f"[hosts.lab]\nport = {other}\n")
+        failed(start(laptop, "lab", here), 7, "is taken by", "leave out `port` of `[hosts.lab]`")
+        settings.unlink()
     assert started(laptop, here).port == exact
     assert started(laptop, here, "--port", str(other)).port == other
     with held(exact):

@@ -10,6 +10,8 @@ from jlremote.errors import JlrError
 from jlremote.storage.settings.options import KINDS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jlremote.storage.settings.settings import Origin
 
 
@@ -25,15 +27,29 @@ def named_as_set(
     try:
         yield
     except JlrError as error:
+        from jlremote.runtimes.engine.engine_errors import EngineUnusable
         from jlremote.storage.settings import settings
 
         flags = {name: options.get(name.replace("-", "_")) for name in KINDS}
         with suppress(JlrError):
-            for origin in settings.load().origins(host, flags):
-                if origin.option in only and origin.place not in ("flag", "built in"):
-                    error.message = _as_set(error.message, origin)
-                    error.hint = error.hint and _as_set(error.hint, origin)
+            known = settings.load()
+            for origin in known.origins(host, flags):
+                if origin.option not in only or origin.place in ("flag", "built in"):
+                    continue
+                error.message = _as_set(error.message, origin)
+                error.hint = error.hint and _as_set(error.hint, origin)
+                if origin.option == "runtime" and isinstance(error, EngineUnusable):
+                    error.message += _chosen_by(origin, known.path, error.message)
         raise
+
+
+def _chosen_by(origin: Origin, file: Path, message: str) -> str:
+    """Return what to add to an engine's error that tells no option: the setting that chose it."""
+    if f"`{origin.value}`" not in message:
+        return ""
+    if origin.place.startswith("JLR_"):
+        return f"; `{origin.place}` chooses it"
+    return f"; `{origin.option}` of `{origin.place}` in `{file}` chooses it"
 
 
 def _as_set(text: str, origin: Origin) -> str:
