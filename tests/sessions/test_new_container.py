@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import socket
+from urllib.error import HTTPError
 
 import pytest
 
@@ -202,6 +203,35 @@ def test_a_source_that_is_missing_is_refused_and_not_made(
     failed(answer, 6, "missing or not accessible on `lab`", "`~/no such`, `~/neither`", "mkdir -p")
     assert not (account.home / "no such").exists()
     assert container.remove_all() == []
+
+
+@pytest.mark.parametrize(
+    ("volumes", "opens"),
+    [
+        (("~/data:/data:ro", "~/proj:/mine"), "`/mine`;"),
+        (("~/data:/data:ro",), "`/`, where no notebook can be saved;"),
+        (("/usr/local:/data",), "`/`, where no notebook can be saved;"),
+    ],
+    ids=["mine", "read-only", "roots"],
+)
+def test_without_a_workdir_jupyterlab_opens_in_the_folder_where_notebooks_can_be_saved(
+    lasting_laptop: Laptop,
+    container: ContainerFactory,
+    account: Account,
+    volumes: tuple[str, ...],
+    opens: str,
+) -> None:
+    lasting_laptop.ssh("lab", "mkdir -p data proj")
+    mounts = [word for volume in volumes for word in ("--volume", volume)]
+    answer = start(lasting_laptop, "lab", container.name(), "--image", "lab/jupyter", *mounts)
+    assert f"JupyterLab opens in {opens}" in " ".join(answer.stderr.split()), answer
+    session = Session(lasting_laptop, {"url": answer.stdout.strip()})
+    if "no notebook" in opens:
+        with pytest.raises(HTTPError):
+            session.write_notebook("mine.ipynb", "6 * 7")
+    else:
+        session.write_notebook("mine.ipynb", "6 * 7")
+        assert (account.home / "proj" / "mine.ipynb").stat().st_uid == account.uid
 
 
 def test_an_image_whose_jupyter_is_roots_alone_is_told_how_to_run_and_opens_in_the_folder(
