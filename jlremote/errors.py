@@ -79,6 +79,7 @@ class JlrError(Exception):
     """An expected failure: one message, one hint, one exit code."""
 
     exit_code: ClassVar[int] = 1
+    chosen_by: ClassVar[str] = ""  # the long option that chose what fails, where it is not named
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

@@ -27,7 +27,6 @@ def named_as_set(
     try:
         yield
     except JlrError as error:
-        from jlremote.runtimes.engine.engine_errors import EngineUnusable
         from jlremote.storage.settings import settings
 
         flags = {name: options.get(name.replace("-", "_")) for name in KINDS}
@@ -38,18 +37,15 @@ def named_as_set(
                     continue
                 error.message = _as_set(error.message, origin)
                 error.hint = error.hint and _as_set(error.hint, origin)
-                if origin.option == "runtime" and isinstance(error, EngineUnusable):
-                    error.message += _chosen_by(origin, known.path, error.message)
+                if origin.option == error.chosen_by and f"`{origin.value}`" in error.message:
+                    error.message += f"; {_whole_place(origin, known.path)} chooses it"
         raise
 
 
-def _chosen_by(origin: Origin, file: Path, message: str) -> str:
-    """Return what to add to an engine's error that tells no option: the setting that chose it."""
-    if f"`{origin.value}`" not in message:
-        return ""
-    if origin.place.startswith("JLR_"):
-        return f"; `{origin.place}` chooses it"
-    return f"; `{origin.option}` of `{origin.place}` in `{file}` chooses it"
+def _whole_place(origin: Origin, file: Path) -> str:
+    """Return the variable or the setting, with its file."""
+    setting = f"`{origin.option}` of `{origin.place}` in `{file}`"
+    return f"`{origin.place}`" if origin.place.startswith("JLR_") else setting
 
 
 def _as_set(text: str, origin: Origin) -> str:

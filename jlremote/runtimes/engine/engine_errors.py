@@ -61,6 +61,8 @@ _PODMAN = (
 class EngineUnusable(JlrError):
     """The engine works for no command of this user."""
 
+    chosen_by = "runtime"
+
 
 class EngineMissing(EngineUnusable):
     """The engine is not installed."""
