@@ -173,7 +173,7 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
         "jlremote.workflow.forward.loopback_page:",
         "jlremote.jobs.notebook_program:",
         "jlremote.gpus.waiting.waiter_program:",
-        "jlremote.output.recorder_program:",
+        "jlremote.output.recording.",
     )
     assert [place for place in speakers if not place.startswith(silent)] == []
 

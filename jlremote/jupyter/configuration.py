@@ -169,7 +169,7 @@ def files(
         own[_USE_FILE], keep = _USE, _KEEP.replace("SECONDS", str(idle_stop))
     if record:
         common += recorder.BEGIN
-        own[recorder.PROGRAM_FILE] = recorder.PROGRAM
+        own[recorder.PROGRAM_FILE] = recorder.program()
     return own | {
         "jupyter_server_config.py": _SERVER
         + common

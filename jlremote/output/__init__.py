@@ -1,6 +1,6 @@
 """What cells print, recorded on the host, so that it outlasts the page.
 
-Read `recorder_program` first: the program that runs beside each Jupyter server and appends what its
+Read `recording` first: the program that runs beside each Jupyter server and appends what its
 kernels publish to files in the session's folder. `recorder` has its text for a launch, and reads
 what the session's folder says of it. On the laptop `pieces` has the script that prints
 these files, and takes its output apart into `records`. `runs` puts the records of a cell's run

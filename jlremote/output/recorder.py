@@ -17,8 +17,17 @@ from dataclasses import dataclass, field
 from jlremote.host.records import PRINT_FIELD as FIELD
 from jlremote.host.records import PRINT_RECORD as RECORD
 
-PROGRAM = (importlib.resources.files(__package__) / "recorder_program.py").read_text("utf-8")
+# The modules of the recorder, each behind those that it imports.
+MODULES = ("store", "cells", "recorded_server", "recorded_kernel")
 PROGRAM_FILE = "jlr_recorder.py"
+_BEFORE = """\
+import sys
+import types
+for name, text in MODULES:
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, name, "exec"), module.__dict__)
+
+"""
 
 # Runs the recorder again if a signal ended it, as where memory ran out.
 _AGAIN = 'while :; do "$@"; [ "$?" -gt 128 ] || exit; sleep 1; done'
@@ -68,13 +77,24 @@ for file in {files}; do
 done
 [ -n "$runtime" ] || exit
 cat >"$directory/output/{PROGRAM_FILE}" <<'END' || exit
-{PROGRAM}END
+{program()}END
 for python in {shlex.quote(called or "python3")} "$(readlink /proc/{pid}/exe)" python3; do
   "$python" -c 'import zmq' && break
 done 2>/dev/null
 exec sh -c '{_AGAIN}' sh "$python" "$directory/output/{PROGRAM_FILE}" {pid} "$runtime" \\
   "$directory" >"$directory/output/log" 2>&1 </dev/null
 """
+
+
+def program() -> str:
+    """Return the recorder as one program: its modules are in it as text, so it is one file."""
+    package = f"{__package__}.recording"
+    source = {
+        name: (importlib.resources.files(package) / f"{name}.py").read_text("utf-8")
+        for name in (*MODULES, "recorder_program")
+    }
+    modules = tuple((f"{package}.{name}", source[name]) for name in MODULES)
+    return _BEFORE.replace("MODULES", repr(modules)) + source["recorder_program"]
 
 
 @dataclass(frozen=True)

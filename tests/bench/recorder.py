@@ -28,7 +28,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from jlremote.output import recorder_program
+from jlremote.output import recorder
 
 ROUNDS = 10
 TARGET = 1.02
@@ -50,7 +50,9 @@ WAYS = {
 @contextmanager
 def recorded(runtime: Path, session: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run the recorder beside this process, which stands for the server; end it afterwards."""
-    argv = (sys.executable, recorder_program.__file__, str(os.getpid()), str(runtime), str(session))
+    program = session / recorder.PROGRAM_FILE
+    program.write_text(recorder.program())
+    argv = (sys.executable, program, str(os.getpid()), runtime, session)
     running = subprocess.Popen(argv)
     try:
         while not (session / "recorder").exists():

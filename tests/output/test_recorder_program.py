@@ -14,7 +14,8 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from jlremote.output import recorder_program
+from jlremote.output import recorder
+from jlremote.output.recording.store import Store
 from tests.lab.programs import wait_until
 
 MOST = 400_000
@@ -35,8 +36,11 @@ class Recorded:
 
     @contextmanager
     def recorder(self, *more: str) -> Iterator[subprocess.Popen[bytes]]:
-        program = (sys.executable, recorder_program.__file__, str(self.server.pid))
-        with subprocess.Popen((*program, str(self.runtime), str(self.folder), *more)) as running:
+        program = self.folder / recorder.PROGRAM_FILE
+        program.write_text(recorder.program())
+        folders = str(self.runtime), str(self.folder)
+        argv = (sys.executable, str(program), str(self.server.pid), *folders, *more)
+        with subprocess.Popen(argv) as running:
             try:
                 wait_until((self.folder / "recorder").exists, "the recorder's start")
                 yield running
@@ -135,7 +139,7 @@ def test_a_server_has_one_recorder(recorded: Recorded) -> None:
 
 
 def test_a_small_piece_goes_with_the_one_after_it(tmp_path: Path) -> None:
-    store = recorder_program.Store(str(tmp_path), MOST)
+    store = Store(str(tmp_path), MOST)
     for number in range(8000):
         store.add({"time": float(number), "kernel": KERNEL, "kind": "stream", "text": "x" * 80})
         if number in (0, 7999) or number % 150 == 0:
