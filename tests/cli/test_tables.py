@@ -10,6 +10,8 @@ import pytest
 
 from jlremote.cli.screen import reports, tables
 from jlremote.jupyter.api import Kernel
+from jlremote.link.wire.states import State
+from jlremote.workflow.show.report import SessionReport
 
 
 def since(**age: float) -> str:
@@ -39,6 +41,16 @@ def test_kernels_are_summarized_in_few_words(
     kernels: tuple[Kernel, ...] | None, words: str
 ) -> None:
     assert reports.kernels_in_short(kernels) == words
+
+
+@pytest.mark.parametrize(
+    ("state", "words"), [("down", "?"), ("stopped", "-"), ("container-gone", "-")]
+)
+def test_kernels_are_unknown_only_where_a_server_may_run(state: str, words: str) -> None:
+    report = SessionReport("c", "h", "c", "docker", state)
+    assert reports.SESSIONS["KERNELS"](report) == words
+    told = [line for line in reports.session_lines(report) if line.startswith("kernels:")]
+    assert told == ([] if words == "-" else ["kernels:   ?"])
 
 
 TABLE = """
@@ -99,3 +111,13 @@ def test_a_pipe_gets_every_cell_whole_and_without_colours(
 def test_busy_free_and_needlessly_held_gpus_have_different_colours() -> None:
     states = ("busy", "free", "partly busy", "idle, memory held")
     assert len(set(map(tables.state_style, states))) == len(states)
+
+
+def test_only_what_has_failed_is_red() -> None:
+    red = {state for state in State if tables.state_style(state) == "red"}
+    assert red == {
+        *(State.DOWN, State.JUPYTER_DEAD, State.CONTAINER_GONE, State.CONTAINER_STOPPED),
+        *(State.RESTARTED, State.JOB_ENDED, State.TAKEN),
+    }
+    assert tables.state_style("running 12m") == tables.state_style("running")
+    assert tables.state_style("exit 1") == "red"

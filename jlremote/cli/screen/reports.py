@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from jlremote.workflow.show.report import SessionReport
 
 _ID_DIGITS = 12
+# In these no server runs, and so no kernel.
+_WITHOUT_SERVER = (
+    *("stopped", "idle-stopped", "container-stopped", "container-gone"),
+    *("queued", "starting", "job-ended"),
+)
 
 
 def session_lines(report: SessionReport) -> list[str]:
@@ -37,7 +42,7 @@ def session_lines(report: SessionReport) -> list[str]:
         "image": report.image,
         "gpus": report.gpus,
         "job": _job(report),
-        "kernels": kernels_in_short(report.kernels),
+        "kernels": _kernels(report),
         "idle stop": idle_stop_in_words(report.idle_stop),
         "awake by": ", ".join(report.awake or ()),
     }
@@ -81,6 +86,11 @@ def idle_stop_in_words(seconds: int | None) -> str | None:
         f"after {times.in_words(seconds)} without work: idle kernels, even with their page open; "
         "then Jupyter, once no terminal and no page is open. Busy kernels and the container stay"
     )
+
+
+def _kernels(report: SessionReport) -> str:
+    """Return what its kernels do in short, empty where it has none."""
+    return "" if report.state in _WITHOUT_SERVER else kernels_in_short(report.kernels)
 
 
 def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:
@@ -139,7 +149,7 @@ SESSIONS: Columns[SessionReport] = {
     "HOST": lambda report: report.host,
     "STATE": lambda report: report.state,
     "SINCE": lambda report: _since(report.since),
-    "KERNELS": lambda report: kernels_in_short(report.kernels),
+    "KERNELS": lambda report: _kernels(report) or "-",
     "PORT": lambda report: str(report.local_port or "-"),
     "GPUS": lambda report: report.gpus or "-",
     "IMAGE": lambda report: report.image or ("-" if report.container else "no container"),

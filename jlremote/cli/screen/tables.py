@@ -28,8 +28,15 @@ _STATE_STYLES = {
     "needs-auth": "yellow",
     "stopped": "yellow",
     "idle-stopped": "yellow",
+    "paused": "yellow",
+    "restarting": "yellow",
+    "queued": "yellow",
+    "starting": "yellow",
+    "exited": "yellow",
     # of a further port: nothing listens there yet
     "closed": "yellow",
+    # of kernels
+    "idle": "green",
     # of GPUs; red are those that are held without need
     "free": "green",
     "busy": "cyan",
@@ -37,6 +44,7 @@ _STATE_STYLES = {
     "reserved": "yellow",
     # of a job, and of a session that only its host knows
     "running": "green",
+    "waiting": "yellow",
     "exit 0": "green",
     "created": "yellow",
     "held": "yellow",
@@ -137,4 +145,5 @@ def state_style(state: str) -> str:
 
     Green works or is free, cyan is in use, yellow waits or recovers by itself, red has failed.
     """
+    state = "running" if state.startswith("running ") else state  # a cell, for so long
     return _STATE_STYLES.get(state, "red")
