@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jlremote.doctor.findings import Judgement, fine, skip, warn
 from jlremote.host.contract import Completed
-from jlremote.host.shell_text import bounded
+from jlremote.host.shell_text import TOOK_TOO_LONG, bounded, command_line
 from jlremote.runtimes.engine.engine import Engine
 
 CHECK = "network"
@@ -22,6 +22,20 @@ elif command -v getent >/dev/null; then getent hosts {SITE} >/dev/null || fails 
 else exit {_NO_PROGRAM}; fi
 """
 ASK = bounded(("sh", "-c", _LOOK), _SECONDS)
+# The smallest images of the host are tried until one has a shell and a program to ask by. An id
+# is never pulled.
+_IN_IMAGES = """\
+ids=$({list}) || exit {no_program}
+[ -n "$ids" ] || exit {no_program}
+images=$({inspect} $ids | sort -n | uniq | head -n {tries} | cut -d ' ' -f 2)
+for image in $images; do
+  {run} "$image" -c {ask} >/dev/null 2>&1; status=$?
+  case $status in {answers}) exit "$status";; esac
+done
+exit {no_program}
+"""
+_TRIES = 4
+_ANSWERS = (0, _NO_NAME, _NO_WAY, _PROXY, TOOK_TOO_LONG)
 _LACKS = {_NO_NAME: f"cannot resolve `{SITE}`", _NO_WAY: f"cannot connect to `{SITE}`"}
 
 _HOSTS_OWN = {
@@ -40,12 +54,26 @@ _NETWORK = (
 )
 
 
-def judge(engine: Engine, on_host: Completed, inside: Completed) -> Judgement:
-    """Judge by the results of `ASK` on the host and in a container.
+def ask_in_new_container(engine: Engine) -> str:
+    """Return the script that runs `ASK` in a container of a local image, and removes that."""
+    inspect = engine("image", "inspect", "--format", "{{.Size}} {{.ID}}")
+    return _IN_IMAGES.format(
+        list=command_line(engine("image", "ls", "--quiet", "--no-trunc")),
+        inspect=command_line(inspect),
+        run=command_line(engine.everyday("run", "--rm", "--entrypoint", "sh")),
+        ask=command_line((ASK,)),
+        tries=_TRIES,
+        answers="|".join(map(str, _ANSWERS)),
+        no_program=_NO_PROGRAM,
+    )
+
+
+def judge(engine: Engine | None, on_host: Completed, inside: Completed | None) -> Judgement:
+    """Judge by the results of `ASK` on the host and, where there is an engine, in a container.
 
     With a proxy in the environment, a direct way that fails may be meant so.
     """
-    if inside.status == 0:
+    if inside is not None and inside.status == 0:
         return fine(f"containers reach {SITE}")
     if on_host.status == _NO_PROGRAM:
         return skip("not tried: it takes Python or `getent`")
@@ -54,8 +82,10 @@ def judge(engine: Engine, on_host: Completed, inside: Completed) -> Judgement:
     if on_host.status != 0:
         lacks = _LACKS.get(on_host.status, f"does not reach `{SITE}` in {_SECONDS} s")
         return warn(f"the host itself {lacks}", _HOSTS_OWN.get(on_host.status, "") + _BY_PROXY)
+    if engine is None or inside is None:
+        return fine(f"the host reaches {SITE}")
     if inside.status == _NO_PROGRAM:
-        return skip("not tried: it takes Python or `getent`")
+        return skip("not tried in a container: it takes an image with Python or `getent`")
     if inside.status == _PROXY:
         return skip(f"not tried: containers reach `{SITE}` by a proxy, if at all")
     mend = _NETWORK

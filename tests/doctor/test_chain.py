@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -29,6 +30,7 @@ from tests.long import LONG
 from tests.sessions.parts import started
 from tests.sessions.test_bad_engine import DOCKER, without
 
+CLIENT = "Docker version 99.1.2, build 0123456"
 THE_CHAIN = [
     *("ssh config", "name", "port", "ssh server", "host key", "login", "shell"),
     *("clock", "forwarding"),
@@ -131,13 +133,57 @@ def test_a_session_that_runs_is_looked_at_and_one_that_is_stopped_is_not(
     assert report.of("network")["text"] == "containers reach pypi.org", "the session was asked"
 
 
-def test_without_an_image_and_a_session_the_next_command_is_named(laptop: Laptop) -> None:
+@pytest.fixture
+def without_shell(engine: Engine, tmp_path: Path) -> Iterator[str]:
+    """The host's smallest image, in which nothing can run."""
+    (tmp_path / "file").write_text("x")
+    run("tar", "-C", str(tmp_path), "-cf", str(tmp_path / "one.tar"), "file")
+    image = engine.docker("import", str(tmp_path / "one.tar"))
+    yield image
+    engine.docker("image", "rm", image)
+
+
+def test_without_an_image_and_a_session_the_next_command_is_named(
+    laptop: Laptop, engine: Engine, without_shell: str
+) -> None:
     report = examined(laptop, "lab")
     assert report.status == 0
     assert report.printed["verdict"] == "warning"
     assert "no kernel tried" in report.printed["text"]
     assert report.of("container")["mark"] == "skipped"
     assert "jlr doctor lab --image IMAGE" in report.of("container")["mend"][0]
+    assert report.of("network")["text"] == "containers reach pypi.org", "an image that is there"
+    made = engine.docker("ps", "--all", "--filter", f"ancestor={without_shell}", "--quiet")
+    assert made == "", "also what could not begin is removed"
+
+
+def test_without_containers_the_network_is_that_of_the_host(laptop: Laptop) -> None:
+    report = examined(laptop, "lab", "--runtime", "none", "--python", "/nope")
+    report.failed("jupyter", 6)
+    assert report.of("network")["text"] == "the host reaches pypi.org"
+
+
+def test_the_version_of_the_daemon_is_told_beside_that_of_its_client(
+    laptop: Laptop,
+    another_sshd: SSHServerFactory,
+    account: Account,
+    keys: Keys,
+    engine: Engine,
+    tmp_path: Path,
+) -> None:
+    """The host's client says that it is of another version than the daemon."""
+    programs = without(tmp_path, "docker")
+    real = shutil.which("docker")
+    client = programs / "docker"
+    client.write_text(
+        f'#!/bin/sh\n[ "$*" != --version ] || exec echo "{CLIENT}"\nexec {real} "$@"\n'
+    )
+    client.chmod(0o755)
+    server = another_sshd(f'SetEnv "PATH={programs}" "DOCKER_HOST={engine.url}"')
+    laptop.add_host("odd", server, account, key=keys.private)
+    report = examined(laptop, "odd")
+    daemon = engine.docker("version", "--format", "{{.Server.Version}}")
+    assert report.of("engine")["text"] == f"Docker {daemon}; its client: {CLIENT}"
 
 
 @pytest.mark.long

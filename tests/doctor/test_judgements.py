@@ -355,7 +355,7 @@ def test_the_version_is_the_daemons_and_the_network_that_of_containers() -> None
         (3, 5, "warning", "the host itself cannot resolve `pypi.org`"),
         (4, 4, "warning", "the host itself cannot connect to `pypi.org`"),
         (124, 124, "warning", "the host itself does not reach `pypi.org` in 8 s"),
-        (0, 5, "skipped", "not tried: it takes Python or `getent`"),
+        (0, 5, "skipped", "not tried in a container: it takes an image with Python or `getent`"),
         (5, 3, "skipped", "not tried: it takes Python or `getent`"),
         (6, 3, "skipped", "not tried: the host reaches `pypi.org` by a proxy"),
         (0, 6, "skipped", "not tried: containers reach `pypi.org` by a proxy"),
@@ -364,6 +364,9 @@ def test_the_version_is_the_daemons_and_the_network_that_of_containers() -> None
         assert judged.mark == mark
         assert word in judged.text
         assert bool(judged.mend) == (mark == "warning"), "a warning says what to do"
+    judged = network.judge(None, said(), None)
+    assert (judged.mark, judged.text) == ("ok", "the host reaches pypi.org")
+    assert network.judge(None, said(status=3), None).mark == "warning"
 
 
 def test_a_host_without_a_name_server_is_told_how_to_look_and_where_a_proxy_is_set() -> None:

@@ -74,11 +74,13 @@ class SessionChecks:
 
     def examine(self) -> None:
         """Try one check after the other, and report each."""
-        self._check("container", "Try a container", self.trial.ready, self._judge_container)
-        self._check(network.CHECK, "Look for a network", ("container",), self._judge_network)
+        trial = self.trial
+        self._check("container", "Try a container", trial.ready, self._judge_container)
+        may_try = ("permission",) if trial.runtime.has_containers else ("shell",)
+        self._check(network.CHECK, "Look for a network", may_try, self._judge_network)
         gpus = ("permission", "driver")
         self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
-        where = "container" if self.trial.runtime.has_containers else "shell"
+        where = "container" if trial.runtime.has_containers else "shell"
         self._check("jupyter", "Launch Jupyter", (where,), self._judge_jupyter)
         self._check("http", "Ask Jupyter", ("forwarding", "jupyter"), self._judge_http)
         self._check("websocket", "Start a kernel", ("http",), self._judge_websocket)
@@ -120,12 +122,14 @@ class SessionChecks:
 
     def _judge_network(self) -> Judgement:
         runtime, here = self.trial.runtime, self.trial.running
-        if not runtime.has_containers:
-            return WITHOUT_CONTAINERS
-        name = self._name if here is None else here.record.name
-        inside = runtime.inside(name, network.ASK)
-        told = self.trial.link.run({"host": network.ASK, "inside": inside})
-        return network.judge(runtime.required_engine, told["host"], told["inside"])
+        asked = {"host": network.ASK}
+        if runtime.has_containers and self.diagnosis.well("container"):
+            name = self._name if here is None else here.record.name
+            asked["inside"] = runtime.inside(name, network.ASK)
+        elif runtime.has_containers:
+            asked["inside"] = network.ask_in_new_container(runtime.required_engine)
+        told = self.trial.link.run(asked)
+        return network.judge(runtime.engine, told["host"], told.get("inside"))
 
     def _judge_toolkit(self) -> Judgement:
         name = f"{self._name}-gpus"
