@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from jlremote.errors import Busy, NotFound
+from jlremote.errors import Busy, NotFound, Usage
 from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.request import GpuRequest
 from jlremote.gpus.usage import in_line, users_of_all
@@ -31,6 +31,7 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
     Raises:
         Busy: the devices are in use, or too few are free; names the users of each.
         NotFound: the host has no such devices.
+        Usage: the names mix GPUs and MIG devices.
     """
     if wanted.kind == "free":
         return _free(wanted.count, inventory, host, share=share)
@@ -70,9 +71,7 @@ def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen
     taken = min((kind[:count] for kind in by_room), key=_in_use)
     if not share and _in_use(taken):
         raise _too_few_free(count, min(enough, key=_in_use), inventory, host)
-    return _chosen(
-        [(device.uuid if ":" in device.place else device.place, device) for device in taken]
-    )
+    return _chosen([(device.uuid if device.is_part else device.place, device) for device in taken])
 
 
 def _in_use(devices: Sequence[Device]) -> int:
@@ -92,6 +91,7 @@ def _too_few_free(count: int, devices: Sequence[Device], inventory: Inventory, h
 
 def _named(names: Sequence[str], inventory: Inventory, host: str, *, share: bool) -> Chosen:
     found = [pair for name in names for pair in _devices_called(name, inventory, host)]
+    _refuse_mixed([device for _, device in found], host)
     busy = {device.uuid: device for _, device in found if device.in_use}
     if busy and not share:
         raise Busy(
@@ -99,6 +99,22 @@ def _named(names: Sequence[str], inventory: Inventory, host: str, *, share: bool
             hint=f"`--gpus auto` takes a free one; {SHARE}",
         )
     return _chosen(found)
+
+
+def _refuse_mixed(devices: Sequence[Device], host: str) -> None:
+    """Refuse GPUs together with MIG devices, where an engine would give both.
+
+    "CUDA will not enumerate non-MIG GPU if any compute instance is enumerated on any other GPU"
+    (NVIDIA's MIG user guide, CUDA device enumeration).
+    """
+    parts = ",".join(dict.fromkeys(device.place for device in devices if device.is_part))
+    whole = ",".join(dict.fromkeys(device.place for device in devices if not device.is_part))
+    if parts and whole:
+        raise Usage(
+            f"`--gpus` names GPUs of `{host}` ({whole}) and MIG devices ({parts}), which do not "
+            "mix: a program that sees a MIG device sees no GPU",
+            hint=f"`--gpus device={whole}` or `--gpus device={parts}`, in a session each",
+        )
 
 
 def _devices_called(name: str, inventory: Inventory, host: str) -> list[tuple[str, Device]]:
@@ -138,7 +154,7 @@ def _chosen(pairs: Collection[tuple[str, Device]]) -> Chosen:
 
 def _available(inventory: Inventory, host: str) -> str:
     names = ", ".join(
-        f"{device.place} ({device.uuid})" if ":" in device.place else device.place
+        f"{device.place} ({device.uuid})" if device.is_part else device.place
         for device in inventory.devices
     )
     return f"`jlr gpus {host}` shows its GPUs: {names or 'none'}"

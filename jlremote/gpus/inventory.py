@@ -57,6 +57,11 @@ class Device:
     profile: str | None = None  # size of a MIG device, e.g. `1g.10gb`
 
     @property
+    def is_part(self) -> bool:
+        """Whether it is a MIG device."""
+        return ":" in self.place
+
+    @property
     def memory_free(self) -> int:
         """MiB that are free, 0 if the driver does not say."""
         return max(0, (self.memory_total or 0) - (self.memory_used or 0))

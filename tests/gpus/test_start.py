@@ -7,6 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -108,6 +109,25 @@ def test_a_count_takes_free_ones_where_the_engine_would_take_the_first(
     gpu_host.gpus.occupy(0, sleeper(account), busy=0)
     plan = start(ada, "lab", container.name(), *NEW, "--gpus", "1", "--dry-run")
     assert "--gpus=device=1 " in plan.stdout, plan
+
+
+def test_a_gpu_and_a_mig_device_are_refused_together_and_given_alone(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
+) -> None:
+    part, (gpu, _) = f"MIG-{uuid4()}", gpu_host.gpus.uuids
+    listed = f"GPU 0: NVIDIA H200 (UUID: {gpu})\n  MIG 1g.18gb     Device  0: (UUID: {part})\n"
+    gpu_host.gpus.state["list"] = listed
+    gpu_host.gpus.change(0, mig_mode_current="Enabled")
+    for named in ("0,1", f"{part},1"):
+        refused = start(ada, "lab", container.name(), *NEW, "--gpus", named)
+        failed(refused, 2, "GPUs of `lab` (1) and MIG devices (0:0)", "`--gpus device=0:0`")
+    assert container.remove_all() == []
+    for named, given in (("0", "0"), ("0:0", part)):
+        name = container.name()
+        job(ada, name, f"device={named}")
+        asked = json.loads(Container(engine, name).inspect("{{json .HostConfig.DeviceRequests}}"))
+        assert [request["DeviceIDs"] for request in asked] == [[given]]
+        container.remove_all()
 
 
 @pytest.mark.parametrize("busy", ["0,1", LONG("device=0"), LONG("uuid")])

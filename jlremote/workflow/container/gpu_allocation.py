@@ -115,7 +115,7 @@ def take_again(start: StartContext, container: Container) -> AllocatedGpus:
         return AllocatedGpus()
     try:
         return _take(start, GpuRequest("named", ",".join(uuids), names=uuids))
-    except (CannotAsk, NotFound):  # the engine has the last word
+    except (CannotAsk, NotFound, Usage):  # the engine has the last word
         return AllocatedGpus()
     except Busy as busy:
         raise Busy(
