@@ -35,7 +35,7 @@ WORKFLOWS = (
     "output.copy.save",
     "session.stop.stop",
     "session.stop.stop_all",
-    "host.links.disconnect",
+    "selection.disconnection.disconnect",
     "forward.browser.open_in_browser",
 )
 

@@ -220,7 +220,7 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
             ["this machine's keychain"],
             {"host": "dgx", "registry": "nvcr.io", "forgotten": ["this machine's keychain"]},
         ),
-        (("disconnect", "dgx"), "host.links.disconnect", ["dgx"], [{"host": "dgx"}]),
+        (("disconnect", "dgx"), "selection.disconnection.disconnect", ["dgx"], [{"host": "dgx"}]),
         (
             ("forget", "dgx"),
             "host.links.forget",
@@ -295,13 +295,16 @@ def test_busy_kernels_exit_with_7(jlr: Jlr, workflows: Workflows) -> None:
     assert jlr("stop").code == 7
 
 
-@pytest.mark.parametrize(("argv", "host"), [(("dgx",), "dgx"), (("--all",), None)])
+@pytest.mark.parametrize(
+    ("argv", "host", "yes"), [(("dgx",), "dgx", False), (("--all", "--yes"), None, True)]
+)
 def test_disconnect_names_the_hosts(
-    argv: tuple[str, ...], host: str | None, jlr: Jlr, workflows: Workflows
+    argv: tuple[str, ...], host: str | None, yes: bool, jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("host.links.disconnect", ["dgx"])
+    workflows.will("selection.disconnection.disconnect", ["dgx"])
     assert jlr("disconnect", *argv).stdout == "disconnected from dgx\n"
-    assert workflows.arguments("host.links.disconnect")[0] == host
+    [(_, arguments, options)] = workflows.calls
+    assert (arguments[0], options) == (host, {"yes": yes})
 
 
 @pytest.mark.parametrize("argv", [(), ("dgx", "--all")])

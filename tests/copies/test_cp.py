@@ -254,7 +254,7 @@ def test_a_shell_completes_paths_there_while_the_link_is_up(
     assert complete("/etc/host.c") == ["plain,/etc/host.conf"]
 
 
-@pytest.mark.parametrize("end", ["loss", "ctrl-c"])
+@pytest.mark.parametrize("end", ["loss", "disconnect", "ctrl-c"])
 def test_a_folder_that_was_interrupted_leaves_a_part_and_no_half_file(
     owner: Laptop, sshd: SSHServer, account: Account, tmp_path: Path, end: str
 ) -> None:
@@ -268,9 +268,12 @@ def test_a_folder_that_was_interrupted_leaves_a_part_and_no_half_file(
         wait_until(lambda: list(there.glob(".large.*")), "the first bytes", 60)
         if end == "loss":
             sshd.drop_connections()
+        elif end == "disconnect":
+            told = owner.jlr("disconnect", "lab")
+            assert "this ends or deletes: a copy of files in lab\n" in told.stderr, told
         else:
             terminal.type("\x03")
-        assert terminal.process.wait(60) == (5 if end == "loss" else 130)
+        assert terminal.process.wait(60) == (130 if end == "ctrl-c" else 5)
     finally:
         terminal.close()
     wait_until((there / ".jlr-part" / "large").exists, "the part, from which a copy goes on", 60)

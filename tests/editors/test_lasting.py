@@ -48,6 +48,28 @@ def test_a_spent_budget_is_told(clients: Clients) -> None:
     assert clients.ssh(clients.name, "true").returncode == 0
 
 
+def test_disconnect_tells_of_the_clients_that_it_ends(clients: Clients) -> None:
+    sharing = clients.popen(clients.name, "echo begun; sleep 623")
+    alone = clients.popen("-o", "ControlPath=none", "lab.jlr", "echo begun; sleep 623")
+    try:
+        for process in (sharing, alone):
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"begun\n"
+        told = clients.laptop.jlr("disconnect", "lab")
+        assert told.status == 0, told
+        place = f"lab/{clients.inside.name}"
+        assert "ssh clients in lab;" in told.stderr
+        assert f"ssh clients in {place}\n" in told.stderr
+        for process in (sharing, alone):
+            process.communicate(timeout=SECONDS)
+            assert process.returncode == 255
+    finally:
+        for process in (sharing, alone):
+            if process.poll() is None:
+                end(process)
+    started(clients.laptop, clients.inside)  # for those that come later
+
+
 def test_docker_reaches_the_hosts_engine(clients: Clients) -> None:
     program = clients.laptop.folder / "ssh"
     program.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {clients.config} "$@"\n', "utf-8")

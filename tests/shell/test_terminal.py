@@ -121,6 +121,36 @@ def test_however_a_shell_ends_nothing_stays_behind_and_the_terminal_is_restored(
         wait_until(lambda: not running(inside, "sleep 61[12]"), "the end of what ran there")
 
 
+@pytest.mark.parametrize("which", ["lab", "--all"])
+def test_disconnect_tells_what_ends_and_asks_on_a_terminal(
+    owner: Laptop, inside: Container, which: str
+) -> None:
+    end = ("disconnect", which)
+    place = f"lab/{inside.name}"
+    with shell(owner) as first, shell(owner, place, "--", "sleep", "614") as second:
+        first.wait_for(":/# ", seconds=SECONDS)
+        wait_until(lambda: running(inside, "sleep 614"), "the command's start")
+        asking = Terminal(end, laptop=owner)
+        try:
+            asking.wait_for("Disconnect from", seconds=SECONDS)
+            for loss in ("This will be lost:", f"a shell in {place}", f"`sleep 614` in {place}"):
+                assert loss in asking.screen
+            asking.type("n\r")
+            assert asking.process.wait(SECONDS) == 1
+        finally:
+            asking.close()
+        first.type("echo still $((1))\r")
+        first.wait_for("still 1")
+        done = owner.jlr(*end)  # a script is told, and not asked
+        assert (done.status, done.stdout) == (0, "disconnected from lab\n")
+        assert f"this ends or deletes: a shell in {place}; `sleep 614`" in done.stderr
+        assert [each.process.wait(SECONDS) for each in (first, second)] == [5, 5]
+    again = owner.jlr("shell", "--", "true")
+    assert again.status == 0
+    quiet = owner.jlr(*end)
+    assert (quiet.status, quiet.stderr) == (0, ""), "nothing is lost"
+
+
 def test_a_shell_that_was_lost_is_found_again(owner: Laptop, sshd: SSHServer) -> None:
     with shell(owner, "--keep") as terminal:
         terminal.wait_for(":/# ", seconds=SECONDS)

@@ -260,23 +260,27 @@ def _write_report(text: str, file: Path, *, asks: bool) -> None:
     tell(f"wrote `{file}`; read it once more before you send it")
 
 
-@command("disconnect", examples=("jlr disconnect dgx", "jlr disconnect --all"))
+@command("disconnect", examples=("jlr disconnect dgx", "jlr disconnect --all --yes"))
 @shared.optional_host_argument
 @click.option("--all", "every", is_flag=True, help="Every host, also without a session.")
+@shared.yes_option
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
-def disconnect(invocation: Invocation, host: str | None, every: bool, as_json: bool) -> None:
+def disconnect(
+    invocation: Invocation, host: str | None, every: bool, yes: bool, as_json: bool
+) -> None:
     """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
 
-    Open shells and copies over it end; jobs of `jlr run` go on. The next command for the host
-    connects again, and may ask for a password or a code again; a `jlr list` without HOST does not.
+    Open shells, copies and ssh clients over it end; a terminal is told which, and asked. Jobs of
+    `jlr run` go on. The next command for the host connects again, and may ask for a password or a
+    code again; a `jlr list` without HOST does not.
     """
     if every == bool(host):
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
-    from jlremote.workflow.host import links
+    from jlremote.workflow.selection import disconnection
 
     context = invocation.context(silent=as_json)
-    names = links.disconnect(host, context)
+    names = disconnection.disconnect(host, context, yes=yes)
     ended = ((f"disconnected from {name}", {"host": name}) for name in names)
     none = f"not connected to {host}" if host else "no connections"
     answer_each(ended, context, as_json=as_json, none=none)

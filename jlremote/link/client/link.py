@@ -50,6 +50,7 @@ class ShellCommand:
     user: str | None = None
     workdir: str | None = None
     detach_keys: str | None = None
+    copies: bool = False  # whether it is the far end of a copy of files
 
 
 class Link:

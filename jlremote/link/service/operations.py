@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import Authentication
 from jlremote.host.framing import announced
+from jlremote.host.shell_text import command_line
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
@@ -48,6 +49,8 @@ class Operations:
     cells: CellNotices
     dialer: Dialer
     released: Callable[[], None]
+    # What a command of this laptop runs in a place, and ends with the link.
+    running: dict[Conversation, str] = field(default_factory=dict)
 
     @property
     def by_name(self) -> Mapping[str, Callable[[Conversation], Any]]:
@@ -106,9 +109,13 @@ class Operations:
         self.dialer.elevate(connection, script, conversation)
         marker = request["marker"]
         begun = script if marker is None else announced(script, marker)
-        if passed is None:
-            return run(conversation, connection, begun, shown=script, direct=direct)
-        return run_passed(conversation, connection, begun, passed, shown=script, direct=direct)
+        self.running[conversation] = _in_words(request, place.selector)
+        try:
+            if passed is None:
+                return run(conversation, connection, begun, shown=script, direct=direct)
+            return run_passed(conversation, connection, begun, passed, shown=script, direct=direct)
+        finally:
+            del self.running[conversation]
 
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request
@@ -194,7 +201,9 @@ class Operations:
         condition = self.supervisor.condition
         held = {"forwards": self.forwards.to_json(condition), "mounts": self.mounts.to_json()}
         notes = (*surroundings.remarks(), *self.dialer.notes)
-        facts = {"version": __version__, "notes": notes}
+        clients = [f"ssh clients in {selector}" for selector in self.clients.selectors]
+        work = (*self.running.values(), *clients)
+        facts = {"version": __version__, "notes": notes, "work": work}
         return condition.to_json() | facts | held
 
     def _connect(self, conversation: Conversation) -> None:
@@ -208,6 +217,14 @@ class Operations:
                 self.supervisor.wait(float(patience))
                 return
         self.supervisor.connection(conversation)
+
+
+def _in_words(request: Message, selector: str) -> str:
+    """Return what a request of `jlr shell` or `jlr cp` runs, for a person."""
+    if request.get("copies"):
+        return f"a copy of files in {selector}"
+    command = command_line(request["command"])
+    return f"`{command}` in {selector}" if command else f"a shell in {selector}"
 
 
 def _key(request: Message) -> ForwardKey:

@@ -61,6 +61,12 @@ class ControlSockets:
     def __len__(self) -> int:
         return len(self._clients)
 
+    @property
+    def places(self) -> list[ServedPlace]:
+        """The place of each client."""
+        with self._lock:
+            return list(self._clients.values())
+
     def listen(self, name: str, place: ServedPlace, connection: Connection) -> None:
         """Share the connection with each `ssh NAME` that only runs a command in that place.
 

@@ -56,6 +56,13 @@ class SshClients:
     def __len__(self) -> int:
         return len(self._places) + len(self._controls)
 
+    @property
+    def selectors(self) -> list[str]:
+        """The selector of each client's place."""
+        with self._lock:
+            places = list(self._places.values())
+        return [place.selector for place in (*places, *self._controls.places)]
+
     def share(self, name: str, place: ServedPlace, connection: Connection) -> None:
         """Let each later `ssh NAME` that only runs a command there use the link's connection."""
         self._controls.listen(name, place, connection)

@@ -56,6 +56,7 @@ class LinkStatus:
     forwards: tuple[ForwardStatus, ...]
     mounts: tuple[MountStatus, ...]
     notes: tuple[str, ...] = ()  # settings of ssh that jlr does not honour, low limits
+    work: tuple[str, ...] = ()  # the shells, copies and ssh clients that end with the link
 
     def forward(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Return the forward to a session's server, or to a further port of it."""
@@ -82,6 +83,7 @@ def link_status(message: Message) -> LinkStatus:
         tuple(replace(f, since=max(f.since, since)) if f.state == State.UP else f for f in told),
         tuple(MountStatus(**mount) for mount in message["mounts"]),
         tuple(message["notes"]),
+        tuple(message.get("work", ())),  # an older link says nothing of it
     )
 
 

@@ -53,7 +53,7 @@ class LargeFiles:
         streams = OwnStreams.opened(*descriptors)
         if streams is None:
             return
-        command = ShellCommand(("sh", "-c", script, "sh", remote))
+        command = ShellCommand(("sh", "-c", script, "sh", remote), copies=True)
         with (
             suppress(Busy),  # it needs a session of its own
             closing(streams),

@@ -55,7 +55,7 @@ class Reached:
         return self.run(self._begun)
 
     def _begun(self, place: ShellPlace, checked: bool) -> SftpClient:
-        server = ShellCommand(self._server)
+        server = ShellCommand(self._server, copies=True)
         with ExitStack() as begun:
             process = begun.enter_context(
                 place.host.shell(place.served, server, None, checked=checked)

@@ -173,7 +173,7 @@ def _other_half(there: tuple[str, ...], words: tuple[str, ...]) -> ShellCommand:
     text = f"{_BEGIN}{choose}{_COPY}"
     for word, status in (("NOT_THERE", _NOT_THERE), ("NOT_SO", _NOT_SO)):
         text = text.replace(word, str(status))
-    return ShellCommand(("sh", "-c", text, "sh", remote, *name, *words))
+    return ShellCommand(("sh", "-c", text, "sh", remote, *name, *words), copies=True)
 
 
 class RsyncStreams:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from jlremote.errors import Authentication, JlrError, NameNotResolved, Unreachable, Usage
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
-from jlremote.link.wire.files import destinations
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.questions import NeverAsks
 from jlremote.storage import sessions
@@ -139,36 +138,6 @@ def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -
 def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
     """Return the link to a host, with the ssh configuration of its sessions."""
     return link_to(host, known_way(host, context), without=without)
-
-
-def disconnect(host: str | None, context: Context) -> Iterator[str]:
-    """End the links to one host, or all links of this user; yield the hosts of ended links.
-
-    Lists connect none of them again by themselves.
-
-    Raises:
-        JlrError: one does not end; the others have ended.
-    """
-    ways = {(record.host, _config(record.ssh_config)) for record in sessions.load_all()}
-    ways |= set(destinations())
-    links = [
-        link_to(name, replace(context, ssh_config=config))
-        for name, config in ways
-        if host in (None, name)
-    ]
-    if host is not None:
-        links.append(link_to(host, context))
-    ended: set[str] = set()
-    refused: list[JlrError] = []
-    for link in sorted(links, key=lambda link: link.name):
-        try:
-            if link.disconnect() and link.name not in ended:
-                ended.add(link.name)
-                yield link.name
-        except JlrError as error:
-            refused.append(error)
-    if refused:
-        raise refused[0]
 
 
 def _config(path: str | None) -> Path | None:

@@ -1,8 +1,9 @@
 """The rule for commands that end or delete work: a certain target, and a person's yes.
 
 1. A command destroys if it ends or deletes what does not come back: `stop --container`, `--remove`
-   and `--force`, `stop --all`, `runs --clean`, `unmount --all`, and `unmount --force` of a folder
-   in use. A bare `jlr stop` ends Jupyter with idle kernels only, and asks nothing.
+   and `--force`, `stop --all`, `runs --clean`, `unmount --all`, `unmount --force` of a folder in
+   use, and `disconnect` with open shells, copies or ssh clients. A bare `jlr stop` ends Jupyter
+   with idle kernels only, and asks nothing.
 2. Without a name it hits the only session; where there are several, the name must be typed. A bare
    `jlr stop` takes the latest one, but never another one than the session that was used last: twice
    `jlr stop` does not stop two sessions.

@@ -15,6 +15,7 @@ from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host import links
 from jlremote.workflow.host.context import known_way
+from jlremote.workflow.selection import disconnection
 from jlremote.workflow.show import listing
 from tests.workflow.parts import context
 
@@ -59,7 +60,7 @@ def test_disconnect_ends_the_links_to_a_host_or_to_all_hosts_of_sessions(
     for where, name in (("dgx", "cont1"), ("dgx", "cont2"), ("lab", "cont1")):
         record(where, name)
     monkeypatch.setattr(Link, "shut_down", lambda _: True)
-    assert list(links.disconnect(host, context())) == ended
+    assert list(disconnection.disconnect(host, context(), yes=False)) == ended
 
 
 def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
@@ -68,7 +69,7 @@ def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
     files = link_files("gpu-box", None)
     write_destination(files)
     monkeypatch.setattr(Link, "shut_down", lambda _: True)
-    assert list(links.disconnect(None, context())) == ["gpu-box"]
+    assert list(disconnection.disconnect(None, context(), yes=False)) == ["gpu-box"]
     link = links.link_to("gpu-box", context())
     assert link.disconnected
     with pytest.raises(Unreachable, match="disconnected by `jlr disconnect`"):
@@ -79,7 +80,7 @@ def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
 def test_disconnect_names_no_host_without_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
     record("dgx", "cont1")
     monkeypatch.setattr(Link, "shut_down", lambda _: False)
-    assert list(links.disconnect(None, context())) == []
+    assert list(disconnection.disconnect(None, context(), yes=False)) == []
 
 
 @pytest.mark.parametrize(
