@@ -73,7 +73,7 @@ def test_list_prints_one_session_per_line(jlr: Jlr, workflows: Workflows) -> Non
     image = "nvcr.io/nvidia/pytorch:24.05-py3"
     assert heading.split() == columns
     assert first.split() == ["cont1", "*", "dgx", "up", "-", "1", "busy", "8888", "all", image]
-    assert second.split() == ["old", "dgx", "container-gone", "-", "?", "8888", "-", image]
+    assert second.split() == ["old", "dgx", "container-gone", "-", "-", "8888", "-", image]
     assert heading.index("STATE") == first.index("up") == second.index("container-gone")
     [(_, arguments, options)] = workflows.calls
     assert (arguments[1:], options) == (("dgx",), {"stopped": False})
