@@ -169,8 +169,7 @@ class SocketBridge:
         with self._lock:
             self._started = True
         self._again = memoryview(bytes(self._question))  # empty at the first far end
-        self._send_again()
-        self._update()
+        self._resume()
 
     def _be_refused(self, reason: str) -> None:
         if not self._closed:
@@ -222,7 +221,7 @@ class SocketBridge:
         self._update()
 
     def _resume(self) -> None:
-        """Read at once: data that waited for room has most probably arrived."""
+        """Read at once: data that waited for room, or for the far end, has most probably come."""
         if self._started and not self._closed and not self._local_ended:
             self._read()
         self._update()
