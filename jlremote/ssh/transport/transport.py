@@ -238,8 +238,9 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         """Close a channel that is granted too late: it would keep one of the server's sessions."""
         number, theirs = message.get_int(), message.get_int()
         channel = self._channels.get(number)
-        is_awaited = number in self.channel_events
-        if is_awaited or not (channel is None or isinstance(channel, paramiko.Channel)):
+        if channel is not None and not isinstance(channel, paramiko.Channel):
+            channel._set_remote_channel(theirs, message.get_int(), message.get_int())
+        elif number in self.channel_events:
             message.rewind()
             super()._parse_channel_open_success(message)
         else:
