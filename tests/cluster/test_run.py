@@ -305,6 +305,43 @@ def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(
     assert called not in cluster.slurm("squeue", "--states=all", "--format=%j")
 
 
+def test_a_detached_job_is_kept_until_it_was_read_once(
+    cluster: Cluster, zih: Laptop, other: Laptop
+) -> None:
+    """Neither its log nor an attach that is cut off is the reading."""
+    text = "echo kept; echo wrong >&2; head -c 300000 /dev/zero | tr '\\0' x; exit 4"
+    called = detached(zih, "--rm", command=("sh", "-c", text))
+    folders = ("find", "/home/alice/.local/state/jlr", "-name", called)
+    assert len(cluster.run("login", *folders).splitlines()) == 1
+    wait_until(lambda: job(zih, called)["state"] == "ended", "the end of the job")
+    assert zih.jlr("logs", called).stdout.startswith("kept\n")
+    with zih.spawn("attach", called) as cut_off:
+        assert cut_off.stdout
+        assert cut_off.stdout.readline() == "kept\n"
+        cut_off.kill()
+    assert job(zih, called)["exit_code"] == 4
+    read = other.jlr("attach", f"zih/{called}")
+    assert (read.status, read.stdout) == (4, "kept\n" + 300_000 * "x"), read
+    assert "wrong\n" in read.stderr
+    for laptop in (zih, other):
+        assert laptop.jlr("attach", f"zih/{called}").status == 6
+    assert called not in zih.jlr("runs", "zih").stdout
+    assert cluster.run("login", *folders) == ""
+
+
+def test_clean_without_a_host_leaves_the_jobs_of_another_laptop_of_hers(
+    cluster: Cluster, zih: Laptop, other: Laptop
+) -> None:
+    mine, theirs = (detached(laptop, command=("true",)) for laptop in (zih, other))
+    for called in (mine, theirs):
+        wait_until(lambda called=called: job(zih, called)["state"] == "ended", "the end of both")
+    cleaned = zih.jlr("runs", "--clean", "--yes")
+    assert (cleaned.status, mine in cleaned.stdout + cleaned.stderr) == (0, True), cleaned
+    assert theirs not in cleaned.stdout + cleaned.stderr
+    listed = zih.jlr("runs", "zih").stdout
+    assert (mine in listed, theirs in listed) == (False, True)
+
+
 def test_srun_in_a_job_starts_its_tasks_on_all_nodes(cluster: Cluster, zih: Laptop) -> None:
     words = ("--nodes", "2", "--ntasks", "4", "--env", "WORD=known")
     ranks = ("srun", "sh", "-c", 'echo "$SLURM_PROCID $(uname -n) $WORD"; exit "$SLURM_PROCID"')
