@@ -333,8 +333,8 @@ def test_clean_without_a_host_leaves_the_jobs_of_another_laptop_of_hers(
     cluster: Cluster, zih: Laptop, other: Laptop
 ) -> None:
     mine, theirs = (detached(laptop, command=("true",)) for laptop in (zih, other))
-    for called in (mine, theirs):
-        wait_until(lambda called=called: job(zih, called)["state"] == "ended", "the end of both")
+    ends = ("ended", "ended")
+    wait_until(lambda: tuple(job(zih, n)["state"] for n in (mine, theirs)) == ends, "both ends")
     cleaned = zih.jlr("runs", "--clean", "--yes")
     assert (cleaned.status, mine in cleaned.stdout + cleaned.stderr) == (0, True), cleaned
     assert theirs not in cleaned.stdout + cleaned.stderr

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pexpect import EOF
 
 from tests.lab.line import Line
 from tests.mounts.parts import Desk, attempt, own, until, works
@@ -61,6 +62,31 @@ def test_a_busy_mount_goes_when_forced(desk: Desk) -> None:
         assert not desk.is_mounted()
         assert desk.sshfs() == []
         assert desk.states() == []
+
+
+def test_a_forced_stop_names_who_loses_a_folder_of_the_session(desk: Desk) -> None:
+    desk.mount()
+    with a_shell_in(desk) as shell:
+        who = f"sleep (process {shell.pid}) works in it"
+        kept = desk.jlr("stop", "lab/bare")
+        assert f"left it mounted: `{desk.local}` is in use: {who}" in " ".join(kept.stdout.split())
+        assert works(desk.local)
+        with desk.laptop.terminal("jlr", "stop", "lab/bare", "--force") as screen:
+            screen.expect(rf"the mount \S+place: sleep \(process {shell.pid}\)\s+works\s+in\s+it")
+            screen.expect("Stop lab/bare\\? \\(y/N\\) ")
+            screen.send("n\r")
+            screen.expect("nothing was changed")
+            screen.expect(EOF)
+        assert works(desk.local)
+        done = desk.jlr("stop", "lab/bare", "--force", "--yes")
+        told = f"unmounted {desk.local} although it is in use: {who}"
+        assert told in " ".join(done.stdout.split())
+        assert (desk.is_mounted(), desk.sshfs(), desk.states()) == (False, [], [])
+        assert shell.poll() is None, "it keeps its place, which is no folder any more"
+        with pytest.raises(OSError, match="not connected"):
+            list(Path(f"/proc/{shell.pid}/cwd").iterdir())
+    again = desk.jlr("stop", "lab/bare", "--force", "--yes")
+    assert "mounted" not in again.stdout
 
 
 def test_a_mount_whose_sshfs_was_killed_is_dead_and_can_be_taken_away(desk: Desk) -> None:

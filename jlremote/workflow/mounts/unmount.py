@@ -80,14 +80,18 @@ def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> 
 
 
 def unmount_session(host: str, session: str, context: Context, *, force: bool) -> list[str]:
-    """Unmount the folders of a session and return what was done, a sentence for each."""
+    """Unmount the folders of a session and return what was done, a sentence for each.
+
+    It names the programs that lost a folder by `force`.
+    """
     sentences = []
     for record in mounts.load_all():
         if (record.host, record.session) != (host, session):
             continue
         try:
-            _unmount(record, context, force=force)
-            sentences.append(f"unmounted {record.local}")
+            users = _unmount(record, context, force=force)
+            anyway = f" although it is in use: {_named(users)}" if users else ""
+            sentences.append(f"unmounted {record.local}{anyway}")
         except JlrError as error:
             sentences.append(f"left it mounted: {error.message}")
     return sentences
@@ -98,34 +102,43 @@ def clear(record: MountRecord, context: Context) -> None:
     _take_away(record, this_system(), context, force=True)
 
 
-def _unmount(record: MountRecord, context: Context, *, force: bool) -> None:
+def _unmount(record: MountRecord, context: Context, *, force: bool) -> list[Holder]:
     with FileLock(mounts.lock(), mode=0o600):
-        _take_away(record, this_system(), context, force=force)
+        return _take_away(record, this_system(), context, force=force)
 
 
-def _take_away(record: MountRecord, system: System, context: Context, *, force: bool) -> None:
+def _take_away(
+    record: MountRecord, system: System, context: Context, *, force: bool
+) -> list[Holder]:
+    """Return the programs that lost the folder by `force`."""
+    users: list[Holder] = []
     if known_mounts.is_mounted(record, system):
         complaint = system.unmount(record.local, lazily=False)
-        if complaint is not None and force:
-            complaint = system.unmount(record.local, lazily=True)
+        if complaint is not None:
+            users = system.holders(record.local)
+            complaint = system.unmount(record.local, lazily=True) if force else complaint
         if complaint is not None and known_mounts.is_mounted(record, system):
-            raise _refusal(record, complaint, system.holders(record.local))
+            raise _refusal(record, complaint, users)
     sshfs.end(record.name)
     link_of(record, context).unmount(record.name)
     mounts.delete(record)
     with suppress(OSError):  # it is not empty, or gone
         for folder in (Path(record.local), *Path(record.local).parents)[: record.made]:
             folder.rmdir()
+    return users
 
 
 def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrError:
     if "busy" not in complaint.lower():
         return JlrError(f"cannot unmount `{record.local}`: {complaint}")
-    named = [str(user) for user in users[:_SHOWN]]
-    more = f", and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
-    who = ", ".join(named) + more if named else "a program of another user uses it"
     return Busy(
-        f"`{record.local}` is in use: {who}",
+        f"`{record.local}` is in use: {_named(users)}",
         hint="leave the folder and close its files, or: "
         f"`jlr unmount {shlex.quote(record.local)} --force`",
     )
+
+
+def _named(users: list[Holder]) -> str:
+    named = [str(user) for user in users[:_SHOWN]]
+    more = f", and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
+    return ", ".join(named) + more if named else "a program of another user uses it"
