@@ -57,6 +57,21 @@ def laptop(clean_laptop: Laptop) -> Laptop:
     return clean_laptop
 
 
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [("--python", "there is no Python"), ("--conda-env", "there is no conda environment")],
+)
+def test_a_python_that_a_container_does_not_have_is_named(
+    laptop: Laptop, container: ContainerFactory, option: str, what: str
+) -> None:
+    there, new = container().name, container.name()
+    refused = start(laptop, "lab", there, option, "/nope")
+    failed(refused, 6, f"{what} `/nope` in the container `{there}`")
+    refused = start(laptop, "lab", new, "--image", "lab/jupyter", option, "/nope")
+    failed(refused, 6, f"{what} `/nope` in the image `lab/jupyter`")
+    assert container.remove_all() == [there]
+
+
 @pytest.fixture(params=["the same port", LONG("another port")])
 def port_of_second_start(request: pytest.FixtureRequest) -> int | None:
     """Return the local port that the second start asks for, `None` for that of the first."""

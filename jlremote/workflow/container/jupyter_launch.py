@@ -357,8 +357,11 @@ def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
     log = log_tail(start.host, start.runtime, start.name)
     if status == COMMAND_NOT_FOUND and (named := _named(start.request)):
         within = "in" if start.runtime.has_containers or start.runtime.in_jobs else "on"
+        where = start.runtime.place(start.name, start.request.host)
+        if start.runtime.has_containers and found.container is None:  # it is removed by then
+            where = f"the image `{start.request.image}`"
         return NotFound(
-            f"{named} {within} {start.runtime.place(start.name, start.request.host)}",
+            f"{named} {within} {where}",
             hint="`--python` takes a Python or a virtual environment, `--conda-env` the name or "
             "folder of an environment of conda",
         )

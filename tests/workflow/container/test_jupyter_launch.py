@@ -161,8 +161,8 @@ def test_an_image_that_runs_as_the_login_user_may_need_root() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (StartRequest("dgx", python="/nope"), "no Python `/nope` in the container `cont1`"),
-        (StartRequest("dgx", conda_env="me"), "environment `me` in the container `cont1`"),
+        (StartRequest("dgx", python="/nope", image="x"), "no Python `/nope` in the image `x`"),
+        (StartRequest("dgx", conda_env="me", image="x"), "environment `me` in the image `x`"),
         (StartRequest("dgx"), "there is no JupyterLab"),
     ],
 )
