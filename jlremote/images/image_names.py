@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jlremote.errors import Usage
-from jlremote.text import one_line
+from jlremote.text import closest, one_line
 
 DOCKER_HUB = "docker.io"
 LOCAL = "localhost"
@@ -117,3 +119,22 @@ def _refused(text: str, why: str) -> Usage:
         hint="write `[REGISTRY/]NAME[:TAG]`; a name is in lower case, with `.`, `_`, `-` and `/` "
         "only between letters and digits, and a tag has at most 128 letters, digits, `.`, `_`, `-`",
     )
+
+
+def closest_image(typed: str, names: Iterable[str]) -> str | None:
+    """Return the image of `names` (`NAME:TAG`) that is spelled like the typed one, if one is.
+
+    The last part must be alike: an equal registry, folder or tag makes no names alike.
+    """
+    tags: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        repository, _, tag = name.rpartition(":")
+        tags[repository].append(tag)
+    folder, slash, last = typed.partition("@")[0].rpartition("/")
+    word, _, tag = last.partition(":")
+    alike = [name for name in tags if closest(word, [name.rpartition("/")[2]])]
+    near = closest(f"{folder}{slash}{word}", alike)
+    if near is None:
+        return None
+    tag = closest(tag or "latest", tags[near]) or tags[near][0]
+    return f"{near}:{tag}".removesuffix(":latest")

@@ -136,6 +136,32 @@ def test_an_impossible_pull_is_one_clear_message(
     assert len(errors) == 1
 
 
+def test_a_misspelt_image_is_told_with_the_one_that_the_host_has(
+    laptop: Laptop, registry: Registry, engine: Engine, container: ContainerFactory
+) -> None:
+    """Whatever the registry says: it cannot be reached, has no such image, or wants a key."""
+    image = f"{registry.name}/me/spelt:week3"
+    engine.docker("tag", "lab/plain", image)
+    started = container.name()
+    try:
+        for words, meant in (
+            (("start", "lab", started, "--no-browser", "--image", "lab/jupytre"), "lab/jupyter"),
+            (("run", "lab", "--image", "lab/plian", "--", "true"), "lab/plain"),
+            (("pull", "lab", f"{registry.name}/me/splet"), image),
+        ):
+            done = laptop.jlr(*words)
+            assert done.status in (4, 6), done
+            assert f"hint: did you mean `{meant}`, which `lab` has?" in done.stderr, done
+        own = laptop.jlr("push", "lab", image)
+        assert own.status == 4, own
+        assert "did you mean" not in own.stderr, "its name is right"
+        typo = laptop.jlr("rmi", "lab", image.replace("spelt", "splet"))
+        assert typo.status == 6, typo
+        assert f"hint: did you mean `{image}`? `jlr images lab --all`" in typo.stderr
+    finally:
+        engine.docker("rmi", image)
+
+
 def test_a_changed_key_is_reported_as_refused(
     laptop: Laptop, registry: Registry, keychain: None
 ) -> None:

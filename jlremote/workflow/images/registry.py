@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
-from jlremote.errors import NotFound, Usage
+from jlremote.errors import Authentication, NotFound, Usage
 from jlremote.host.contract import run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images import commands as docker
@@ -18,7 +16,6 @@ from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage.secrets import Secrets
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
-from jlremote.text import closest
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import connect, link_on
@@ -138,7 +135,7 @@ def _transfer(
     if status != 0:
         failed = FailedTransfer(engine, verb, image, name, host.name)
         error = transfer_error(failed, transfer.complaint, status)
-        if isinstance(error, NotFound):
+        if isinstance(error, (Authentication, NotFound)):  # many refuse what they do not have
             hints = (_resembling(host, engine, image), error.hint)
             error.hint = " ".join(filter(None, hints)) or None
         raise error
@@ -147,21 +144,13 @@ def _transfer(
 def _resembling(host: Link, engine: Engine, image: str) -> str | None:
     """Return the hint with the host's image whose name is spelled like `image`, if one is.
 
-    Its last part must be alike: an equal registry, folder or tag makes no names alike.
+    A name that the host has itself, as before a push, is not misspelt.
     """
-    tags: dict[str, list[str]] = defaultdict(list)
-    for name in run_script(host, command_line(docker.names_argv(engine))).stdout.split():
-        repository, _, tag = name.rpartition(":")
-        tags[repository].append(tag)
-    folder, slash, last = image.partition("@")[0].rpartition("/")
-    typed, _, tag = last.partition(":")
-    alike = [name for name in tags if closest(typed, [name.rpartition("/")[2]])]
-    near = closest(f"{folder}{slash}{typed}", alike)
-    if near is None:
+    names = run_script(host, command_line(docker.names_argv(engine))).stdout.split()
+    if any(image_names.same(image, name) for name in names):
         return None
-    tag = closest(tag or "latest", tags[near]) or tags[near][0]
-    meant = f"{near}:{tag}".removesuffix(":latest")
-    return f"did you mean `{meant}`, which `{host.name}` has?"
+    near = image_names.closest_image(image, names)
+    return near and f"did you mean `{near}`, which `{host.name}` has?"
 
 
 def _kept(engine: Engine, verb: str) -> str:

@@ -60,6 +60,7 @@ def test_what_an_interrupted_transfer_leaves_depends_on_the_engine() -> None:
         ("me/torhc:24.05", "me/torch:24.05-py3"),
         ("me/torch:24", "me/torch:24.05-py3"),
         ("othr", "other:1"),
+        ("me/torch:24.05-py3", None),  # the host has it
         ("debian", None),
         ("foo/bar", None),
         ("foo/bar:latest", None),
