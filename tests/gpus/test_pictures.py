@@ -11,11 +11,16 @@ import itertools
 import json
 import os
 import re
+import time
+from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
+from playwright.sync_api import BrowserContext, Page, expect
 from rich.console import Console
 from rich.text import Text
 
@@ -28,11 +33,29 @@ from tests.lab.laptop import Laptop
 from tests.lab.line import Line
 from tests.lab.programs import attempt, run, wait_until
 from tests.lab.remote_host import Keys
+from tests.link.desk import is_link
+from tests.link.servers import name_of
 from tests.sessions.parts import START_SECONDS, Session
+from tests.sessions.test_page import SECONDS, outputs
 
 DOCS = Path(__file__).parents[2] / "docs"
 WANTED = bool(os.environ.get("JLR_PICTURES"))
 COLUMNS = 92
+ASLEEP = 8  # seconds
+EPOCHS = 30
+TRAINING = f"""\
+from time import sleep, strftime
+for epoch in range(1, {EPOCHS + 1}):
+    print(strftime("%T"), "epoch", epoch)
+    sleep(1)"""
+NOTEBOOK = ".jp-NotebookPanel-notebook"
+# Two pictures of a page, side by side.
+BESIDE = """\
+<body style="margin: 0; font: 15px sans-serif; text-align: center">
+<div id=both style="display: inline-flex; gap: 12px; padding: 8px">
+<div><p>before the lid is closed</p><img src="data:image/png;base64,{}"></div>
+<div><p>after it was opened again</p><img src="data:image/png;base64,{}"></div>
+</div>"""
 
 
 @dataclass(frozen=True)
@@ -77,13 +100,60 @@ class Terminal:
         wait_until(lambda: self.screen().endswith("\n$"), "the prompt", START_SECONDS)
 
     def take_picture(self, name: str) -> None:
-        """Write what it shows to `docs/NAME.svg`, without the last prompt."""
+        """Write what it shows to `docs/NAME.svg`, without the last prompt and most of a token."""
         if not WANTED:
             return
-        shown = Text.from_ansi(self.screen("-e"))
+        shown = Text.from_ansi(re.sub(r"(token=\w{8})\w+", r"\1…", self.screen("-e", "-J")))
         console = Console(record=True, width=COLUMNS, file=io.StringIO())
         console.print(*(line for line in shown.split() if line.plain.strip() != "$"), sep="\n")
         console.save_svg(str(DOCS / f"{name}.svg"), title="laptop")
+
+
+class Training:
+    """A page of JupyterLab with a notebook whose only cell runs."""
+
+    def __init__(self, page: Page, session: Session) -> None:
+        self._page = page
+        session.write_notebook("train.ipynb", TRAINING)
+        opened = session.laptop.jlr("open", session.name, "train.ipynb", "--no-browser")
+        page.set_viewport_size({"width": 480, "height": 790})
+        page.goto(opened.stdout.strip(), timeout=SECONDS)
+        page.get_by_role("button", name="No", exact=True).click(timeout=SECONDS)  # no news
+        page.keyboard.press("Control+b")  # no list of files
+        expect(page.locator("#jp-main-statusbar")).to_contain_text("Idle", timeout=SECONDS)
+        page.locator(f"{NOTEBOOK} .cm-content").first.click()
+        page.keyboard.press("Control+Enter")
+
+    def epochs(self) -> list[int]:
+        """Return those that it shows."""
+        return [int(found) for found in re.findall(r"epoch (\d+)", outputs(self._page))]
+
+    def wait_for_end(self) -> None:
+        """Wait until the page knows that the cell has ended."""
+        prompt = self._page.locator(f"{NOTEBOOK} .jp-InputPrompt").first
+        expect(prompt).to_have_text(re.compile(r"\[1\]"), timeout=SECONDS)
+
+    def picture(self) -> str:
+        """Return a picture of the notebook, in base64."""
+        return b64encode(self._page.locator(NOTEBOOK).screenshot()).decode()
+
+
+def browsers() -> list[psutil.Process]:
+    """Return the processes of this test's Chromium."""
+    mine = psutil.Process().children(recursive=True)
+    return [process for process in mine if name_of(process) == "chromium"]
+
+
+@contextmanager
+def closed_lid(laptop: Laptop, way: Line) -> Iterator[None]:
+    """Stop what runs on a laptop, and its network, as a closed lid does."""
+    stopped = [*filter(is_link, laptop.processes()), *browsers()]
+    for process in stopped:
+        process.suspend()
+    way.take_down()
+    yield
+    for process in stopped:
+        process.resume()
 
 
 @pytest.fixture
@@ -152,6 +222,7 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
     ada: Laptop,
     gpu_host: GpuHost,
     way: Line,
+    chromium: BrowserContext,
     name: str,
     image: str,
 ) -> None:
@@ -177,19 +248,33 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
 
     terminal.clear()
     session = Session(ada, json.loads(ada.jlr("status", "--json").stdout))
-    born = session.born()
+    training = Training(chromium.new_page(), session)
+    wait_until(lambda: len(training.epochs()) > 5, "the first epochs", 30)
     terminal.run("jlr list")
-    way.take_down()
+    before = training.picture()
+    with closed_lid(ada, way):
+        time.sleep(ASLEEP)
     wait_until(lambda: " reconnecting " in ada.jlr("list").stdout, "the loss", 30)
-    terminal.run("jlr list     # the network is away: a closed lid, a train, another Wi-Fi")
+    terminal.run("jlr list     # the lid was closed for a while, and there is no network yet")
     way.bring_up()
     wait_until(lambda: " up " in ada.jlr("list").stdout, "the way back", 30)
-    terminal.run("jlr list     # and back: the same server, at the same address")
-    states = re.findall(rf"{name} +dgx +([a-z-]+) +\S+ +\S+ +(\d+)", terminal.screen())
-    (_, port), *_ = states
-    assert states == [("up", port), ("reconnecting", port), ("up", port)]
-    assert session.born() == born
+    terminal.run("jlr list     # and back: the same page, with the same cell")
+    states = re.findall(rf"{name} +dgx +([a-z-]+) +\S+ +(\S.*?) +(\d+) ", terminal.screen())
+    (_, cell, port), *_ = states
+    assert [(state, at) for state, _, at in states] == [
+        ("up", port),
+        ("reconnecting", port),
+        ("up", port),
+    ]
+    assert "train.ipynb" in cell
     terminal.take_picture("back")
+    training.wait_for_end()
+    assert training.epochs() == [*range(1, EPOCHS + 1)]
+    if WANTED:
+        page = chromium.new_page()
+        page.set_content(BESIDE.format(before, training.picture()))
+        page.locator("#both").screenshot(path=DOCS / "back-page.png")
+    assert ada.jlr("stop", "--remove", "--yes").status == 0, "the doctor would tell of it"
 
 
 def test_a_doctor_that_finds_a_user_without_the_engine(
