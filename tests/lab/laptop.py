@@ -110,12 +110,16 @@ class Laptop:
             with self.known_hosts.open("a", encoding="utf-8") as known_hosts:
                 known_hosts.write(server.known_hosts(f"[{address}]:{port}"))
 
-    def settle(self, settings: str) -> Path:
+    @property
+    def settings(self) -> Path:
+        """Its `config.toml`, which a new laptop does not have."""
+        return Path(self.environment["XDG_CONFIG_HOME"]) / "jlr" / "config.toml"
+
+    def settle(self, text: str) -> Path:
         """Write `config.toml`, and return its path."""
-        file = Path(self.environment["XDG_CONFIG_HOME"]) / "jlr" / "config.toml"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(settings, encoding="utf-8")
-        return file
+        self.settings.parent.mkdir(exist_ok=True)
+        self.settings.write_text(text, encoding="utf-8")
+        return self.settings
 
     def make_key(self, name: str = "id", passphrase: str = "") -> Path:
         """Make another key pair on this laptop and return the private one's path."""

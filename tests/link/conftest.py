@@ -41,6 +41,7 @@ def clean_laptop(file_laptop: Laptop) -> Iterator[Laptop]:
     before = config.read_text(), known.read_text()
     yield file_laptop
     forget_sessions(file_laptop)
+    file_laptop.settings.unlink(missing_ok=True)
     if (config.read_text(), known.read_text()) != before:
         file_laptop.shut_down()
         config.write_text(before[0])
