@@ -1,7 +1,11 @@
-"""`jlr login HOST` alone is for NVIDIA's registry: user `$oauthtoken` and an API key (row E3)."""
+"""NVIDIA's registry: the login of its one user by an API key (row E3), and its images (row B8)."""
 
 from __future__ import annotations
 
+import json
+import re
+import secrets
+import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +23,13 @@ from tests.lab.programs import run
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 
 NAME = "nvcr.io"
+IMAGE = "nvidia/pytorch:24.05-py3"
+# What those images have: an entrypoint that says something, and sets the work's variables.
+ENTRY = """#!/bin/sh
+echo "== NVIDIA Release =="
+export GREETING="two  words"
+exec "$@"
+"""
 
 
 @contextmanager
@@ -91,3 +102,38 @@ def test_nvidias_registry_is_logged_in_to_by_its_one_user_name(
     refused = laptop.jlr(*words, stdin="wrong")
     assert refused.status == 4, refused
     assert f"`{NAME}` refuses this key of `{USER}`" in refused.stderr
+
+
+def push_small_image(registry: Registry, engine: Engine, folder: Path) -> None:
+    """Push an image of a shell and an entrypoint under the name of NVIDIA's."""
+    files = re.findall(r"/\S+", run("ldd", "/bin/sh"))
+    for file in ("/bin/sh", *files):
+        (folder / file[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, folder / file[1:])
+    (folder / "entry").write_text(ENTRY)
+    (folder / "entry").chmod(0o755)
+    (folder / "Dockerfile").write_text('FROM scratch\nCOPY . /\nENTRYPOINT ["/entry"]\n')
+    local = f"lab-{secrets.token_hex(4)}"
+    engine.docker("build", "--quiet", "--tag", local, str(folder))
+    registry.push(local, IMAGE)
+    engine.docker("rmi", local)
+
+
+def test_an_image_of_nvidias_registry_is_pulled_and_runs_with_its_entrypoint(
+    laptop_of_nvidia: tuple[Laptop, Registry], engine: Engine, tmp_path: Path
+) -> None:
+    laptop, registry = laptop_of_nvidia
+    folder = tmp_path / "image"
+    folder.mkdir()
+    push_small_image(registry, engine, folder)
+    job = ("run", "lab", "--runtime", "podman", "--image", f"{NAME}/{IMAGE}", "--rm")
+    shown = (*job, "--", "sh", "-c", 'echo "$GREETING"')
+    refused = laptop.jlr(*shown)
+    assert refused.status == 4, refused
+    assert f"`jlr login lab {NAME}`" in refused.stderr
+    keep = ("login", "lab", "--runtime", "podman", "--password-stdin", "--keep")
+    assert laptop.jlr(*keep, stdin=registry.key).status == 0
+    done = laptop.jlr(*shown)
+    assert (done.status, done.stdout) == (0, "== NVIDIA Release ==\ntwo  words\n"), done
+    images = laptop.jlr("images", "lab", "--runtime", "podman", "--json")
+    assert f"{NAME}/nvidia/pytorch" in {image["repository"] for image in json.loads(images.stdout)}
