@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import socket
+from dataclasses import replace
 from urllib.error import HTTPError
 
 import pytest
@@ -15,6 +16,8 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys
+from tests.lab.sshd import SSHServer
 from tests.link.servers import start_inside
 from tests.sessions.parts import START_SECONDS, Session, failed, start, started
 
@@ -88,6 +91,25 @@ def test_a_container_follows_the_settings_and_its_files_belong_to_the_user(
         lambda: engine.try_docker("container", "inspect", session.name).status != 0,
         "the end of a container that was asked to go by itself",
     )
+
+
+def test_user_host_container_and_port_are_those_of_the_settings(
+    laptop: Laptop, container: ContainerFactory, sshd: SSHServer, account: Account, keys: Keys
+) -> None:
+    """The ssh configuration has another user for the host, whom its server does not know."""
+    laptop.add_host("box", sshd, replace(account, name="nobody-here"), key=keys.private)
+    name, port = container.name(), free_port()
+    host = f"{account.name}@box"
+    for option, value in (("host", host), ("container", name), ("image", "lab/jupyter")):
+        assert laptop.jlr("config", "set", option, value).status == 0
+    assert laptop.jlr("config", "set", "port", str(port), "--host", "box").status == 0
+    answer = laptop.jlr("start", "--json", "--no-browser", timeout=START_SECONDS)
+    assert answer.status == 0, answer
+    session = Session(laptop, json.loads(answer.stdout))
+    assert (session.report["host"], session.name, session.port) == (host, name, port)
+    assert session.born()
+    assert laptop.jlr("shell", host, "--", "id", "-un").stdout == f"{account.name}\n"
+    assert laptop.jlr("shell", "box", "--", "true").status == 4, "not the user of the settings"
 
 
 def _same_again(laptop: Laptop, session: Session) -> None:
