@@ -20,12 +20,12 @@ Why docker's `local` log? It keeps every byte as it was; `json-file` keeps only 
 How does `jlr stop` find all of a job's processes? By its group, by the mark in their environment
 and by their parents (`host/process_mark`): also those that ignore SIGTERM, called `setsid`, or
 cleared their environment. The shell that waits for the command, on the host or in the container, is
-a subreaper (`orphans`), so it is the parent of the orphans among them; without a Python there they
-are not found. A control group would find them, but none is the job's own. That of a login belongs
-to root, so the user can neither make one below it nor move a process from it into one of the
-user's; one of `systemd-run --user` ends with the last login unless the host lingers, and a job is
-to outlast that; an engine's `exec` shares its container's. Jobs of a container of their own, and a
-scheduler's, are ended by those, which have such groups.
+a subreaper (`orphans`), so it is the parent of the orphans among them, and outlives those at a
+stop; without a Python there they are not found. A control group would find them, but none is the
+job's own. That of a login belongs to root, so the user can neither make one below it nor move a
+process from it into one of the user's; one of `systemd-run --user` ends with the last login unless
+the host lingers, and a job is to outlast that; an engine's `exec` shares its container's. Jobs of a
+container of their own, and a scheduler's, are ended by those, which have such groups.
 
 How is output followed across a lost connection? The client counts the bytes of both streams that it
 has shown, and asks for what lies behind them.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 
 from jlremote.host.process_mark import ADOPTER
+from jlremote.host.shell_text import pause
 
 _SUBREAPER = """\
 import os, signal, sys
@@ -32,9 +33,34 @@ set -- sh -c "$1"
 exec "$@"
 """
 
-# The traps keep the shell alive when its group is signalled; its command does not inherit them. Its
-# own stderr is nowhere, because dash would write `Killed` there.
-_WAIT = 'trap : INT TERM HUP QUIT\nexec 3>&2 2>/dev/null\n(exec "$@" 2>&3 3>&-)\nexit $?\n'
+# The traps keep the shell that adopts alive when its group is signalled; its command does not
+# inherit them. SIGTERM tells it that all is to end: after its command it ends what that has left.
+# All of it is a child of this shell, or becomes one with the end of its parent, so also what the
+# command began in its last moment is found. SIGKILL follows after two seconds.
+AWAIT_TERM = "all=; trap : INT HUP QUIT; trap all=yes TERM\n"
+END_REST = f"""\
+turns=0
+while [ -n "$all" ]; do
+  signal=TERM rest=
+  [ "$turns" -lt 10 ] || signal=KILL
+  for stat in /proc/[0-9]*/stat; do
+    {{ read -r line <"$stat"; }} 2>/dev/null || continue
+    set -- ${{line##*) }}
+    [ "$2" = $$ ] && [ "$1" != Z ] || continue
+    one=${{stat#/proc/}}; rest="$rest ${{one%/stat}}"
+  done
+  [ -n "$rest" ] && [ "$turns" -lt 40 ] || break
+  kill -s $signal $rest 2>/dev/null
+  turns=$((turns + 1)); {pause(0.2)}
+done
+"""
+# Its own stderr is nowhere, because dash would write `Killed` there.
+_WAIT = f"""\
+{AWAIT_TERM}exec 3>&2 2>/dev/null
+(exec "$@" 2>&3 3>&-)
+status=$?
+{END_REST}exit $status
+"""
 
 # Runs the command that the arguments are, in a container, and ends as it does. Images have their
 # Python anywhere, so each is tried before it is relied on.

@@ -31,7 +31,7 @@ from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_wh
 from jlremote.host.sudo import KEEP
 from jlremote.jobs import terminal
 from jlremote.jobs.job import Job, last_lines, show, watch
-from jlremote.jobs.orphans import ADOPTING_SHELL
+from jlremote.jobs.orphans import ADOPTING_SHELL, AWAIT_TERM, END_REST
 from jlremote.runtimes import bare
 from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.text import is_name, one_line
@@ -61,19 +61,18 @@ alive() {
 }
 """
 
-# The traps keep this shell alive when its job is signalled; the job does not inherit them. The job
-# has its own group, so that not even SIGKILL hits this shell. Its output is redirected in a
-# subshell, because dash would otherwise write `Killed` there.
+# The job has its own group, so that not even SIGKILL hits this shell; SIGTERM says that it is stopped
+# (see `orphans`). The job's output is redirected in a subshell, because dash would otherwise write
+# `Killed` there.
 _RUN = f"""\
-{KEEP}trap : INT TERM HUP QUIT
-date +%s 1<>"$directory/began"
+{KEEP}{AWAIT_TERM}date +%s 1<>"$directory/began"
 if command -v setsid >/dev/null; then set -- setsid; else
   set -- python3 -c 'import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])'
 fi
 (exec KEPT sh -c RECORD sh "$directory" $$ COMMAND \
   >"$directory/stdout" 2>"$directory/stderr" <STDIN)
 status=$? full=
-printf '%04096d' 0 | cat 2>/dev/null >"$directory/.room" || full=full
+{END_REST}printf '%04096d' 0 | cat 2>/dev/null >"$directory/.room" || full=full
 rm -f "$directory/.room"
 printf '%s %s %s\\n' "$status" "$(date +%s)" "$full" 1<>"$directory/.exit"
 mv -f "$directory/.exit" "$directory/exit"
@@ -141,7 +140,8 @@ family=$({{
   sweep {LIST}
 }} 2>/dev/null)
 [ FORCE = no ] || {{ ! alive || send KILL; ended 5; sweep KILL; exit; }}
-! alive || {{ send TERM; ended 10; }} || {{ alive && send KILL; ended 5; }} || exit
+tell_keeper() {{ ! same "$keeper" "$began" || kill -s TERM "$keeper"; }}
+! alive || {{ tell_keeper; send TERM; ended 10; }} || {{ alive && send KILL; ended 5; }} || exit
 sweep TERM
 """
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import secrets
+import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +12,9 @@ from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+import psutil
+
+from jlremote.host.shell_text import command_line
 from tests.cli.terminal import Terminal
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
@@ -97,6 +102,34 @@ class Jobs:
         """Return the exit code of a job once it has ended."""
         wait_until(lambda: self.state(name)["state"] == "ended", f"the end of `{name}`")
         return int(self.state(name)["exit_code"])
+
+
+class Leavers:
+    """Processes of a job that do not end with it by themselves.
+
+    Attributes:
+        script: begins them, prints a line for each, and runs on until SIGTERM.
+        count: how many there are.
+    """
+
+    def __init__(self) -> None:
+        self._word = f"leaver-{secrets.token_hex(6)}"
+        endless = f"echo begun; while :; do sleep 0.1; done; : {self._word}"
+        plain = command_line(("sh", "-c", f"trap : TERM; {endless}"))
+        # Without the job's variables, as programs are that write their title over them.
+        nameless = f"env -i setsid {plain}"
+        again = shlex.quote(f"{nameless} & exit")
+        returning = command_line(("sh", "-c", f"trap {again} TERM; {endless}"))
+        # The last three are orphans: their parents end at once.
+        begun = [f"{plain} &", f"setsid {plain} &", f"{nameless} &", f"{returning} &"]
+        begun += f"(setsid {plain} &)", f"({nameless} &)", f"(setsid {returning} &)"
+        self.count = len(begun)
+        self.script = "\n".join((*begun, "sleep 641; echo not this"))
+
+    def left(self) -> list[list[str]]:
+        """Return the command lines of those that run, on this machine or in a container of it."""
+        found = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
+        return [words for words in found if self._word in " ".join(words)]
 
 
 @contextmanager

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 
-import psutil
 import pytest
 
 from tests.jobs.conftest import every_place, one_place
-from tests.jobs.parts import Jobs, whole
+from tests.jobs.parts import Jobs, Leavers, whole
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
+from tests.long import LONG
 from tests.mounts.parts import remember_session
 
 OUTPUT = b"begin\r\n\xff\xfe caf\xe9\x1b[31mred\x1b[0m no newline at the end"
@@ -210,20 +210,14 @@ def test_a_deleted_job_is_not_reported_as_a_missing_session(
         assert f"`jlr list{host}` and `jlr runs{host}` show all" in again.stderr
 
 
-def test_stop_ends_a_job_and_what_it_began(jobs: Jobs) -> None:
-    name = jobs.name()
-    # One that ignores SIGTERM, in a process session of its own.
-    stubborn = "setsid sh -c 'trap : TERM; echo begun; while :; do sleep 0.643; done' & "
-    # One without the job's variables, as programs are that write their title over them.
-    nameless = f"env -i {stubborn}".replace("0.643", "0.644")
-    # An orphan like that: its parent ends at once.
-    orphan = f"({nameless.replace('0.644', '0.645')})"
-    jobs.begin(name, f"{stubborn}{nameless}{orphan}; sleep 641; echo not this")
-    begun = "begun\n" * 3
-    wait_until(lambda: jobs.laptop.jlr("logs", name).stdout == begun, "their own sessions")
-    stopped = jobs.laptop.jlr("stop", name)
+@pytest.mark.parametrize("how", [(), LONG(("--force", "--yes"))])
+def test_stop_ends_a_job_and_what_it_began(jobs: Jobs, how: tuple[str, ...]) -> None:
+    name, leavers = jobs.name(), Leavers()
+    jobs.begin(name, leavers.script)
+    begun = "begun\n" * leavers.count
+    wait_until(lambda: jobs.laptop.jlr("logs", name).stdout == begun, "all that it begins")
+    stopped = jobs.laptop.jlr("stop", name, *how)
     assert stopped.status == 0, stopped
-    assert not [p for p in psutil.process_iter(["cmdline"]) if "0.64" in str(p.info)]
-    assert jobs.wait_over(name) == 128 + 15
-    assert jobs.laptop.jlr("logs", name).stdout == begun
+    assert leavers.left() == []
+    assert jobs.wait_over(name) == 128 + (9 if how else 15)
     assert jobs.laptop.jlr("stop", name, "--remove", "--yes").status == 0
