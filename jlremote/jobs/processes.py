@@ -61,7 +61,7 @@ alive() {
 }
 """
 
-# The job has its own group, so that not even SIGKILL hits this shell; SIGTERM says that it is stopped
+# The job has its own group, so that not even SIGKILL hits this shell; SIGTERM to it means a stop
 # (see `orphans`). The job's output is redirected in a subshell, because dash would otherwise write
 # `Killed` there.
 _RUN = f"""\
