@@ -122,10 +122,11 @@ def _engine(facts: HostFacts) -> Judgement:
         if facts.engine_error and not isinstance(facts.engine_error, EngineMissing):
             return from_error(facts.engine_error)
         both = any(isinstance(other, EngineMissing) for other in facts.others)
+        chosen = f"; {facts.engine_chosen_by} chooses it" if facts.engine_chosen_by else ""
         return fail(
             "neither docker nor podman is installed on the host"
             if both
-            else f"`{engine.name}` is not installed on the host",
+            else f"`{engine.name}` is not installed on the host{chosen}",
             *installation.commands(engine.everyday.kind.program, facts.distribution),
             *(("or images by Apptainer: `--runtime apptainer`",) if facts.apptainer else ()),
             "or without containers: `--runtime none`",

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from tests.conftest import SSHServerFactory
+from tests.doctor.parts import examined
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.lab.programs import SYSTEM_PATH
@@ -34,6 +35,8 @@ def test_an_engine_that_is_not_installed(
     images = laptop.jlr("images", "odd")
     assert (images.status, named in images.stderr) == (1, True), images
     assert "chooses it" not in start(laptop, "odd", "cont1", *DOCKER).stderr
+    assert named in examined(laptop, "odd").of("engine")["text"]
+    assert "chooses it" not in examined(laptop, "odd", *DOCKER).of("engine")["text"]
 
 
 def without(folder: Path, *missing: str) -> Path:

@@ -10,8 +10,6 @@ from jlremote.errors import JlrError
 from jlremote.storage.settings.options import KINDS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jlremote.storage.settings.settings import Origin
 
 
@@ -33,19 +31,13 @@ def named_as_set(
         with suppress(JlrError):
             known = settings.load()
             for origin in known.origins(host, flags):
-                if origin.option not in only or origin.place in ("flag", "built in"):
+                if origin.option not in only or not origin.is_set:
                     continue
                 error.message = _as_set(error.message, origin)
                 error.hint = error.hint and _as_set(error.hint, origin)
                 if origin.option == error.chosen_by and f"`{origin.value}`" in error.message:
-                    error.message += f"; {_whole_place(origin, known.path)} chooses it"
+                    error.message += f"; {origin.within(known.path)} chooses it"
         raise
-
-
-def _whole_place(origin: Origin, file: Path) -> str:
-    """Return the variable or the setting, with its file."""
-    setting = f"`{origin.option}` of `{origin.place}` in `{file}`"
-    return f"`{origin.place}`" if origin.place.startswith("JLR_") else setting
 
 
 def _as_set(text: str, origin: Origin) -> str:

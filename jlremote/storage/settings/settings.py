@@ -70,6 +70,16 @@ class Origin:
     value: Value
     place: str
 
+    @property
+    def is_set(self) -> bool:
+        """Whether it comes from the file or the environment."""
+        return self.place not in ("flag", "built in")
+
+    def within(self, file: Path) -> str:
+        """Return the variable or the setting, with its file, for a message."""
+        setting = f"`{self.option}` of `{self.place}` in `{file}`"
+        return f"`{self.place}`" if self.place.startswith("JLR_") else setting
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -154,7 +154,7 @@ class _Examination:
             facts = replace(facts, image_needed=here is None, others=tuple(others.values()))
         asked_for = str(settled.get("runtime", AUTO))
         if asked_for != AUTO:
-            facts = replace(facts, gpus_by=None)
+            facts = replace(facts, gpus_by=None, engine_chosen_by=self._chooser(link.name))
         start = StartRequest(
             host=link.name,
             runtime=asked_for,
@@ -181,16 +181,28 @@ class _Examination:
 
     def _settled(self, name: str) -> dict[str, Any]:
         """Return the options of the call and the settings; errors in these are reported before."""
+        with suppress(JlrError):
+            return dict(settings.load().chosen(name, self._flags))
+        return {option: value for option, value in self._flags.items() if value is not None}
+
+    @property
+    def _flags(self) -> dict[str, Any]:
         given = self.request
-        flags = {
+        return {
             "runtime": given.runtime,
             "sudo": given.sudo,
             "python": given.python,
             "conda-env": given.conda_env,
         }
+
+    def _chooser(self, name: str) -> str:
+        """Return the setting that names the runtime, in words; empty for none."""
         with suppress(JlrError):
-            return dict(settings.load().chosen(name, flags))
-        return {option: value for option, value in flags.items() if value is not None}
+            known = settings.load()
+            for origin in known.origins(name, self._flags):
+                if origin.option == "runtime" and origin.is_set:
+                    return origin.within(known.path)
+        return ""
 
 
 def _reaches_sockets(link: Link) -> bool | None:
