@@ -63,8 +63,7 @@ def test_two_laptops_that_start_the_same_new_container_have_one_server(
         assert len(servers_inside(Container(engine, name))) == 1
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("rounds", [2, 10])
+@ROUNDS
 def test_two_laptops_that_start_the_same_existing_container_have_one_server(
     both: tuple[Laptop, Laptop], container: ContainerFactory, rounds: int
 ) -> None:
@@ -85,7 +84,6 @@ def test_a_jupyter_that_is_being_started_by_hand_is_waited_for(
     assert len(servers_inside(here)) == 1
 
 
-@pytest.mark.long
 def test_a_containers_own_jupyter_is_waited_for_after_the_container_was_started(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
