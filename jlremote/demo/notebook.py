@@ -19,7 +19,8 @@ in, launched JupyterLab there, found its token, and forwards a local port to it.
 
 - Run the cell below (Shift+Enter): the kernel computes the picture again.
 - `jlr list` in another terminal shows the session, `jlr open` opens it again.
-- Ctrl-C in the demo's terminal, or `jlr stop`, ends it. **The files in this folder go with it.**
+- Ctrl-C in the demo's terminal, or `jlr stop`, ends it; it says where files that
+  you made here are then.
 
 On a server of yours: `jlr start HOST CONTAINER`.
 """
@@ -54,3 +55,18 @@ def document() -> str:
             "nbformat_minor": 5,
         }
     )
+
+
+def is_as_made(path: Path) -> bool:
+    """Return whether a file is this notebook, whose own cells may have been run again."""
+    if path.name != NAME:
+        return False
+    try:
+        return _sources(path.read_text(encoding="utf-8")) <= _sources(document())
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+def _sources(text: str) -> set[str]:
+    """Return what is in a notebook's cells; JupyterLab saves lines, and adds empty cells."""
+    return {"".join(cell["source"]) for cell in json.loads(text)["cells"]} | {""}

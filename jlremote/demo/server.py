@@ -145,6 +145,11 @@ def running_server(
         loop.close()
 
 
+def files_folder(config: Path) -> Path:
+    """Return the folder of a host's files, which is beside its ssh configuration."""
+    return config.parent / "files"
+
+
 @contextmanager
 def loopback_host(name: str, config: Path) -> Iterator[Path]:
     """Run a host `name` for the time of a `with` block, and write its ssh configuration.
@@ -155,7 +160,7 @@ def loopback_host(name: str, config: Path) -> Iterator[Path]:
     Raises:
         JlrError: the folder cannot be made or written.
     """
-    files = config.parent / "files"
+    files = files_folder(config)
     keys, account = DemoKeys(), current_account(files)
     shutil.rmtree(config.parent, ignore_errors=True)
     paths.private_directory(config.parent)

@@ -1,4 +1,4 @@
-"""`jlr demo` from end to end: JupyterLab answers, and afterwards nothing is left."""
+"""`jlr demo` from end to end: JupyterLab answers, and afterwards only one's own files are left."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> str:
 def machine(programs: str) -> Iterator[Laptop]:
     """A machine with nothing but Python: no engine, no `ssh`, no ssh configuration."""
     laptop = Laptop()
-    laptop.environment["PATH"] = programs
+    laptop.environment |= {"PATH": programs, "TMPDIR": str(laptop.folder / "tmp")}
+    (laptop.folder / "tmp").mkdir()
     del laptop.environment["JLR_SSH_CONFIG"]
     yield laptop
     stubborn = laptop.shut_down()
@@ -72,6 +73,11 @@ def machine_with_engine(machine: Laptop, engine: Engine) -> Laptop:
     """The same with the lab's engine."""
     machine.environment |= {"PATH": os.environ["PATH"], "DOCKER_HOST": engine.url}
     return machine
+
+
+def kept(machine: Laptop) -> list[str]:
+    """Return the names of the files that demos have kept."""
+    return sorted(path.name for path in (machine.folder / "tmp").glob("jlr-demo-*/*"))
 
 
 def test_other_commands_reach_its_host_by_name_alone_and_jlr_stop_ends_it(
@@ -122,7 +128,7 @@ def test_in_the_background_of_a_machine_with_only_python_a_kernel_answers_until_
         demo.interrupt()  # a second one does not cut the cleaning short
         assert demo.end()[0] == 0
     wait_for_no_trace(machine)
-    assert list((machine.folder / "home").iterdir()) == []
+    assert (list((machine.folder / "home").iterdir()), kept(machine)) == ([], [])
 
 
 def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop) -> None:
@@ -132,7 +138,9 @@ def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop
             r"http://demo-[a-z0-9-]+\.localhost:\d+/demo-[0-9a-f]+/lab/tree/welcome.ipynb\?token="
         )
         terminal.expect("Ctrl-C ends the demo")
+        (machine.folder / "run" / "jlr" / "demo" / "files" / "mine.txt").touch()
         terminal.sendintr()
+        terminal.expect(r"what you made in the demo is in `(\S+)` now")
         terminal.expect(pexpect.EOF)
         terminal.close()
         assert (terminal.exitstatus, terminal.signalstatus) == (0, None)
@@ -155,7 +163,7 @@ def test_the_next_demo_clears_up_after_one_that_was_killed_and_lasts_as_long_as_
     machine: Laptop, run_demo: RunDemo
 ) -> None:
     killed = run_demo()
-    killed.session()
+    killed.session().write_notebook("mine.ipynb", "6 * 7")
     killed.kill()
     left = processes_of(machine, "jupyterlab")
     assert left, "nothing to clear up"
@@ -167,9 +175,12 @@ def test_the_next_demo_clears_up_after_one_that_was_killed_and_lasts_as_long_as_
     link.kill()
     wait_until(lambda: answers(session), "the next link", 30)
     assert session.born() == born
+    assert kept(machine) == ["mine.ipynb"], "of the one that was killed"
+    session.write_notebook("welcome.ipynb", "'another text'")
     demo.process.send_signal(signal.SIGHUP)  # as the end of its terminal does
     assert demo.end()[0] == 128 + signal.SIGHUP
     wait_for_no_trace(machine)
+    assert kept(machine) == ["mine.ipynb", "welcome.ipynb"]
 
 
 def answers(session: Session) -> bool:
@@ -222,6 +233,7 @@ def test_with_an_engine_jupyter_runs_in_a_container_that_is_removed_at_the_end(
     else:
         demo.interrupt()
     assert demo.end()[0] == 0
+    assert kept(machine_with_engine) == ["made here"]
     assert session.name not in containers(engine)
     wait_for_no_trace(machine_with_engine)
 

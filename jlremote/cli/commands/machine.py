@@ -217,7 +217,8 @@ def demo(
     """Try jlr on this machine, without a server.
 
     It starts an SSH server on the loopback interface and a session behind it, as on any host, and
-    opens a notebook. Ctrl-C or `jlr stop` ends it; its files go with it, and nothing is left.
+    opens a notebook. Ctrl-C or `jlr stop` ends it, and nothing is left but files that you made,
+    which it moves to the folder for temporary files.
     """
     from jlremote.workflow.session.demo import DemoRequest
     from jlremote.workflow.session.demo import demo as run_demo
