@@ -169,7 +169,7 @@ def test_a_job_as_json_is_told_at_its_end(
     command: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:
     def shown(found: Any, show: Callable[[str, bytes], None], *_: Any, **__: Any) -> int:
-        workflows.will("jobs.jobs.find", SimpleNamespace(job=ENDED))
+        workflows.will("jobs.jobs.find", SimpleNamespace(job=ENDED, host=FOUND.host))
         show("stdout", b"begun\n")
         return 1
 

@@ -296,6 +296,26 @@ def test_jobs_in_containers_wait_on_the_host_as_others_do(
     assert queue_of(ada) == []
 
 
+def test_a_job_that_waited_for_its_container_is_told_and_deleted_at_its_end(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
+) -> None:
+    name = container.name()
+    for gpu in (0, 1):
+        gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
+    asked = ("--image", "lab/plain", "--gpus", "auto", "--wait", "--rm", "-d", "--name", name)
+    begun = ada.jlr("run", "lab", *asked, "--", "sh", "-c", "exit 3")
+    assert begun.status == 0, begun
+    await_queue(ada, name)
+    with waiting(ada, "attach", name, "--json") as attached:
+        gpu_host.gpus.free(0)
+        told, complaint = attached.communicate(timeout=60)
+    assert attached.returncode == 3, complaint
+    ended = json.loads(told)
+    assert (ended["state"], ended["exit_code"], ended["container"]) == ("ended", 3, name)
+    assert ada.jlr("attach", f"lab/{name}").status == 6, "it was read once"
+    assert container.remove_all() == []
+
+
 def has_ended(laptop: Laptop, name: str) -> bool:
     return job_of(laptop, name)["state"] == "ended"
 

@@ -137,8 +137,10 @@ def show_to_its_end(
         with stdin.given(found, screen.piped()) if gives else nullcontext():
             show = JobOutput(beside=told is not None).show
             code, over = follow.follow(found, show, context, cancels=cancels), True
-    if told is not None:  # it may have waited until now, and be another kind of job since
-        told.append(document(found.host.name, jobs.find(found.selector, context).job))
+    if told is not None or found.job.waits_for_gpus:  # it may have a container since
+        found = jobs.find(found.selector, context)
+    if told is not None:
+        told.append(document(found.host.name, found.job))
     if found.job.remove and over:
         jobs.remove(found)
     return code
