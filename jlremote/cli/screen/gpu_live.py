@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from rich.console import Group
@@ -26,6 +26,8 @@ _NAME, _HISTORY = 1, 4  # the columns that give way on a narrow terminal
 _LEAST = (6, 8)  # characters of each
 _BARS = (2, 4)  # the columns that a terminal without room for them does without
 _WITHOUT_BARS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "STATE")
+_OF_POOL = ("HOST", *gpu_table.GPU_HEADINGS)
+_SPARE = ("POWER", "TEMP")  # of a pool: what a narrow terminal does without, in that order
 _MOST = 500  # moments that are remembered
 _BLOCKS, _PLAIN = "▁▂▃▄▅▆▇█", ".:-=+*#@"
 
@@ -46,7 +48,7 @@ def pool_drawings(pool: str, snapshots: Iterable[list[PoolAnswer[Inventory]]]) -
     for answers in snapshots:
         title = Text(f"{one_line(pool)}  (Ctrl-C ends)", style="dim")
         notes = [Text(one_line(note), style="red") for note in gpu_table.pool_notes(answers)]
-        gpus = table(("HOST", *gpu_table.GPU_HEADINGS), gpu_table.pool_rows(answers))
+        gpus = _pool_table(gpu_table.pool_rows(answers), shutil.get_terminal_size().columns)
         users = table(("HOST", *gpu_table.USER_HEADINGS), gpu_table.pool_user_rows(answers))
         yield Group(title, *notes, gpus, Text(""), users if users.row_count else Text("no users"))
 
@@ -96,6 +98,30 @@ def _table(rows: list[list[Text]], width: int) -> Table:
         need = _need(headings, rows)
         rest = len(headings) + sum(need) - need[_NAME]
         widths = {_NAME: max(_LEAST[0], min(need[_NAME], width - rest))}
+    return _drawn(headings, rows, widths)
+
+
+def _pool_table(rows: Iterable[gpu_table.Row], width: int) -> Table:
+    """Return the table of a pool's GPUs, in which names alone are ever cut, the hosts' last."""
+    headings: tuple[str, ...] = _OF_POOL
+    cells = [[Text(one_line(cell)) for cell in row] for row in rows]
+    for row in cells:
+        row[-1].stylize(state_style(row[-1].plain))
+    for spare in ("", *_SPARE):
+        kept = [place for place, heading in enumerate(headings) if heading != spare]
+        headings = tuple(headings[place] for place in kept)
+        cells = [[row[place] for place in kept] for row in cells]
+        host, gpu, name, *others = _need(headings, cells)
+        rest = len(headings) + gpu + sum(others)
+        if rest + 2 * _LEAST[0] <= width:
+            break
+    host = max(_LEAST[0], min(host, width - rest - _LEAST[0]))
+    name = max(_LEAST[0], min(name, width - rest - host))
+    return _drawn(headings, cells, {0: host, 2: name})
+
+
+def _drawn(headings: Sequence[str], rows: Iterable[list[Text]], widths: dict[int, int]) -> Table:
+    """Return a table with some columns of fixed widths, in which no cell takes two lines."""
     gpus = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     for number, heading in enumerate(headings):
         gpus.add_column(heading, no_wrap=True, width=widths.get(number))

@@ -112,14 +112,20 @@ def show_table(headings: Collection[str], rows: Iterable[Sequence[str]]) -> None
 
 def table(headings: Collection[str], rows: Iterable[Sequence[str]]) -> Table:
     """Return a table with the column STATE in colour."""
+    from rich.cells import cell_len
     from rich.table import Column, Table
     from rich.text import Text
 
-    columns = (Column(heading, min_width=len(heading)) for heading in headings)
+    rows = [[one_line(cell) for cell in row] for row in rows]
+    columns = (
+        # What is as narrow as its heading gives no room; the last column would be cut instead.
+        Column(heading, min_width=len(heading), no_wrap=max(map(cell_len, cells)) <= len(heading))
+        for heading, *cells in zip(headings, headings, *rows, strict=True)
+    )
     drawn = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for row in rows:
         cells = [
-            Text(one_line(cell), style=state_style(cell) if heading == "STATE" else "")
+            Text(cell, style=state_style(cell) if heading == "STATE" else "")
             for heading, cell in zip(headings, row, strict=True)
         ]
         for heading, cell in zip(headings, cells, strict=True):
