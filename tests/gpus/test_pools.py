@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from jlremote.workflow.host.pools import PATIENCE_SECONDS
 from tests.gpus.conftest import GpuHost
 from tests.gpus.stand_in import Gpus
 from tests.lab.accounts import Account
@@ -71,6 +74,36 @@ def test_the_gpus_of_a_pool_are_one_table_and_a_host_that_is_down_is_a_line(
     assert (first["host"], second["host"]) == ("lab", "second")
     assert second["gpus"][1]["processes"][0]["memory"] == 70000
     assert "error" in down
+
+
+def test_a_host_whose_driver_hangs_does_not_hold_the_view_of_the_others(
+    pool: Laptop, gpu_host: GpuHost, second_gpus: Gpus
+) -> None:
+    with pool.spawn("gpus", "@all", "--watch", "--json") as watching:
+        assert watching.stdout is not None
+        looks = map(json.loads, watching.stdout)
+        assert len(next(looks)[2]["gpus"]) == 2
+        second_gpus.state["delay"] = 60
+        second_gpus.write()
+        gpu_host.gpus.change(0, utilization_gpu=40)
+        began, pauses = time.monotonic(), list[float]()
+        for first, _, second in looks:
+            busy = first["gpus"][0]["busy_percent"]
+            pauses.append(time.monotonic() - began)
+            began = time.monotonic()
+            assert len(second["gpus"]) == 2, "what was last known"
+            if second["notes"]:
+                break
+        assert (busy, max(pauses) < PATIENCE_SECONDS) == (40, True), pauses
+        assert "answer" in second["notes"][0]
+        watching.send_signal(signal.SIGINT)
+
+
+def test_on_a_narrow_terminal_names_alone_are_cut(pool: Laptop, gpu_host: GpuHost) -> None:
+    gpu_host.gpus.occupy(0, os.getpid(), busy=100)
+    with pool.terminal("jlr", "gpus", "@all", "--watch") as terminal:
+        terminal.setwinsize(40, 60)
+        terminal.expect(r"GiB +100 % [^\n]*busy")
 
 
 def test_a_pool_of_which_no_host_answers_tells_why_of_each(pool: Laptop) -> None:

@@ -41,15 +41,20 @@ def members(pool: str) -> tuple[str, ...]:
 
 
 def ask_each(
-    hosts: Sequence[str], question: Callable[[str, Context], T], context: Context
+    hosts: Sequence[str],
+    question: Callable[[str, Context], T],
+    context: Context,
+    *,
+    after_first: float = PATIENCE_SECONDS,
 ) -> list[PoolAnswer[T]]:
     """Return the answers of hosts to `question`, which are asked at the same time.
 
-    A host that needs the user is asked once more when the others have answered, one by one.
+    Once one has answered, the others have `after_first` seconds. A host that needs the user is
+    asked once more when the others have answered, one by one.
     """
     quiet = replace(context, asker=ASKS_NOTHING, progress=_WithoutSteps(context.progress))
     with context.progress.step(f"Ask {', '.join(hosts)}"):
-        found = _side_by_side(hosts, question, quiet)
+        found = _side_by_side(hosts, question, quiet, after_first)
     for number, one in enumerate(found):
         if isinstance(one.error, NeedsAuthentication):
             found[number] = _answer(one.host, question, context)
@@ -57,7 +62,10 @@ def ask_each(
 
 
 def _side_by_side(
-    hosts: Sequence[str], question: Callable[[str, Context], T], context: Context
+    hosts: Sequence[str],
+    question: Callable[[str, Context], T],
+    context: Context,
+    after_first: float,
 ) -> list[PoolAnswer[T]]:
     answers: queue.SimpleQueue[PoolAnswer[T]] = queue.SimpleQueue()
     for host in hosts:
@@ -66,16 +74,19 @@ def _side_by_side(
             target=lambda host=host: answers.put(_answer(host, question, context)), daemon=True
         )
         ask.start()
-    silent = Unreachable(f"no answer within {PATIENCE_SECONDS:g} s")
-    found = {host: PoolAnswer[T](host, None, silent) for host in hosts}
-    until = time.monotonic() + PATIENCE_SECONDS
+    found = dict[str, PoolAnswer[T]]()
+    began = time.monotonic()
+    until = began + PATIENCE_SECONDS
     for _ in hosts:
         try:
             one = answers.get(timeout=max(0, until - time.monotonic()))
         except queue.Empty:
             break
         found[one.host] = one
-    return list(found.values())
+        if one.answer is not None:
+            until = min(until, time.monotonic() + after_first)
+    silent = Unreachable(f"no answer within {time.monotonic() - began:.0f} s")
+    return [found.get(host) or PoolAnswer(host, None, silent) for host in hosts]
 
 
 def _answer(host: str, question: Callable[[str, Context], T], context: Context) -> PoolAnswer[T]:

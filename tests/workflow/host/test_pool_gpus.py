@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -75,12 +76,16 @@ def test_a_host_that_does_not_answer_in_time_is_not_asked_again_meanwhile(
     answers["lab"] += [BOTH] * 4
     watch = pool_gpus.watch_pool("@all", 0, context(Notes()))
     assert seen(watch)[1] == ()
-    monkeypatch.setattr(pools, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(pool_gpus, "LOOK_SECONDS", 0.1)
+    began = time.monotonic()
+    assert seen(watch) == ([(0, "partly busy", 50), (1, "free", 0)], ()), "it may be slow"
+    monkeypatch.setattr(pool_gpus, "SILENT_SECONDS", 0.0)
     for _ in range(2):
         assert seen(watch) == (
             [(0, "held", None), (1, "free", None)],
             ("`dgx` does not answer about its GPUs",),
         )
+    assert time.monotonic() - began < pools.PATIENCE_SECONDS
     assert answers["dgx"] == []
     free.set()
 
