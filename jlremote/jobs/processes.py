@@ -132,16 +132,21 @@ sweep() {{
   [ -e "$directory/sweep" ] || return 0
   set -- "$1 $family"; . "$directory/sweep"; [ $? != {STAYS} ]
 }}
-# Known by their parents only as long as those live.
 family=
-family=$({{
-  alive || exit
-  ! same "$keeper" "$began" || adopter=$keeper
-  sweep {LIST}
-}} 2>/dev/null)
-[ FORCE = no ] || {{ ! alive || send KILL; ended 5; sweep KILL; exit; }}
+# Note what is known by its parent only, as long as that lives.
+know() {{
+  family=$({{
+    alive || exit
+    ! same "$keeper" "$began" || adopter=$keeper
+    sweep {LIST}
+  }} 2>/dev/null)
+}}
 tell_keeper() {{ ! same "$keeper" "$began" || kill -s TERM "$keeper"; }}
-! alive || {{ tell_keeper; send TERM; ended 10; }} || {{ alive && send KILL; ended 5; }} || exit
+kill_it() {{ ! alive || {{ know; send KILL; }}; ended 5; }}
+[ FORCE = no ] || {{ kill_it; sweep KILL; exit; }}
+know
+# A command that stays is swept first, while what adopts its orphans lives.
+! alive || {{ tell_keeper; send TERM; ended 10; }} || {{ sweep TERM; kill_it; }} || exit
 sweep TERM
 """
 
@@ -162,7 +167,7 @@ class ProcessPlan:
     remove: bool = False  # whether it is deleted once its output and exit code were read
     interactive: bool = False  # whether it gets stdin, behind its variables
     terminal: bool = False  # whether it has one, in which it asks for its variables by `mark`
-    # with a signal appended: ends all processes in a container that have its mark; else empty
+    # with an argument appended: `Runtime.sweep`, for what is no process of the host; else empty
     sweep: tuple[str, ...] = ()
     # what `gpus.waiting.waiter_program` is to do before the command begins, `None` for nothing
     wait: Mapping[str, Any] | None = None
@@ -213,6 +218,8 @@ def launch(plan: ProcessPlan) -> str:
         end_all = plan.sweep or sweep_argv(plan.mark)
         known = "$1" if plan.sweep else "$1 $adopter"
         facts["sweep"] = f'{command_line(end_all)} "{known}" </dev/null'
+        if plan.sweep and not plan.signal:  # the client would die without a word to the other side
+            facts["signal"] = f'[ "$1" != KILL ] || . "$directory/sweep"\n{way}'
     notes = " &&\n".join(
         f'printf %s {shlex.quote(text)} | cat >"$directory/{file}"' for file, text in facts.items()
     )

@@ -121,6 +121,10 @@ class HostProcesses:
         """Return nothing: a plain forward reaches the host's loopback."""
         return ()
 
+    def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
+        """Return nothing: they are the host's."""
+        return ()
+
 
 @dataclass(frozen=True)
 class Bare(HostProcesses):

@@ -11,6 +11,7 @@ from typing import Any
 from jlremote.errors import Usage
 from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
+from jlremote.host.process_mark import sweep_argv
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container, Volume
 from jlremote.runtimes.docker.docker_commands import inspect_argv
@@ -148,6 +149,10 @@ class Containers:
         begin = AS_MAIN_USER if how.user is None else ()
         options = (*kind, *given, *variables)
         return self.engine("exec", "--interactive", *options, self.reference(name), *begin, *argv)
+
+    def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
+        """Look for the mark in the container, where the end of the engine's client ends nothing."""
+        return self.attached(name, sweep_argv(mark), Attachment(user=user), {})
 
 
 def read_container(inspected: Mapping[str, Any], session: str | None = None) -> Container:

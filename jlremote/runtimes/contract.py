@@ -104,7 +104,7 @@ class Attachment:
     user: str | None = None  # `USER[:GROUP]` in the container, by default the container's
     workdir: str | None = None  # the folder to begin in, by default the container's
     detach_keys: str | None = None  # the keys that detach from it, by default the engine's
-    job: bool = False  # whether it is a job of `jlr run`
+    mark: str = ""  # of a job of `jlr run`, by which `Runtime.sweep` finds it
 
 
 class Runtime(Protocol):
@@ -220,4 +220,11 @@ class Runtime(Protocol):
 
         Raises:
             Usage: the runtime has no such option.
+        """
+
+    def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
+        """Return the command that ends all processes of what is attached there with a mark.
+
+        Its last argument is to follow; see `sweep_argv`. It is empty where what was attached is a
+        process of the caller's own machine, with all that it begins.
         """

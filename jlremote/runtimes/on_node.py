@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
+from jlremote.host.process_mark import LIST
 from jlremote.host.records import FIELD, PRINT_FIELD, TAKE_OUT
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.apptainer import definition
@@ -184,9 +185,14 @@ class OnNode(HostProcesses):
     ) -> tuple[str, ...]:
         """Run it as a step of the job, or by ssh if bytes may be many: steps are slower."""
         inner = self.inner.attached(name, argv, how, environment)
-        step = self.scheduler.step("$jlr_id", terminal=how.terminal is not None)
-        by_ssh = "" if how.terminal or how.job else _BY_SSH
+        step = self.scheduler.step("$jlr_id", terminal=how.terminal is not None, name=how.mark)
+        by_ssh = "" if how.terminal or how.mark else _BY_SSH
         return ("sh", "-c", f"{_FIND}{by_ssh}{step}", "sh", name, *inner)
+
+    def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
+        """Cancel the step: it outlives a client that is killed, and is ended as a whole."""
+        end = self.scheduler.end_steps("$jlr_id", mark)
+        return ("sh", "-c", f"{_FIND}case $1 in {LIST}*) exit;; esac\n{end}", "sh", name)
 
     def _way(self, name: str) -> tuple[str, ...]:
         step = self.scheduler.step("$jlr_id")

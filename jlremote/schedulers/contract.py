@@ -213,11 +213,17 @@ class Scheduler(Protocol):
     def signal(self, job: str, signal: str) -> str:
         """Return shell text that signals all processes of a job; `job` is shell text."""
 
-    def step(self, job: str, *, terminal: bool = False) -> str:
+    def step(self, job: str, *, terminal: bool = False, name: str = "") -> str:
         """Return shell text that runs `"$@"` on the first node of a running job.
 
         Its stdin and stdout are the command's, in a terminal of its own if asked for. `job` is
-        shell text.
+        shell text; by `name` the step is found again.
+        """
+
+    def end_steps(self, job: str, name: str) -> str:
+        """Return shell text that kills all processes of a job's steps of a name, and waits for it.
+
+        It exits with `process_mark.STAYS` if it cannot. `job` is shell text.
         """
 
     def holds(self, job: str) -> str:

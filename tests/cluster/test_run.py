@@ -14,9 +14,11 @@ import pytest
 
 from tests.cluster.conftest import cancelled_jobs
 from tests.cluster.parts import busy, stand_in, startup_line, until
+from tests.jobs.parts import Leavers
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.long import LONG
 
 SILENT = "Socket timed out on send/recv operation"
 
@@ -156,6 +158,24 @@ def test_signals_reach_the_command_and_its_exit_code_is_kept(zih: Laptop) -> Non
         assert zih.jlr("stop", called).status == 0
         until(lines, "ended")
         assert started.wait(30) == 5
+
+
+@pytest.mark.parametrize("how", [(), LONG(("--force", "--yes"))])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_stop_leaves_nothing_of_a_job(
+    cluster: Cluster, zih: Laptop, nodes: int, how: tuple[str, ...]
+) -> None:
+    if not cluster.has_cgroups:
+        pytest.skip("without cgroups Slurm itself loses what left its parent")
+    leavers = Leavers()
+    words = ("--nodes", str(nodes), "--ntasks", str(nodes))
+    tasks = ("srun",) if nodes > 1 else ()
+    called = detached(zih, *words, command=(*tasks, "sh", "-c", leavers.script))
+    told = "begun\n" * leavers.count * nodes
+    wait_until(lambda: zih.jlr("logs", called).stdout == told, "all that it begins")
+    stopped = zih.jlr("stop", called, *how, timeout=120)
+    assert stopped.status == 0, stopped
+    assert leavers.left() == []
 
 
 def test_the_ends_that_slurm_gives_are_named(cluster: Cluster, zih: Laptop) -> None:

@@ -24,13 +24,14 @@ from tests.cluster.clients import check_clients, check_local_kernel, check_recor
 from tests.cluster.conftest import known_to
 from tests.cluster.parts import busy, driver, until
 from tests.cluster.test_run import detached, job, running
+from tests.jobs.parts import Leavers
 from tests.lab.cluster import LOGINS, USERS, Cluster
 from tests.lab.desktop import Desktop, desktop
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
-from tests.long import WANTED
+from tests.long import LONG, WANTED
 from tests.sessions.parts import Session, failed, start, started
 from tests.sessions.test_page import SECONDS, open_notebook, run_cell
 
@@ -170,6 +171,26 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
     failed(zih.jlr("start", "zih", called), 6, "was stopped with `jlr stop`", "--slurm")
     refused = cluster.try_run("login", *user("alice"), "ssh -o BatchMode=yes node1 true")
     assert "you have no active jobs on this node" in refused.stderr, "pam_slurm_adopt looks at jobs"
+
+
+@pytest.mark.parametrize("number", [1, LONG(2)])
+@pytest.mark.parametrize(
+    ("how", "ignore"), [LONG((), False), LONG((), True), (("--force", "--yes"), False)]
+)
+def test_stop_leaves_nothing_of_a_job_in_a_session(
+    cluster: Cluster, zih: Laptop, number: int, how: tuple[str, ...], ignore: bool
+) -> None:
+    session, inside = started(zih, name(), *on_node(number), host="zih"), name()
+    leavers = Leavers(ignore=ignore)
+    words = ("--in", session.name, "--name", inside, "--detach", "--", "sh", "-c", leavers.script)
+    begun = zih.jlr("run", "zih", *words)
+    assert begun.status == 0, begun
+    told = "begun\n" * leavers.count
+    wait_until(lambda: zih.jlr("logs", inside).stdout == told, "all that it begins")
+    stopped = zih.jlr("stop", f"zih/{inside}", *how, timeout=120)
+    assert stopped.status == 0, stopped
+    assert leavers.left() == []
+    assert jobs(cluster, session.name) == ["RUNNING"], "the session goes on"
 
 
 def test_a_kernel_answers_in_an_image_and_its_definition_is_used_again(

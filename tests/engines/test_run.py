@@ -11,9 +11,11 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.engines.conftest import IMAGE, EnginesHost, podman_of
+from tests.engines.conftest import IMAGE, SIF, EnginesHost, podman_of
 from tests.engines.parts import FLAGS
+from tests.jobs.parts import Leavers
 from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
 from tests.long import LONG
 
 SCRIPT = "echo out; echo oops >&2; exit 7"
@@ -76,6 +78,24 @@ def test_ctrl_c_reaches_all_of_a_job_in_podman(without_docker: Laptop, job: str)
     assert terminal.exitstatus == 130
     shown = without_docker.jlr("logs", job)
     assert shown.stdout == "begun\n"
+
+
+@pytest.mark.parametrize("runtime", ["podman", "apptainer", LONG("sudo podman"), LONG("docker")])
+@pytest.mark.parametrize("how", [(), LONG(("--force", "--yes"))])
+def test_stop_leaves_nothing_of_a_job(
+    engines_laptop: Laptop, job: str, runtime: str, how: tuple[str, ...]
+) -> None:
+    leavers = Leavers()
+    image = SIF if runtime == "apptainer" else IMAGE
+    words = ("--name", job, "--image", image, *FLAGS[runtime], "--detach")
+    begun = engines_laptop.jlr("run", "lab", *words, "--", "sh", "-c", leavers.script, timeout=120)
+    assert begun.status == 0, begun
+    told = "begun\n" * leavers.count
+    wait_until(lambda: engines_laptop.jlr("logs", job).stdout == told, "all that it begins")
+    stopped = engines_laptop.jlr("stop", job, *how, timeout=60)
+    assert stopped.status == 0, stopped
+    assert leavers.left() == []
+    assert engines_laptop.jlr("stop", job, "--remove", "--yes").status == 0
 
 
 def test_a_job_in_podman_keeps_its_terminal(without_docker: Laptop, job: str) -> None:

@@ -108,11 +108,11 @@ class Leavers:
     """Processes of a job that do not end with it by themselves.
 
     Attributes:
-        script: begins them, prints a line for each, and runs on until SIGTERM.
+        script: begins them, prints a line for each, and runs on until SIGTERM, or SIGKILL.
         count: how many there are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, ignore: bool = False) -> None:
         self._word = f"leaver-{secrets.token_hex(6)}"
         endless = f"echo begun; while :; do sleep 0.1; done; : {self._word}"
         plain = command_line(("sh", "-c", f"trap : TERM; {endless}"))
@@ -124,7 +124,8 @@ class Leavers:
         begun = [f"{plain} &", f"setsid {plain} &", f"{nameless} &", f"{returning} &"]
         begun += f"(setsid {plain} &)", f"({nameless} &)", f"(setsid {returning} &)"
         self.count = len(begun)
-        self.script = "\n".join((*begun, "sleep 641; echo not this"))
+        goes_on = "trap : TERM; while :; do sleep 0.1; done" if ignore else "sleep 641; echo no"
+        self.script = "\n".join((*begun, goes_on))
 
     def left(self) -> list[list[str]]:
         """Return the command lines of those that run, on this machine or in a container of it."""

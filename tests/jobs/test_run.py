@@ -210,14 +210,16 @@ def test_a_deleted_job_is_not_reported_as_a_missing_session(
         assert f"`jlr list{host}` and `jlr runs{host}` show all" in again.stderr
 
 
-@pytest.mark.parametrize("how", [(), LONG(("--force", "--yes"))])
-def test_stop_ends_a_job_and_what_it_began(jobs: Jobs, how: tuple[str, ...]) -> None:
-    name, leavers = jobs.name(), Leavers()
+@pytest.mark.parametrize(
+    ("how", "ignore"), [((), False), LONG((), True), LONG(("--force", "--yes"), False)]
+)
+def test_stop_ends_a_job_and_what_it_began(jobs: Jobs, how: tuple[str, ...], ignore: bool) -> None:
+    name, leavers = jobs.name(), Leavers(ignore=ignore)
     jobs.begin(name, leavers.script)
     begun = "begun\n" * leavers.count
     wait_until(lambda: jobs.laptop.jlr("logs", name).stdout == begun, "all that it begins")
     stopped = jobs.laptop.jlr("stop", name, *how)
     assert stopped.status == 0, stopped
     assert leavers.left() == []
-    assert jobs.wait_over(name) == 128 + (9 if how else 15)
+    assert jobs.wait_over(name) == 128 + (9 if how or ignore else 15)
     assert jobs.laptop.jlr("stop", name, "--remove", "--yes").status == 0

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from jlremote.errors import JlrError, Usage
 from jlremote.host.contract import Completed
-from jlremote.host.process_mark import CARRIER
+from jlremote.host.process_mark import CARRIER, STAYS
 from jlremote.host.records import FIELD, GROUP, PRINT_GROUP
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import command_line, pause
 from jlremote.schedulers.contract import (
     INDEX,
     ClusterGpus,
@@ -105,6 +105,20 @@ status=$(
   } 4>&1
 )
 exit "${status:-143}"
+"""
+_END_STEPS = f"""\
+turns=0
+while :; do
+  jlr_said=$(squeue --noheader --steps --jobs="JOB" --format='%i %j' 2>&1) || {{
+    case $jlr_said in *'Invalid job id'*) exit 0;; esac
+    printf '%s\\n' "$jlr_said" >&2; exit {STAYS}
+  }}
+  jlr_steps=$(printf '%s\\n' "$jlr_said" | sed -n 's/^\\([0-9_]*[.][^ ]*\\) NAME$/\\1/p')
+  [ -n "$jlr_steps" ] || exit 0
+  [ "$turns" -lt 40 ] || exit {STAYS}
+  scancel $jlr_steps
+  turns=$((turns + 1)); {pause(0.5)}
+done
 """
 _CHOICES = f"""\
 sinfo -h -o '%R (up to %l)' 2>/dev/null | sort -u
@@ -206,7 +220,7 @@ class Slurm:
         send = f"scancel --signal={signal} {job}"
         return f"{_ON_PATH}{send} 2>/dev/null; {send} --full"
 
-    def step(self, job: str, *, terminal: bool = False) -> str:
+    def step(self, job: str, *, terminal: bool = False, name: str = "") -> str:
         """Run it by `srun`, beside what the job has there (`--overlap`, Slurm 20.11 and later).
 
         Right after a restart slurmctld takes no steps for some seconds. Without `--immediate` srun
@@ -216,9 +230,15 @@ class Slurm:
             *("srun", "--overlap", "--immediate", "--quiet"),
             *("--nodes=1", "--ntasks=1", "--relative=0"),
             "--pty" if terminal else "--unbuffered",
+            *((f"--job-name={name}",) if name else ()),
         )
         around = "" if terminal else f"{command_line(('sh', '-c', _UNCHANGED, CARRIER))} "
         return f'{_ON_PATH}exec {command_line(argv)} --jobid="{job}" {around}"$@"'
+
+    def end_steps(self, job: str, name: str) -> str:
+        """Ask `squeue` for the steps of the name, and cancel them until there is none."""
+        text = _END_STEPS.replace("JOB", job).replace("NAME", name)
+        return f"{_ON_PATH}{text}"
 
     def holds(self, job: str) -> str:
         """Check for its control group, which has those who came by ssh, or else its variable."""

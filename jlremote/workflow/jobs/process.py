@@ -135,13 +135,12 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
     options, runtime, mark = start.request.options, start.runtime, secrets.token_hex(8)
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
-    how = Attachment(user=options.user, workdir=options.workdir, job=True)
+    how = Attachment(user=options.user, workdir=options.workdir, mark=mark)
     if request.terminal:
         keys = terminal.ENGINES_KEYS if runtime.has_containers else None
         how = replace(how, terminal=_FIRST_SIZE, detach_keys=keys)
     take = _taking(request, private, mark) if private else ""
     signal: tuple[str, ...] = ()
-    sweep: tuple[str, ...] = ()
     exports = gpu_allocation.exports(gpus)
     if not runtime.has_containers:
         taking = ("sh", "-c", f'{take}exec "$@"', "sh", *request.command)
@@ -159,8 +158,6 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         argv = runtime.attached(place, marked, how, plain)
         way = process_mark.signal_argv(mark)
         signal = runtime.attached(place, way, Attachment(user=options.user), {})
-        end_all = process_mark.sweep_argv(mark)
-        sweep = runtime.attached(place, end_all, Attachment(user=options.user), {})
     return ProcessPlan(
         name=start.name,
         argv=argv,
@@ -171,7 +168,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         signal=signal,
         variables=private,
         mark=mark,
-        sweep=sweep,
+        sweep=runtime.sweep(place, mark, options.user),
         remove=request.remove,
         interactive=request.interactive,
         wait=gpus.wait,

@@ -9,6 +9,7 @@ import pytest
 
 from jlremote.errors import Usage
 from jlremote.host.contract import Completed
+from jlremote.host.process_mark import STAYS
 from jlremote.schedulers.contract import GpuJob, GpuNodes, Resources, SchedulerSilent
 from jlremote.schedulers.slurm.commands import SLURM
 
@@ -186,3 +187,30 @@ def test_slurm_is_found_on_the_path_of_login_shells_among_their_words(tmp_path: 
     found = SLURM.read_presence(printed)
     assert found is not None
     assert (found.version, found.complaint) == ("slurm 22.05.8", None)
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("12.0 sh\n12.batch batch", 0),
+        ("slurm_load_jobs error: Invalid job id specified", 0),
+        ("slurm_load_jobs error: Socket timed out", STAYS),
+    ],
+)
+def test_steps_are_over_only_if_slurm_says_so(tmp_path: Path, said: str, status: int) -> None:
+    for program, text in (
+        ("sbatch", ""),
+        ("squeue", f"echo '{said}'; case '{said}' in *error*) exit 1;; esac"),
+        ("scancel", f'echo "$@" >{tmp_path}/cancelled'),
+    ):
+        (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / program).chmod(0o755)
+    done = subprocess.run(
+        ("sh", "-c", SLURM.end_steps("12", "mark")),
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "timed out" in done.stderr) == (status, status != 0), done
+    assert not (tmp_path / "cancelled").exists(), "the steps of others stay"
