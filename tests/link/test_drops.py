@@ -205,7 +205,7 @@ def test_a_link_that_flaps_is_tried_every_five_seconds_at_most_while_a_page_wait
     up: Desk, sshd: SSHServer
 ) -> None:
     """Each connection serves the page once and ends."""
-    forward, before, away = up.forward("one"), sshd.log_text(), list[float]()
+    forward, away = up.forward("one"), list[float]()
     pid = up.server_pid(forward)
     for _ in range(4):
         sshd.drop_connections()
@@ -214,4 +214,3 @@ def test_a_link_that_flaps_is_tried_every_five_seconds_at_most_while_a_page_wait
         away.append(time.monotonic() - began)
     assert away[-1] >= FLAPPING_PAUSE, away
     assert max(away) < 3 * FLAPPING_PAUSE, away
-    assert logins(sshd, before) == len(away)
