@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +14,12 @@ from jlremote.host.contract import Completed
 INDEX = "@index@"
 # Ends the name of the successor of a session's job until it runs; no session is called so.
 FOLLOWS = "+next"
+
+# Of Slurm, an argument a line. Other options may have `gpu` in a name: `--nodelist=gpu07`.
+_ASKS_FOR_GPUS = re.compile(
+    r"^(?:-G|--gpus(?:-per-\w+)?(?:=|$)|--(?:gres|tres-per-\w+)[=\n](?:.*[,:/])?gpu\b)",
+    re.MULTILINE,
+)
 
 
 class SchedulerSilent(JlrError):
@@ -38,9 +45,9 @@ class Resources:
 
     @property
     def asks_for_gpus(self) -> bool:
-        """Whether its words name GPUs; to pass them into an image where there are none is free."""
-        words = (self.gres or "", *self.arguments)
-        return any("gpu" in word or word.startswith("-G") for word in words)
+        """Whether it requests GPUs: an option may be one word with its value, or two."""
+        words = (f"--gres={self.gres or ''}", *self.arguments)
+        return bool(_ASKS_FOR_GPUS.search("\n".join(words)))
 
 
 @dataclass(frozen=True)
