@@ -167,12 +167,19 @@ def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched:
 
 
 def prove(start: StartContext, engine: str | None) -> None:
-    """Note why a session that was just started cannot use the GPUs of the engine's `--gpus`."""
+    """Note why a session that was just started cannot use the GPUs of the engine's `--gpus`.
+
+    A driver that hangs does not fail the start: its `nvidia-smi` ends by no signal.
+    """
     if engine is None:
         return
     look = start.runtime.attached(start.name, ("sh", "-c", proof.PROOF), Attachment(), {})
     proving = {"script": f"{command_line(look)} </dev/null", "on host": proof.ON_HOST}
-    told = start.host.run(proving)
+    try:
+        told = start.host.run(proving)
+    except JlrError as failure:
+        start.note(f"the GPUs of `{start.name}` could not be proved: {failure.message}")
+        return
     done, asked = told["script"], proof.requested(engine, told["on host"].stdout)
     # A container without a shell, or one that has ended, is told by the steps that follow.
     if done.status == 0 and (why := proof.fault(done.stdout, asked)):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from typing import cast
 
 import pytest
 
-from jlremote.errors import Busy, NotFound, Usage
+from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus.choice import Chosen
 from jlremote.gpus.snapshot import CannotAsk
 from jlremote.gpus.waiting import archive, taking
 from jlremote.gpus.waiting.placeholders import with_gpus
+from jlremote.host.contract import Completed, Steps
+from jlremote.link.client.link import Link
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
@@ -20,7 +24,7 @@ from jlremote.workflow.container import gpu_allocation
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.host.requests import StartRequest
 from tests.gpus.parts import BOOT, NOW, answer, process, record, row, uuid
-from tests.workflow.container.parts import CONTAINERS, Answer, Start, refused, start
+from tests.workflow.container.parts import CONTAINERS, Answer, Start, TurnHost, refused, start
 
 FREE = answer("\n".join((row(0), row(1))))
 FIRST_BUSY = answer("\n".join((row(0, used=9000), row(1))), processes=process(0))
@@ -263,3 +267,20 @@ def test_other_gpus_than_those_requested_are_noted(
             f"`cont1` already exists {f'with GPUs `{have}`' if have else 'without GPUs'}; "
             in begun.notes.notes[0]
         )
+
+
+class HangingHost(TurnHost):
+    """A host whose driver hangs, so that the script with a proof does not end in time."""
+
+    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
+        assert "nvidia-smi -L" in steps["script"]
+        raise JlrError("the host did not finish within 60 s")
+
+
+def test_a_driver_that_hangs_is_noted_and_fails_no_start() -> None:
+    begun = asking("auto")
+    hanging = replace(begun.context, host=cast("Link", HangingHost({})))
+    gpu_allocation.prove(hanging, "device=0")
+    assert begun.notes.notes == [
+        "the GPUs of `cont1` could not be proved: the host did not finish within 60 s"
+    ]
