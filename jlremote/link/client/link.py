@@ -296,8 +296,12 @@ class Link:
 
     def disconnect(self) -> bool:
         """End the link as `shut_down` does, and remember that it was ended on purpose."""
-        self._files.disconnected.touch(mode=0o600)
+        self.stay_disconnected()
         return self.shut_down()
+
+    def stay_disconnected(self) -> None:
+        """Remember that the link was ended on purpose, or is to be: lists start none again."""
+        self._files.disconnected.touch(mode=0o600)
 
     @property
     def disconnected(self) -> bool:

@@ -27,6 +27,7 @@ def disconnect(host: str | None, context: Context, *, yes: bool) -> Iterator[str
         JlrError: the person said no, or one does not end; the others have ended.
     """
     links = _links(host, context)
+    silent: list[Link] = []
     losses: list[str] = []
     refused: list[JlrError] = []
     for link in tuple(links):
@@ -34,12 +35,15 @@ def disconnect(host: str | None, context: Context, *, yes: bool) -> Iterator[str
             losses += dict.fromkeys(link.status().work)
         except LinkStuck as stuck:  # the next question would only take as long again
             links.remove(link)
+            silent.append(link)
             refused.append(stuck)
         except JlrError:  # none runs, or one of another version
             continue
     where = "all hosts" if host is None else host
     planned = Destruction(f"Disconnect from {where}?", tuple(map(one_line, losses)))
     destruction.confirm(planned, context, yes=yes)
+    for link in silent:
+        link.stay_disconnected()
     ended: set[str] = set()
     for link in links:
         try:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import JlrError, NameNotResolved, Unreachable
+from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.wire.files import link_files, write_destination
+from jlremote.link.wire.status import LinkStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host import links
@@ -75,6 +77,19 @@ def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
     with pytest.raises(Unreachable, match="disconnected by `jlr disconnect`"):
         listing._undisturbed(link)
     assert "disconnected by" in str(links.status_of(link, listing._undisturbed).detail)
+
+
+def test_a_link_that_is_stuck_stays_disconnected_once_its_process_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stuck(_: Link) -> LinkStatus:
+        raise LinkStuck("the link to `dgx` does not answer")
+
+    record("dgx", "cont1")
+    monkeypatch.setattr(Link, "status", stuck)
+    with pytest.raises(LinkStuck):
+        list(disconnection.disconnect("dgx", context(), yes=False))
+    assert links.link_to("dgx", context()).disconnected
 
 
 def test_disconnect_names_no_host_without_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
