@@ -1,8 +1,8 @@
 """The demo's host: an SSH server on this machine's loopback, to try jlr without a server.
 
 Read `server` (the whole), `command_session` (one command or shell), `account`, `engine` (what a
-container engine on this machine offers), and `notebook` with its `picture`. Only this room imports
-asyncssh.
+container engine on this machine offers), `own_files`, and `notebook` with its `picture`. Only this
+room imports asyncssh.
 
 Decisions:
 
@@ -12,6 +12,7 @@ commands by itself; asyncssh redirects a channel to a process.
 Why are only this machine and its containers reached? The demo is a server that other programs of
 the user may find. It accepts one key, new for each demo, and forwards nowhere else.
 
-Why has the demo a folder of its own? A demo leaves nothing behind, and JupyterLab in the current
-folder leaves its settings, checkpoints and history there and in the home folder.
+Why has the demo a folder of its own? A demo leaves nothing behind but what the person made, and
+JupyterLab in the current folder leaves its settings, checkpoints and history there and in the home
+folder. It is in the folder for temporary files: there it can stay, without a move that may fail.
 """

@@ -19,8 +19,8 @@ in, launched JupyterLab there, found its token, and forwards a local port to it.
 
 - Run the cell below (Shift+Enter): the kernel computes the picture again.
 - `jlr list` in another terminal shows the session, `jlr open` opens it again.
-- Ctrl-C in the demo's terminal, or `jlr stop`, ends it; it says where files that
-  you made here are then.
+- Ctrl-C in the demo's terminal, or `jlr stop`, ends it; files that you made here
+  stay, in the folder that it names.
 
 On a server of yours: `jlr start HOST CONTAINER`.
 """

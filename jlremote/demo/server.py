@@ -14,7 +14,7 @@ from typing import Any
 
 import asyncssh
 
-from jlremote.demo import engine
+from jlremote.demo import engine, own_files
 from jlremote.demo.account import Account, DemoKeys, current_account, write_configuration
 from jlremote.demo.command_session import CommandSession
 from jlremote.storage import paths
@@ -145,29 +145,25 @@ def running_server(
         loop.close()
 
 
-def files_folder(config: Path) -> Path:
-    """Return the folder of a host's files, which is beside its ssh configuration."""
-    return config.parent / "files"
-
-
 @contextmanager
 def loopback_host(name: str, config: Path) -> Iterator[Path]:
     """Run a host `name` for the time of a `with` block, and write its ssh configuration.
 
-    The folder of `config` belongs to the host alone: it is deleted before and afterwards. In it is
-    the folder that is given, where logins begin.
+    The folder of `config` belongs to the host alone: it is deleted before and afterwards. Given is
+    the folder where logins begin; see `own_files`.
 
     Raises:
         JlrError: the folder cannot be made or written.
     """
-    files = files_folder(config)
-    keys, account = DemoKeys(), current_account(files)
+    own_files.clear(config)
     shutil.rmtree(config.parent, ignore_errors=True)
     paths.private_directory(config.parent)
-    files.mkdir()
     try:
+        files = own_files.make(config)
+        keys, account = DemoKeys(), current_account(files)
         with running_server(keys, account, engine.addresses) as port:
             write_configuration(config, keys, name, account.user, port)
             yield files
     finally:
+        own_files.clear(config)
         shutil.rmtree(config.parent, ignore_errors=True)

@@ -128,7 +128,8 @@ def test_in_the_background_of_a_machine_with_only_python_a_kernel_answers_until_
         demo.interrupt()  # a second one does not cut the cleaning short
         assert demo.end()[0] == 0
     wait_for_no_trace(machine)
-    assert (list((machine.folder / "home").iterdir()), kept(machine)) == ([], [])
+    left = [*(machine.folder / "home").iterdir(), *(machine.folder / "tmp").glob("jlr-demo-*")]
+    assert left == []
 
 
 def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop) -> None:
@@ -140,7 +141,7 @@ def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop
         terminal.expect("Ctrl-C ends the demo")
         (machine.folder / "run" / "jlr" / "demo" / "files" / "mine.txt").touch()
         terminal.sendintr()
-        terminal.expect(r"what you made in the demo is in `(\S+)` now")
+        terminal.expect(r"what you made in the demo is in `(\S+)`")
         terminal.expect(pexpect.EOF)
         terminal.close()
         assert (terminal.exitstatus, terminal.signalstatus) == (0, None)
@@ -175,7 +176,7 @@ def test_the_next_demo_clears_up_after_one_that_was_killed_and_lasts_as_long_as_
     link.kill()
     wait_until(lambda: answers(session), "the next link", 30)
     assert session.born() == born
-    assert kept(machine) == ["mine.ipynb"], "of the one that was killed"
+    assert "mine.ipynb" in kept(machine), "of the one that was killed"
     session.write_notebook("welcome.ipynb", "'another text'")
     demo.process.send_signal(signal.SIGHUP)  # as the end of its terminal does
     assert demo.end()[0] == 128 + signal.SIGHUP

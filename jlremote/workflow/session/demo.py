@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import gettempdir, mkdtemp
 
 from jlremote.demo import notebook
 from jlremote.errors import Busy, JlrError, NotFound, Usage
@@ -62,9 +60,8 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
     context = replace(context, ssh_config=config)
     with _the_only_one(config), _host(context, config) as files:
         _clear_leftovers(config, context)
-        (files / notebook.NAME).write_text(notebook.document(), encoding="utf-8")
         report = _start(request, files, context)
-        context.progress.note(f"files that you make in the demo go to `{gettempdir()}` at its end")
+        context.progress.note(f"files that you make in the demo stay in `{files}`")
         context.progress.note(
             f"other commands reach this host as `{HOST}`; for ssh, use `ssh -F {config} {HOST}`"
         )
@@ -110,29 +107,19 @@ def _host(context: Context, config: Path) -> Iterator[Path]:
 
     Its link ends with it, and that of a killed demo before it.
     """
-    from jlremote.demo.server import files_folder, loopback_host
+    from jlremote.demo.server import loopback_host
 
     link = link_to(HOST, context)
     link.shut_down()
-    _keep(files_folder(config), context)
-    with loopback_host(HOST, config) as files:
+    with ExitStack() as stack:
+        files = stack.enter_context(loopback_host(HOST, config))
         try:
             yield files
         finally:
-            with undisturbed():
+            with undisturbed(), stack.pop_all():
                 link.shut_down()
-                _keep(files, context)
-
-
-def _keep(files: Path, context: Context) -> None:
-    """Move what the person made in the demo to a folder of its own, and say where it is."""
-    made = [path for path in files.glob("[!.]*") if not notebook.is_as_made(path)]
-    if not made:
-        return
-    kept = mkdtemp(prefix=f"jlr-{HOST}-")
-    for path in made:
-        shutil.move(path, kept)
-    context.progress.note(f"what you made in the demo is in `{kept}` now")
+            if files.exists():
+                context.progress.note(f"what you made in the demo is in `{files}`")
 
 
 def _clear_leftovers(config: Path, context: Context) -> None:
