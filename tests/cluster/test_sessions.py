@@ -409,9 +409,30 @@ def test_a_page_of_a_node_outlives_the_controller(
             expect(tab.locator(".jp-Notebook")).to_contain_text(told, timeout=SECONDS)
         assert zih.jlr("url", session.name).stdout.strip() == session.url
         assert job(zih, called)["state"] == "unknown"
+        unasked = (
+            f"cannot ask `zih/{session.name}` for programs: ",
+            f"`jlr stop zih/{session.name} ",
+        )
+        failed(zih.jlr("stop", session.name, timeout=60), 7, *unasked, "--force` stops it anyway")
     running(zih, called)
     run_cell(tab, "print('and after', platform.node())")
     expect(tab.locator(".jp-Notebook")).to_contain_text("and after node2", timeout=SECONDS)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_runs_on_a_node_that_is_silent_is_said_to_be_unknown(
+    cluster: Cluster, zih: Laptop, number: int
+) -> None:
+    session = started(zih, name(), *on_node(number), host="zih")
+    with cluster.without(f"node{number}"):
+        stopped = zih.jlr("stop", session.name, timeout=120)
+        failed(stopped, 7, f"`zih/{session.name}` for busy kernels and programs: ", "--force`")
+        with zih.terminal("jlr", "stop", session.name, "--force", timeout=60) as screen:
+            screen.expect("programs that could not be asked for")
+            screen.expect("\\(y/N\\) ")
+            screen.send("n\r")
+            screen.expect("nothing was changed")
 
 
 def test_two_login_nodes_with_keys_of_their_own_are_one_host(cluster: Cluster, keys: Keys) -> None:

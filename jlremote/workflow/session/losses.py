@@ -29,6 +29,7 @@ class Work:
     kernels: tuple[Kernel, ...] = ()
     programs: tuple[str, ...] = ()  # in terminals, shells and the container itself
     silent: str | None = None  # why Jupyter did not tell its kernels
+    unseen: str | None = None  # why the programs could not be asked for
     whole: bool = False  # whether the container or job ends
 
     @property
@@ -40,6 +41,7 @@ class Work:
     def losses(self) -> tuple[str, ...]:
         """Each kernel and program, for the question before they end."""
         unknown = ("kernels that do not answer",) if self.silent else ()
+        unknown += ("programs that could not be asked for",) if self.unseen else ()
         told = (f"the kernel of `{one_line(k.notebook)}` ({k.state})" for k in self.kernels)
         return (*unknown, *told, *self.programs)
 
@@ -60,6 +62,7 @@ def work(
         return Work()
     looking = runtime.on_machine(container.id, activity.script(runtime, container))
     looked = run_script(host, runtime.inside(container.id, looking))
+    unseen = None if looked.status == 0 else one_line(looked.complaint)
     seen = activity.read(looked.stdout)
     whole = ends_all or (api is not None and seen.is_main(api.server))
     programs: list[str] = [] if api is None else [*seen.terminals(api.server)]
@@ -73,9 +76,9 @@ def work(
     except JlrError as silent:
         # A stop before this one may have ended the server a moment ago.
         if api is not None and _runs(host, runtime, container, api.server):
-            return Work((), tuple(programs), silent.message, whole)
+            return Work((), tuple(programs), silent.message, unseen, whole)
         kernels = ()
-    return Work(kernels, tuple(programs), None, whole)
+    return Work(kernels, tuple(programs), None, unseen, whole)
 
 
 def _runs(host: Host, runtime: Runtime, container: Container, server: Server) -> bool:
@@ -87,16 +90,17 @@ def refuse_if_busy(record: SessionRecord, work: Work, request: StopRequest) -> N
     """Refuse to end kernels and programs that work, without `force`.
 
     Raises:
-        Busy: something works, or the kernels could not be asked for.
+        Busy: something works, or could not be asked for.
     """
     if request.force:
         return
     selector = f"{record.host}/{record.name}"
     command = destruction.stop_command(record.host, record.name, replace(request, force=True))
     anyway = f"`{command}` {'restarts' if request.again else 'stops'} it anyway"
-    if work.silent is not None:
-        failure = f"cannot ask `{selector}` for busy kernels: {work.silent}"
-        raise Busy(failure, hint=anyway)
+    why = {"busy kernels": work.silent, "programs": work.unseen}
+    if unknown := [what for what, cause in why.items() if cause]:
+        cause = work.silent or work.unseen
+        raise Busy(f"cannot ask `{selector}` for {' and '.join(unknown)}: {cause}", hint=anyway)
     told = [f"has busy kernels: {', '.join(work.busy)}"] if work.busy else []
     told += [f"runs {', '.join(work.programs)}"] if work.programs else []
     if told:

@@ -9,6 +9,7 @@ from typing import Any, Never
 import pytest
 
 from jlremote.errors import Busy, JlrError
+from jlremote.host.contract import Completed
 from jlremote.host.records import FIELD
 from jlremote.host.records import RECORD as RECORD_END
 from jlremote.jupyter.api import JupyterApi, Kernel, NoAnswer
@@ -106,6 +107,18 @@ def test_a_server_that_has_just_ended_has_no_kernels_to_ask_for(
     )
     host, api = FakeHost("dgx", {"": "", "script": ""}), Silent(8901, OURS)
     assert losses.work(host, runtime_named("none"), before, api, StopRequest()).silent == silent
+
+
+@pytest.mark.parametrize("runtime", ["slurm", "docker"])
+def test_programs_that_cannot_be_asked_for_are_no_reason_to_stop(runtime: str) -> None:
+    refused = Completed(1, "", "srun: error: Unable to contact slurm controller\n")
+    host = FakeHost("dgx", {"script": refused})
+    survey = Survey(Container("cont1", "cont1", True, "2026", in_job=True, job="12"), None)
+    work = losses.work(host, runtime_named(runtime), survey, None, StopRequest(container=True))
+    with pytest.raises(Busy, match="cannot ask `dgx/cont1` for programs: srun: error: Unable"):
+        losses.refuse_if_busy(RECORD, work, StopRequest(container=True))
+    losses.refuse_if_busy(RECORD, work, StopRequest(force=True))
+    assert work.losses == ("programs that could not be asked for",)
 
 
 @pytest.mark.parametrize("runtime", ["slurm", "slurm apptainer", "none"])
