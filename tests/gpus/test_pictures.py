@@ -148,12 +148,14 @@ def browsers() -> list[psutil.Process]:
 def closed_lid(laptop: Laptop, way: Line) -> Iterator[None]:
     """Stop what runs on a laptop, and its network, as a closed lid does."""
     stopped = [*filter(is_link, laptop.processes()), *browsers()]
-    for process in stopped:
-        process.suspend()
-    way.take_down()
-    yield
-    for process in stopped:
-        process.resume()
+    try:
+        for process in stopped:
+            process.suspend()
+        way.take_down()
+        yield
+    finally:
+        for process in stopped:
+            process.resume()
 
 
 @pytest.fixture

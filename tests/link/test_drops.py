@@ -208,8 +208,8 @@ def test_a_link_that_flaps_is_tried_every_five_seconds_at_most_while_a_page_wait
     forward, away = up.forward("one"), list[float]()
     pid = up.server_pid(forward)
     for _ in range(4):
-        sshd.drop_connections()
         began = time.monotonic()
+        sshd.drop_connections()
         assert up.server_pid(forward) == pid
         away.append(time.monotonic() - began)
     assert away[-1] >= FLAPPING_PAUSE, away

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _ID_DIGITS = 12
 # In these no server runs, and so no kernel.
 _WITHOUT_SERVER = (
-    *("stopped", "idle-stopped", "container-stopped", "container-gone"),
-    *("queued", "starting", "job-ended"),
+    *("stopped", "idle-stopped", "container-stopped", "container-gone", "restarting", "restarted"),
+    *("queued", "starting", "job-ended", "jupyter-dead", "created", "exited", "dead"),
 )
 
 
