@@ -40,7 +40,7 @@ class Work:
     @property
     def losses(self) -> tuple[str, ...]:
         """Each kernel and program, for the question before they end."""
-        unknown = ("kernels that do not answer",) if self.silent else ()
+        unknown: tuple[str, ...] = ("kernels that do not answer",) if self.silent else ()
         unknown += ("programs that could not be asked for",) if self.unseen else ()
         told = (f"the kernel of `{one_line(k.notebook)}` ({k.state})" for k in self.kernels)
         return (*unknown, *told, *self.programs)
