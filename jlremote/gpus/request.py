@@ -64,13 +64,20 @@ def parse_request(text: str) -> GpuRequest:
 
 
 def is_met(text: str, have: str | None) -> bool:
-    """Return whether a container that was created with the GPUs `have` meets the request."""
+    """Return whether GPUs that were requested with the value `have` meet the request `text`.
+
+    A number alone is a count in both, and `device=2` a name.
+    """
     asked = parse_request(text)
-    if asked.kind == "none":
-        return have in (None, "none")
+    try:
+        has = parse_request(have) if have else GpuRequest("none", "none")
+    except Usage:  # an engine may have more values than `--gpus` takes
+        return asked.text == have
     if asked.kind == "free":
-        return have not in (None, "all", "none") and len(_names(have)) == asked.count
-    return have is not None and set(_names(have)) == set(_names(asked.text))
+        return asked.count == (has.count or len(has.names))
+    return asked.kind == has.kind and (
+        set(asked.names) == set(has.names) if asked.names else asked.text == has.text
+    )
 
 
 def _names(text: str | None) -> list[str]:

@@ -183,6 +183,29 @@ def test_none_is_none_also_in_images_that_ask_for_all(
     assert "NVIDIA_VISIBLE_DEVICES=void" in environment
 
 
+def test_a_count_of_an_existing_container_is_no_index(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
+) -> None:
+    counted, named = container.name(), container.name()
+    for name, value in ((counted, "2"), (named, "device=1")):
+        engine.docker(
+            "run", "--detach", "--gpus", value, "--name", name, "lab/jupyter", "sleep", "1d"
+        )
+    for name, asked, have in (
+        (counted, "2", None),
+        (counted, "auto:2", None),
+        (counted, "device=2", "2"),
+        (counted, "auto", "2"),
+        (named, "1", None),
+        (named, "device=1", None),
+        (named, "2", "1"),
+    ):
+        begun = start(ada, "lab", name, "--gpus", asked)
+        assert begun.status == 0, begun
+        told = f"`{name}` already exists with GPUs `{have}`; `--gpus` applies"
+        assert (told in begun.stderr) == ("`--gpus` applies" in begun.stderr) == bool(have), begun
+
+
 @pytest.mark.parametrize(
     ("gpus", "status", "words"),
     [

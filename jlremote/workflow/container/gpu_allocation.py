@@ -143,14 +143,17 @@ def planned(start: StartContext) -> AllocatedGpus:
 
 
 def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:
-    """Note that an existing container keeps its GPUs if others were requested."""
+    """Note that an existing container keeps its GPUs if others were requested.
+
+    `have` is the value of `--gpus` that it was created with, `uuids` those that jlr chose for it.
+    """
     asked = start.request.gpus
     if (
         asked is not None
         and asked != have
         and not (is_met(asked, have) or (uuids and is_met(asked, uuids)))
     ):
-        gpus = f"with GPUs `{have}`" if have else "without GPUs"
+        gpus = f"with GPUs `{have.removeprefix('device=')}`" if have else "without GPUs"
         applies = "`--gpus` applies to new containers only"
         start.note(f"`{start.name}` already exists {gpus}; {applies}")
 

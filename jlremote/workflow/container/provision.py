@@ -112,7 +112,7 @@ def _explain_kept(start: StartContext, found: Survey, container: Container) -> N
             "applies to new containers only"
         )
     uuids = container.labels.get(GPUS_LABEL)
-    gpu_allocation.explain_unchanged(start, container.gpus, uuids)
+    gpu_allocation.explain_unchanged(start, container.engine_gpus or container.gpus, uuids)
     _explain_other_settings(start, found, container)
 
 

@@ -209,7 +209,8 @@ def _gpus_without_container(start: StartContext, found: Survey) -> AllocatedGpus
                 gpu_allocation.prove(start, taken.engine)
         return taken
     gpus = start.known.gpus if start.known else None
-    gpu_allocation.explain_unchanged(start, gpus)
+    named = gpus is not None and gpus not in ("all", "none")
+    gpu_allocation.explain_unchanged(start, f"device={gpus}" if named else gpus)
     return AllocatedGpus(shown=gpus)
 
 

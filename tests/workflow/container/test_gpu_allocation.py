@@ -252,8 +252,9 @@ def test_a_plan_writes_nothing_on_the_host() -> None:
 @pytest.mark.parametrize(
     ("asked", "have", "said"),
     [
-        (None, "0", False), ("0,1", "1,0", False), ("auto:2", "0,1", False), ("none", None, False),
-        ("auto", "0,1", True), ("all", "0", True), ("none", "0", True), ("0,1", None, True),
+        (None, "1", False), ("0,1", "1,0", False), ("auto:2", "0,1", False), ("none", None, False),
+        ("auto", "0,1", True), ("all", "1", True), ("none", "1", True), ("0,1", None, True),
+        ("2", "2", False), ("device=2", "2", True), ("device=2", "device=2", False),
     ],
 )  # fmt: skip
 def test_other_gpus_than_those_requested_are_noted(
