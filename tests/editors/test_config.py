@@ -179,7 +179,7 @@ def test_code_starts_the_editor_once_ssh_knows_the_names(clients: Clients) -> No
     laptop, name = clients.laptop, clients.inside.name
     opened = laptop.folder / "code-opened"
     program = laptop.folder / "code"
-    program.write_text(f'#!/bin/sh\necho "$@" >{opened}\n', encoding="utf-8")
+    program.write_text(f'#!/bin/sh\necho "$@" >{opened}\necho opening\n', encoding="utf-8")
     program.chmod(0o755)
     path = f"{laptop.folder}:{laptop.environment['PATH']}"
     before = laptop.run("env", f"PATH={path}", "jlr", "code", name)
@@ -189,8 +189,8 @@ def test_code_starts_the_editor_once_ssh_knows_the_names(clients: Clients) -> No
     assert shown == {"block": laptop.jlr("ssh-config").stdout, "installed": False}
     unasked = laptop.jlr("ssh-config", "--install", "--json")
     assert (unasked.status, unasked.stdout) == (4, ""), unasked
-    *told, error = unasked.stderr.splitlines()
-    assert "+ Include " in told[-1]
+    *lines, error = unasked.stderr.splitlines()
+    assert "+ Include " in lines[-1]
     assert "--yes" in json.loads(error)["hint"]
     for changed in (True, False):
         installed = laptop.jlr("ssh-config", "--install", "--yes", "--json")
@@ -201,6 +201,9 @@ def test_code_starts_the_editor_once_ssh_knows_the_names(clients: Clients) -> No
         assert change["line"] == (line if changed else None)
     assert json.loads(laptop.jlr("ssh-config", "--json").stdout)["installed"]
     done = laptop.run("env", f"PATH={path}", "jlr", "code", name)
-    assert done.status == 0, done
+    assert (done.status, done.stdout, "opening\n" in done.stderr) == (0, "", True), done
     assert opened.read_text("utf-8") == f"--remote ssh-remote+{name}.jlr /srv\n"
+    done = laptop.run("env", f"PATH={path}", "jlr", "code", name, "--json")
+    told = json.loads(done.stdout)
+    assert (told["command"].split()[0], told["opened"]) == (str(program), True), done
     assert laptop.jlr("ssh-config", "--remove", "--yes").status == 0

@@ -22,6 +22,8 @@ from jlremote.workflow.editors.host_names import name_of
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.session.shell import ShellPlace, place_of
 
+_STDERR = 2  # of a process; stdout is the command's own answer
+
 
 @dataclass(frozen=True)
 class Editor:
@@ -84,9 +86,10 @@ class OpenedFolder:
 def code(
     where: str | None, path: str | None, editor: str, context: Context, *, only_shown: bool
 ) -> OpenedFolder:
-    """Open an editor on a folder of a session or host, and return the command line that does.
+    """Open an editor on a folder of a session or host, and return how.
 
-    By default it is the folder in which its shells begin. With `only_shown` nothing is opened.
+    By default it is the folder in which its shells begin. With `only_shown` nothing is opened. What
+    the editor prints goes to stderr.
 
     Raises:
         NotFound: there is no such session or host, it does not run, or the editor is missing.
@@ -109,10 +112,11 @@ def code(
             f"ssh does not know `*{SUFFIX}` yet, by which {kind.title} reaches a session",
             hint="`jlr ssh-config --install` adds one line to ~/.ssh/config",
         )
-    done = subprocess.run((program, *arguments), stdin=subprocess.DEVNULL, check=False)
+    argv = (program, *arguments)
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=_STDERR, check=False)
     if done.returncode != 0:
         raise JlrError(f"`{program}` exited with {done.returncode}", hint=kind.install)
-    return OpenedFolder(name, folder, command_line((program, *arguments)), opened=True)
+    return OpenedFolder(name, folder, command_line(argv), opened=True)
 
 
 def _folder(place: ShellPlace, path: str | None) -> str:
