@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from jlremote.errors import LinkLost
 from jlremote.jobs.job import Job
 from jlremote.schedulers.contract import Resources
 from jlremote.storage import sessions
@@ -135,7 +136,7 @@ def test_what_a_job_asks_for_comes_from_the_settings_unless_a_flag_says_more(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(HPC)
     workflows.will("jobs.run.run", [FOUND])
-    workflows.will("jobs.follow.follow", 0)
+    workflows.will("jobs.follow.follow", (0, FOUND))
     assert jlr("run", "hpc", *words, "--", "true").code == 0
     request = workflows.arguments("jobs.run.run")[0]
     assert request.scheduled == Scheduled(wanted, modules)
@@ -152,7 +153,7 @@ def test_the_exit_code_of_a_job_is_that_of_the_command(
 ) -> None:
     workflows.will("jobs.jobs.find", FOUND)
     workflows.will("jobs.run.run", [FOUND])
-    workflows.will("jobs.follow.follow", 42)
+    workflows.will("jobs.follow.follow", (42, FOUND))
     assert jlr(*command).code == 42
 
 
@@ -168,10 +169,12 @@ def test_a_detached_job_is_named_and_not_followed(jlr: Jlr, workflows: Workflows
 def test_a_job_as_json_is_told_at_its_end(
     command: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:
-    def shown(found: Any, show: Callable[[str, bytes], None], *_: Any, **__: Any) -> int:
-        workflows.will("jobs.jobs.find", SimpleNamespace(job=ENDED, host=FOUND.host))
+    def shown(
+        found: Any, show: Callable[[str, bytes], None], *_: Any, **__: Any
+    ) -> tuple[int, Any]:
+        workflows.will("jobs.jobs.find", LinkLost("the host is asked no more"))
         show("stdout", b"begun\n")
-        return 1
+        return 1, SimpleNamespace(job=ENDED, host=FOUND.host)
 
     workflows.will("jobs.jobs.find", FOUND)
     workflows.will("jobs.run.run", [FOUND])
@@ -192,14 +195,20 @@ def test_a_terminal_and_json_cannot_be_combined(jlr: Jlr) -> None:
 def test_a_job_is_removed_after_its_end_only_with_rm(
     argv: tuple[str, ...], removed: int, jlr: Jlr, workflows: Workflows
 ) -> None:
-    found = SimpleNamespace(job=replace(TRAIN, remove=bool(removed)), selector="dgx/x")
-    for name, answer in (("run.run", [found]), ("follow.follow", 0), ("jobs.remove", None)):
+    found = SimpleNamespace(job=replace(TRAIN, state="waiting"), selector="dgx/x")
+    at_end = SimpleNamespace(job=replace(ENDED, remove=bool(removed)))
+    for name, answer in (
+        ("run.run", [found]),
+        ("follow.follow", (0, at_end)),
+        ("jobs.remove", None),
+    ):
         workflows.will(f"jobs.{name}", answer)
     assert jlr("run", "dgx", *argv, "--", "true").code == 0
     request = workflows.arguments("jobs.run.run")[0]
     assert request.remove == bool(removed)
     assert request.wanted.options.remove is None, "the engine must keep it until it is read"
-    assert [name for name, _, _ in workflows.calls].count("jobs.jobs.remove") == removed
+    deleted = [given for name, given, _ in workflows.calls if name == "jobs.jobs.remove"]
+    assert deleted == [(at_end,)] * removed, "what it became after its wait"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from jlremote.errors import JlrError, Unreachable
@@ -25,8 +25,10 @@ PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 AGAIN_SECONDS = 1.0
 
 
-def follow(found: JobHandle, show: Show, context: Context, *, cancels: bool = False) -> int:
-    """Show a job's output from the beginning until it ends, and return its exit code.
+def follow(
+    found: JobHandle, show: Show, context: Context, *, cancels: bool = False
+) -> tuple[int, JobHandle]:
+    """Show a job's output from the beginning until it ends; return its exit code and its end.
 
     Each byte is shown once: what was shown is counted, and after a loss it goes on from there. With
     `cancels` Ctrl-C takes a waiting job out of its queue.
@@ -38,7 +40,7 @@ def follow(found: JobHandle, show: Show, context: Context, *, cancels: bool = Fa
     watch = _Watch(found, show, context, cancels)
     try:
         with _ctrl_c(watch.interrupted):
-            return watch.to_the_end()
+            return watch.to_the_end(), watch.found
     except (KeyboardInterrupt, SystemExit, OSError):
         stays = "stays queued" if watch.queued else "keeps running"
         context.progress.note(f"`{found.selector}` {stays}; {_way_back(found)}")
@@ -77,7 +79,7 @@ class _LastPieces:
 class _Watch:
     """A job's output, as far as it was shown."""
 
-    _found: JobHandle
+    found: JobHandle
     _show: Show
     _context: Context
     _cancels: bool = False
@@ -90,10 +92,11 @@ class _Watch:
     def to_the_end(self) -> int:
         """Show all output; return the exit code, or raise that it is not known."""
         self._wait_begun()
-        name, backend = self._found.job.name, self._found.backend
+        name, backend = self.found.job.name, self.found.backend
         while True:
             has_all_lines = self._print(backend.follow)
-            job, last = self._reached(self._found.at_end)
+            job, last = self._reached(self.found.at_end)
+            self.found = replace(self.found, job=job)
             if job.over:
                 break
             threading.Event().wait(AGAIN_SECONDS)
@@ -112,7 +115,7 @@ class _Watch:
 
     def _wait_begun(self) -> None:
         """Wait in a scheduler's queue, or for GPUs; Ctrl-C leaves the job there."""
-        found, note = self._found, self._context.progress.note
+        found, note = self.found, self._context.progress.note
         if found.job.state not in ("waiting", "unknown"):
             return
         self.queued = True
@@ -122,7 +125,7 @@ class _Watch:
         elif isinstance(found.backend, ProcessJobs):
             process = found.backend
             self._reached(lambda: queue.wait_for_gpus(found, process, note))
-            self._found = self._reached(found.begun)
+            self.found = self._reached(found.begun)
         self.queued = False
 
     def _print(self, script: Callable[[str, int, int], str]) -> bool:
@@ -134,13 +137,13 @@ class _Watch:
 
         def once() -> bool:
             from_beginning = not self._seen
-            text = script(self._found.job.key, self._seen["stdout"], self._seen["stderr"])
-            with self._found.host.process(text) as process:
+            text = script(self.found.job.key, self._seen["stdout"], self._seen["stderr"])
+            with self.found.host.process(text) as process:
                 for stream, data in process:
                     self._show(stream, data)
                     self._seen[stream] += len(data)
                     self._last[stream].add(data)
-            backend = self._found.backend
+            backend = self.found.backend
             to_the_end = isinstance(backend, ContainerJobs) and backend.follows_to_the_end
             return to_the_end and from_beginning and process.status == 0
 
@@ -151,12 +154,12 @@ class _Watch:
         return all(is_all_shown(self._last[stream].joined, data) for stream, data in last.items())
 
     def _reached(self, ask: Callable[[], T]) -> T:
-        return reached(ask, self._found.selector, self._context)
+        return reached(ask, self.found.selector, self._context)
 
     def interrupted(self) -> None:
         """Signal the job: SIGINT, then SIGKILL; leave it alone the third time, and while queued."""
-        backend, key = self._found.backend, self._found.job.key
-        name = self._found.selector
+        backend, key = self.found.backend, self.found.job.key
+        name = self.found.selector
         if self.queued:
             if self._cancelled or not self._cancels:
                 raise KeyboardInterrupt
@@ -183,7 +186,7 @@ class _Watch:
     def _run(self, said: str, script: str) -> None:
         self._context.progress.note(said)
         try:
-            run_script(self._found.host, script, timeout=STOP_SECONDS)
+            run_script(self.found.host, script, timeout=STOP_SECONDS)
         except JlrError as failure:
             self._context.progress.note(f"cannot signal the job: {failure.message}")
 

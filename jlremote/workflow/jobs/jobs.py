@@ -59,7 +59,8 @@ class JobHandle:
         engine = self.backend.engine if isinstance(self.backend, ContainerJobs) else None
         job = _one(self.host, engine, self.job.name).job
         if job.key != self.job.key:
-            raise NotFound(f"the job `{self.selector}` was deleted, and another has its name now")
+            raise self._replaced()
+        self._check_same(job)
         return job
 
     def at_end(self) -> tuple[Job, Mapping[str, bytes] | None]:
@@ -77,7 +78,16 @@ class JobHandle:
 
     def begun(self) -> JobHandle:
         """Return the job after its wait: one in a new container is the engine's from then on."""
-        return _one(self.host, engine_of(self.host), self.job.name)
+        later = _one(self.host, engine_of(self.host), self.job.name)
+        self._check_same(later.job)
+        return later
+
+    def _check_same(self, job: Job) -> None:
+        if self.job.mark and job.mark and job.mark != self.job.mark:
+            raise self._replaced()
+
+    def _replaced(self) -> NotFound:
+        return NotFound(f"the job `{self.selector}` was deleted, and another has its name now")
 
 
 def find(selector: str | None, context: Context) -> JobHandle:

@@ -14,6 +14,7 @@ from jlremote.errors import JlrError, LinkLost
 from jlremote.host.contract import Completed
 from jlremote.jobs.containers import ContainerJobs, is_all_shown
 from jlremote.jobs.job import Job, JobBackend
+from jlremote.jobs.processes import ProcessJobs
 from jlremote.runtimes.contract import JOB_LABEL
 from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
 from jlremote.workflow.host.context import Context
@@ -80,6 +81,17 @@ class Handle(JobHandle):
         return self.job
 
 
+@dataclass(frozen=True)
+class Waiting(JobHandle):
+    """A job that waits for GPUs, and what it becomes."""
+
+    later: JobHandle | None = None
+
+    def begun(self) -> JobHandle:
+        assert self.later is not None
+        return self.later
+
+
 @dataclass
 class Watched:
     link: FakeLink
@@ -92,7 +104,10 @@ class Watched:
         return context(self.progress)
 
     def follow(self) -> int:
-        return follow(self.handle, lambda *piece: self.shown.append(piece), self.context)
+        code, self.handle = follow(
+            self.handle, lambda *piece: self.shown.append(piece), self.context
+        )
+        return code
 
 
 @pytest.fixture
@@ -207,6 +222,16 @@ def test_after_a_loss_each_byte_is_shown_once(no_pauses: None) -> None:
     assert b"".join(data for stream, data in job.shown if stream == "stdout") == b"1234"
     assert job.link.asked[:2] == ["follow train 0 0", "follow train 2 1"]
     assert job.progress.notes == ["the connection broke; `lab/train` keeps running; trying again"]
+
+
+def test_a_job_that_waited_is_returned_as_what_it_became() -> None:
+    job = watched(replace(ended(3), id="c0ffee"))
+    waiting = replace(ended(), state="waiting", exit_code=None)
+    job.handle = Waiting(job.handle.host, ProcessJobs(), waiting, later=job.handle)
+    assert job.follow() == 3
+    assert (job.handle.job.key, job.handle.job.over) == ("c0ffee", True)
+    remove(job.handle)
+    assert job.link.asked[-1] == "remove c0ffee"
 
 
 def test_the_reason_of_an_end_is_noted() -> None:

@@ -150,6 +150,15 @@ def test_the_latest_job_of_this_laptop_is_the_default(host: FakeHost) -> None:
     assert found.again().name == "new"
 
 
+def test_a_later_job_of_the_same_name_is_told_from_it_by_its_mark(host: FakeHost) -> None:
+    records.save(JobRecord("lab", "new", "none", None))
+    found = jobs.find("new", context())
+    host.answers["processes"] = process("new", 9, "0 9").replace("mark-of", "another-mark-of")
+    for ask in (found.again, found.at_end, found.begun):
+        with pytest.raises(NotFound, match="`lab/new` was deleted, and another has its name now"):
+            ask()
+
+
 def test_a_job_of_another_laptop_is_found_with_its_host(host: FakeHost) -> None:
     assert jobs.find("lab/train", context()).job.container == "train"
     with pytest.raises(NotFound, match="no job `train` was started on this machine") as error:

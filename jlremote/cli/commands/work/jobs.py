@@ -136,9 +136,8 @@ def show_to_its_end(
     else:
         with stdin.given(found, screen.piped()) if gives else nullcontext():
             show = JobOutput(beside=told is not None).show
-            code, over = follow.follow(found, show, context, cancels=cancels), True
-    if told is not None or found.job.waits_for_gpus:  # it may have a container since
-        found = jobs.find(found.selector, context)
+            code, found = follow.follow(found, show, context, cancels=cancels)
+            over = True
     if told is not None:
         told.append(document(found.host.name, found.job))
     if found.job.remove and over:
