@@ -17,6 +17,7 @@ from tests.jobs.parts import Leavers
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.long import LONG
+from tests.sessions.parts import started
 
 SCRIPT = "echo out; echo oops >&2; exit 7"
 
@@ -80,22 +81,41 @@ def test_ctrl_c_reaches_all_of_a_job_in_podman(without_docker: Laptop, job: str)
     assert shown.stdout == "begun\n"
 
 
+def check_end(laptop: Laptop, job: str, where: tuple[str, ...], how: tuple[str, ...]) -> None:
+    """Check that a job's stop ends all that it began, before it says so."""
+    leavers = Leavers()
+    words = (*where, "--name", job, "--detach", "--", "sh", "-c", leavers.script)
+    begun = laptop.jlr("run", "lab", *words, timeout=120)
+    assert begun.status == 0, begun
+    told = "begun\n" * leavers.count
+    wait_until(lambda: laptop.jlr("logs", job).stdout == told, "all that it begins")
+    stopped = laptop.jlr("stop", job, *how, timeout=60)
+    assert stopped.status == 0, stopped
+    assert leavers.left() == []
+    assert laptop.jlr("stop", job, "--remove", "--yes").status == 0
+
+
+HOW = ((), LONG(("--force", "--yes")))
+
+
 @pytest.mark.parametrize("runtime", ["podman", "apptainer", LONG("sudo podman"), LONG("docker")])
-@pytest.mark.parametrize("how", [(), LONG(("--force", "--yes"))])
+@pytest.mark.parametrize("how", HOW)
 def test_stop_leaves_nothing_of_a_job(
     engines_laptop: Laptop, job: str, runtime: str, how: tuple[str, ...]
 ) -> None:
-    leavers = Leavers()
     image = SIF if runtime == "apptainer" else IMAGE
-    words = ("--name", job, "--image", image, *FLAGS[runtime], "--detach")
-    begun = engines_laptop.jlr("run", "lab", *words, "--", "sh", "-c", leavers.script, timeout=120)
-    assert begun.status == 0, begun
-    told = "begun\n" * leavers.count
-    wait_until(lambda: engines_laptop.jlr("logs", job).stdout == told, "all that it begins")
-    stopped = engines_laptop.jlr("stop", job, *how, timeout=60)
-    assert stopped.status == 0, stopped
-    assert leavers.left() == []
-    assert engines_laptop.jlr("stop", job, "--remove", "--yes").status == 0
+    check_end(engines_laptop, job, ("--image", image, *FLAGS[runtime]), how)
+
+
+@pytest.mark.parametrize("runtime", ["apptainer", LONG("podman"), LONG("sudo podman")])
+@pytest.mark.parametrize("how", HOW)
+def test_stop_leaves_nothing_of_a_job_in_a_session(
+    engines_laptop: Laptop, job: str, runtime: str, how: tuple[str, ...]
+) -> None:
+    image = SIF if runtime == "apptainer" else IMAGE
+    started(engines_laptop, job, "--image", image, *FLAGS[runtime])
+    check_end(engines_laptop, f"{job}-inside", ("--in", job), how)
+    assert engines_laptop.jlr("stop", job, "--remove", "--force", "--yes").status == 0
 
 
 def test_a_job_in_podman_keeps_its_terminal(without_docker: Laptop, job: str) -> None:
