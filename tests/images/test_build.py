@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import re
+import secrets
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -247,3 +249,63 @@ def test_a_build_outlasts_a_broken_connection_and_is_joined_again(
     assert "the connection broke; the build goes on there; reconnecting" in said
     assert "Using cache" in said, "the step ran twice"
     assert f"\n{name}: " in said
+
+
+def program_of(step: str) -> psutil.Process:
+    """Wait for the program that a step of a build runs, and return it."""
+    found: list[psutil.Process] = []
+
+    def runs() -> bool:
+        running = psutil.process_iter(["cmdline"])
+        found[:] = [process for process in running if process.info["cmdline"] == step.split()]
+        return bool(found)
+
+    wait_until(runs, "the step", timeout=30)
+    return found[0]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("kit", ["0", "1"])
+def test_a_build_without_cache_is_joined_again_and_takes_no_older_layer(
+    fails: bool,
+    kit: str,
+    laptop: Laptop,
+    engine: Engine,
+    folder: Path,
+    name: str,
+    account: Account,
+    keys: Keys,
+) -> None:
+    """`kit` chooses docker's builder; a step that `fails` after the cut runs again.
+
+    Its program would run for longer than the build is waited for, so no other step runs twice.
+    """
+    environment = {"DOCKER_HOST": engine.url, "DOCKER_BUILDKIT": kit, "PATH": "/usr/bin:/bin"}
+    step = f"sleep 99.{secrets.randbelow(10**9)}"
+    note = "cat /proc/sys/kernel/random/uuid >/note"
+    write(folder, f"FROM lab/plain\nRUN {note}; {step} || [ $? = 143 ]\n")
+    host = f"far-{kit}-{fails}"
+    build = ("build", host, str(folder), "-t", name)
+    with (
+        SSHServer(keys.authorized, environment=environment, host_key_kinds=["ed25519"]) as server,
+        closing(Line(server.port)) as line,
+    ):
+        laptop.add_host(host, server, account, key=keys.private, port=line.port)
+        with laptop.spawn(*build) as first:
+            program_of(step).terminate()
+            said = first.communicate(timeout=90)[0]
+            assert first.returncode == 0, said
+        older = run_in(engine, name, "cat", "/note")
+        with laptop.spawn(*build, "--no-cache") as begun:
+            assert begun.stdout is not None
+            program = program_of(step)
+            line.cut()
+            assert any("the build goes on there; reconnecting" in text for text in begun.stdout)
+            if fails:
+                program.kill()
+                wait_until(lambda: not program.is_running(), "the end of the step")
+                program = program_of(step)
+            program.terminate()
+            said = begun.communicate(timeout=90)[0]
+    assert begun.returncode == 0, said
+    assert run_in(engine, name, "cat", "/note") != older

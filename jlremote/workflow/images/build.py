@@ -6,9 +6,9 @@ import base64
 import hashlib
 import secrets
 import shlex
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +94,12 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         keychain = registry_keys.begin(request.host, _registries(folder.recipe))
     host, engine = connected(request.host, context, request.engine)
     source = folder or _on_host(host, request)
+    before = _image_id(host, engine, request) if request.no_cache else None
+    lost = None
     try:
-        while not _build(host, engine, request, source, given, keychain, context):
+        while not _build(host, engine, request, source, given, keychain, context, lost):
             context.progress.note("the connection broke; the build goes on there; reconnecting")
+            lost = before
     except LinkLost as lost:
         lost.hint = "build again: if all was sent, the build goes on there and is then cached"
         raise
@@ -120,11 +123,15 @@ def _build(
     hidden: Sequence[bytes],
     keychain: Secrets | None,
     context: Context,
+    lost: str | None,
 ) -> bool:
-    """Build, and return whether the end was seen; else the connection broke after some output."""
+    """Build, and return whether the end was seen; else the connection broke after some output.
+
+    `lost` is what `_script` takes.
+    """
     log = BuildLog()
     keys = registry_keys.find(host.name, _registries(source.recipe), keychain)
-    command = _script(engine, request, source, with_its_keys=bool(keys))
+    command = _script(engine, request, source, lost, with_its_keys=bool(keys))
     lines = [*([registry_keys.docker_config(keys)] if keys else []), *hidden]
     context_sent = _sent(source, lines, request, context)
     shown = False
@@ -149,28 +156,66 @@ def _script(
     engine: Engine,
     request: BuildRequest,
     source: BuildContext | FolderOnHost,
+    lost: str | None,
     *,
     with_its_keys: bool,
 ) -> str:
-    """Return the script that builds; its stdin has keys, secrets and the folder, if any."""
+    """Return the script that builds; its stdin has keys, secrets and the folder, if any.
+
+    After a lost build without cache, `lost` is the id that the image's name had before it.
+    """
     kept = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
-    more = [*request.options]
-    more += [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
+    hidden = [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
     name = hashlib.sha256(request.tags[0].encode()).hexdigest()[:16]
 
     def script(engine: Engine) -> str:
         if request.secrets:  # docker's other builder knows none
             engine = engine.with_variables(DOCKER_BUILDKIT="1")
-        names, file, arguments = request.tags, source.dockerfile, request.arguments
         folder = "." if isinstance(source, FolderOnHost) else "-"
-        argv = docker.build_argv(engine, names, file, arguments, *more, folder=folder)
-        command = endable(argv)
+
+        def building(request: BuildRequest) -> str:
+            names, file, arguments = request.tags, source.dockerfile, request.arguments
+            more = (*request.options, *hidden)
+            return endable(docker.build_argv(engine, names, file, arguments, *more, folder=folder))
+
+        command = building(request)
+        if lost is not None:
+            command = _unless_built(engine, request, lost, command, building)
         if request.secrets:
             command = with_secrets(kept, tuple(request.secrets), command)
         go = f"cd {typed_path(source.folder)} || exit\n" if isinstance(source, FolderOnHost) else ""
         return go + surviving_disconnect(one_at_a_time(f"build-{name}", command))
 
     return with_keys(engine, script) if with_its_keys else script(engine)
+
+
+def _unless_built(
+    engine: Engine,
+    request: BuildRequest,
+    before: str,
+    anew: str,
+    building: Callable[[BuildRequest], str],
+) -> str:
+    """Return shell text that joins a lost build without cache if it is done, else runs `anew`.
+
+    A build names its image when all steps are done. Then the cache has the layers of all of them,
+    and takes the newest where it has others: docker's classic builder and BuildKit do (both are
+    tested). If a step failed, the cache might still have an older layer for it.
+    """
+    now = command_line(docker.image_id_argv(engine, request.tags[0]))
+    joined = building(replace(request, no_cache=False))
+    return f"""\
+if [ "$({now} 2>/dev/null)" = {shlex.quote(before)} ]; then
+{anew}
+else
+{joined}
+fi"""
+
+
+def _image_id(host: Link, engine: Engine, request: BuildRequest) -> str:
+    """Return the id of the image that has the name now, in the engine's form; empty for none."""
+    asked = run_script(host, command_line(docker.image_id_argv(engine, request.tags[0])))
+    return asked.stdout.strip()
 
 
 @dataclass(frozen=True)
