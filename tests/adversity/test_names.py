@@ -25,7 +25,7 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.storage import jobs, session_names, sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.session.open import again
+from jlremote.workflow.host.halted import again
 from tests.cli.terminal import Terminal
 from tests.host.shells import run_sh
 from tests.workflow.parts import FakeHost

@@ -138,6 +138,45 @@ def test_a_container_is_stopped_started_and_removed(
     failed(start(laptop, "lab", here.name), 6, "no container")
 
 
+def test_a_session_that_was_stopped_is_told_by_its_container(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    docker, name = here.engine.docker, here.name
+    start_inside(here, 8888)
+    started(laptop, here)
+    assert laptop.jlr("stop").status == 0
+
+    def told() -> tuple[str, str]:
+        report = json.loads(laptop.jlr("status", name, "--json").stdout)
+        return report["state"], str(report["detail"])
+
+    def listed() -> list[str]:
+        return [each["state"] for each in json.loads(laptop.jlr("list", "--json").stdout)]
+
+    assert told() == ("stopped", "None")
+    docker("pause", name)
+    assert told() == ("paused", f"the container `{name}` is paused")
+    assert listed() == ["paused"]
+    failed(laptop.jlr("url"), 6, f"`docker unpause {name}` on the host resumes it")
+    docker("unpause", name)
+    docker("kill", name)
+    state, why = told()
+    assert (state, "it was killed (exit code 137)" in why) == ("container-stopped", True)
+    assert listed() == []
+    failed(laptop.jlr("url"), 6, "exit code 137", f"`jlr start lab {name}` starts it again")
+
+    laptop.jlr("disconnect", "lab")
+    state, why = told()  # dials no host that was disconnected on purpose
+    assert (state, "`lab` was disconnected" in why) == ("stopped", True)
+    wait_until(lambda: laptop.processes() == [], "the end of the link")
+
+    container.remove_all()
+    again = f"`jlr start lab {name} --image lab/jupyter` starts it again"
+    failed(laptop.jlr("url"), 6, "is gone: it was removed", again)
+    assert told() == ("container-gone", f"the container `{name}` is gone: it was removed")
+
+
 @pytest.mark.parametrize("how", ["--remove", LONG("--container")])
 def test_a_container_that_removes_itself_meanwhile_counts_as_stopped(
     laptop: Laptop, container: ContainerFactory, how: str

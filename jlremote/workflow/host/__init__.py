@@ -2,8 +2,8 @@
 
 Read `context` and `requests` first (what a command is given), then `links` (how the host is
 reached), `engines` (which container engine) and `rollback`. `gpus` and `lost_gpus` ask for GPUs,
-`pools` asks several hosts at once, `pool_gpus` for their GPUs; `conversation` joins a script with
-the user's terminal.
+`pools` asks several hosts at once, `pool_gpus` for their GPUs; `halted` refuses a container that
+does not run; `conversation` joins a script with the user's terminal.
 
 Decisions:
 

@@ -16,11 +16,11 @@ from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.forward.forwards import hold, host_port
 from jlremote.workflow.forward.port_report import PortReport, report, reports
+from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import Unreached, link_of, status_of
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.selection import destruction, session_selection
-from jlremote.workflow.session.open import again
 
 
 def add(
@@ -44,7 +44,8 @@ def add(
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
         unknown = f"the session `{record.host}/{record.name}` does not run"
-        raise NotFound(unknown, hint=again(record))
+        halted.check(link_of(record, context), record)
+        raise NotFound(unknown, hint=halted.again(record))
     link, runtime = link_of(record, context), runtime_of(record)
     with undone_on_failure() as undo:
         with context.progress.step(

@@ -6,13 +6,11 @@ time of the command.
 
 from __future__ import annotations
 
-import shlex
 from contextlib import suppress
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.api import JupyterApi
 from jlremote.link.client.link import Link
-from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.time_limit import warning
 from jlremote.storage import sessions
@@ -20,6 +18,7 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.text import did_you_mean
 from jlremote.workflow.forward.address import Address, address_of
 from jlremote.workflow.forward.jupyter_check import wait_for_answer
+from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 
@@ -107,6 +106,8 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
         forward = bring_back(link, record)
     elif forward is not None and forward.state != "up":
         forward = link.check(record.name)  # it may have been started again
+    elif forward is None:
+        halted.check(link, record)
     return _usable(forward, record)
 
 
@@ -114,23 +115,8 @@ def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStat
     """Return a forward that is up; refuse none, or one in another state."""
     session = f"the session `{record.host}/{record.name}`"
     if forward is None:
-        raise NotFound(f"{session} does not run", hint=again(record))
+        raise NotFound(f"{session} does not run", hint=halted.again(record))
     if forward.state != "up":
-        hint = again(record, forward.state, forward.endpoint.place.called)
+        hint = halted.again(record, forward.state, forward.endpoint.place.called)
         raise JlrError(f"{session} is {forward.state}: {forward.detail}", hint=hint)
     return forward
-
-
-def again(record: SessionRecord, state: str = "", called: str = "") -> str:
-    """Return the hint that a session in a state goes on by; `called` is its container by now."""
-    if state == State.PAUSED:
-        return f"`{record.runtime} unpause {called or record.name}` on the host resumes it"
-    if state == State.RESTARTING:
-        where = shlex.quote(f"{record.host}/{record.name}")
-        return f"`jlr logs {where} --container` has what it wrote before it ended"
-    more = " --runtime none" if record.runtime == "none" else ""
-    if record.runtime.startswith("slurm"):  # `slurm apptainer` in an image, which its home defines
-        more = " --slurm …"
-    elif state == State.CONTAINER_GONE and record.image:
-        more = f" --image {shlex.quote(record.image)}"
-    return f"`jlr start {record.host} {record.name}{more}` starts it again"

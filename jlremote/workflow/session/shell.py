@@ -255,6 +255,7 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
     The engine's own message would come unformatted.
     """
     from jlremote.runtimes.owner import WHO, other_owner
+    from jlremote.workflow.host import halted
     from jlremote.workflow.selection import ownership
 
     told = host.run({**runtime.describe(record.name), **WHO})
@@ -262,16 +263,7 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
     if found is not None:
         owner = other_owner(found, told)
         ownership.refuse(record.host, record.name, owner, agreed=as_shared or record.shared)
-    if found is not None and found.running:
-        return
-    from jlremote.link.wire.states import State
-    from jlremote.workflow.session.open import again
-
-    if found is None:
-        gone = again(record, State.CONTAINER_GONE)
-        raise NotFound(f"the container `{record.name}` is gone: it was removed", hint=gone)
-    hint = again(record, State.PAUSED if found.paused else "", found.renamed)
-    raise NotFound(f"the container `{record.name}` {found.stands}", hint=hint)
+    halted.refuse(record, found)
 
 
 def _lost(selector: str, lost: LinkLost) -> LinkLost:

@@ -25,7 +25,7 @@ from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import known_mounts
 from jlremote.workflow.selection import session_selection
 from jlremote.workflow.show import containers, session_reports
-from jlremote.workflow.show.report import SessionReport, of_job, of_present, of_record
+from jlremote.workflow.show.report import SessionReport, of_job, of_present
 
 HOSTS_AT_ONCE = 16
 
@@ -35,7 +35,7 @@ def reports(
 ) -> list[SessionReport]:
     """Report every session that was not stopped, the latest first.
 
-    With `stopped` also those whose containers still run, where their host is connected. With
+    With `stopped` also those whose containers did not end, where their host is connected. With
     `host`, report those of that host or pool, also of other laptops; the user may be asked then.
     """
     for path in sessions.unreadable():
@@ -139,7 +139,7 @@ def report(selector: str | None, context: Context) -> SessionReport:
     """
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
-        return with_mounts([of_record(record, "stopped")], context)[0]
+        return with_mounts([session_reports.of_left(record, context)], context)[0]
     [found] = with_mounts(session_reports.of([record], context, connected), context)
     link = link_of(record, context)
     found = session_reports.with_cells(link, record, found, idle=True)

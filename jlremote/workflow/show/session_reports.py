@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, Unreachable
 from jlremote.host.contract import run_script
 from jlremote.jobs.job import Job
 from jlremote.jupyter import scripts
@@ -23,16 +23,19 @@ from jlremote.jupyter.survey import (
     JobWaits,
     JupyterDead,
     JupyterStopped,
+    refuse_halted,
 )
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.runtimes.contract import Container
 from jlremote.runtimes.table import runtime_of, runtimes
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line
 from jlremote.workflow.container import recording
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.forwards import bring_back
+from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import Unreached, link_of, status_of
@@ -61,7 +64,7 @@ def of(
 
 
 def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[SessionReport] | None:
-    """Report the stopped sessions of a host whose containers run.
+    """Report the stopped sessions of a host whose containers did not end.
 
     A host that is not connected is not dialled for them: return `None`, they are unknown then.
     """
@@ -75,18 +78,41 @@ def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[Sessi
 
 
 def stopped_among(records: Sequence[SessionRecord], there: Presence) -> list[SessionReport]:
-    """Report the stopped sessions whose containers run on the host."""
-    running = {
-        (there.runtime, key)
+    """Report the stopped sessions whose containers run on the host, or are paused there."""
+    containers = {
+        (there.runtime, key): one.container
         for one in there.containers
-        if one.status == "running"
         for key in (one.container.name, one.container.id)
     }
+    found = ((each, containers.get((each.runtime, each.engine_name))) for each in records)
     return [
-        of_record(record, State.STOPPED)
-        for record in records
-        if (record.runtime, record.engine_name) in running
+        _stopped_in(record, container)
+        for record, container in found
+        if container and (container.running or container.paused or container.restarting)
     ]
+
+
+def of_left(record: SessionRecord, context: Context) -> SessionReport:
+    """Report a session that was stopped, by its container; the user may be asked."""
+    try:
+        runtime, link = runtime_of(record), link_of(record, context)
+        if not runtime.has_containers:
+            return of_record(record, State.STOPPED)
+        if link.disconnected:
+            raise Unreachable(f"`{record.host}` was disconnected by `jlr disconnect`")
+        return _stopped_in(record, halted.found(link, runtime, record))
+    except JlrError as failure:
+        unknown = f"its container is not known: {failure.message}"
+        return of_record(record, State.STOPPED, None, unknown)
+
+
+def _stopped_in(record: SessionRecord, container: Container | None) -> SessionReport:
+    """Report a session that was stopped in a container, `None` for one that was removed."""
+    try:
+        refuse_halted(record.host, record.name, runtime_of(record), container)
+    except JlrError as ended:
+        return _lost(record, ended)
+    return of_record(record, State.STOPPED)
 
 
 def _is_connected(link: Link) -> bool:

@@ -72,10 +72,10 @@ def test_a_port_that_was_held_before_keeps_its_local_port(link: CheckedLink) -> 
 
 
 def test_a_session_that_was_stopped_gets_no_port(link: CheckedLink) -> None:
-    sessions.save(replace(RECORD, forwarded=False))
+    sessions.save(replace(RECORD, forwarded=False, runtime="none"))
     with pytest.raises(NotFound, match="`dgx/cont1` does not run") as stopped:
         further_ports.add("cont1", 6006, context())
-    assert "`jlr start dgx cont1`" in (stopped.value.hint or "")
+    assert "`jlr start dgx cont1 --runtime none`" in (stopped.value.hint or "")
     assert link.held == {}
 
 

@@ -12,7 +12,8 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import forwards
-from jlremote.workflow.session.open import again, live_forward
+from jlremote.workflow.host.halted import again
+from jlremote.workflow.session.open import live_forward
 from tests.link.fakes import new_endpoint
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, image="torch")
@@ -59,7 +60,7 @@ def test_a_dead_server_is_reported_with_its_state() -> None:
 
 def test_a_stopped_session_is_not_restored() -> None:
     with pytest.raises(NotFound, match="`dgx/cont1` does not run"):
-        live(FakeLink(None), replace(RECORD, forwarded=False))
+        live(FakeLink(None), replace(RECORD, forwarded=False, runtime="none"))
 
 
 @pytest.mark.parametrize(

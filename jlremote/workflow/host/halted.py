@@ -1,0 +1,62 @@
+"""What is told of a session whose container is gone, or does not run.
+
+Most imports happen where they are needed: `again` is loaded by commands that use a running session.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from jlremote.errors import NotFound
+from jlremote.link.wire.states import State
+from jlremote.storage.sessions import SessionRecord
+
+if TYPE_CHECKING:
+    from jlremote.host.contract import Host
+    from jlremote.runtimes.contract import Container, Runtime
+
+
+def again(record: SessionRecord, state: str = "", called: str = "") -> str:
+    """Return the hint that a session in a state goes on by; `called` is its container by now."""
+    if state == State.PAUSED:
+        return f"`{record.runtime} unpause {called or record.name}` on the host resumes it"
+    if state == State.RESTARTING:
+        where = shlex.quote(f"{record.host}/{record.name}")
+        return f"`jlr logs {where} --container` has what it wrote before it ended"
+    more = " --runtime none" if record.runtime == "none" else ""
+    if record.runtime.startswith("slurm"):  # `slurm apptainer` in an image, which its home defines
+        more = " --slurm …"
+    elif state == State.CONTAINER_GONE and record.image:
+        more = f" --image {shlex.quote(record.image)}"
+    return f"`jlr start {record.host} {record.name}{more}` starts it again"
+
+
+def refuse(record: SessionRecord, container: Container | None) -> None:
+    """Check that a session's container is there and runs.
+
+    Raises:
+        NotFound: it is gone, or does not run.
+    """
+    if container is None:
+        gone = again(record, State.CONTAINER_GONE)
+        raise NotFound(f"the container `{record.name}` is gone: it was removed", hint=gone)
+    if not container.running:
+        state = State.PAUSED if container.paused else ""
+        state = State.RESTARTING if container.restarting else state
+        hint = again(record, state, container.renamed)
+        raise NotFound(f"the container `{container.called}` {container.stands}", hint=hint)
+
+
+def check(host: Host, record: SessionRecord) -> None:
+    """Ask the host for a session's container, and refuse one that does not run; see `refuse`."""
+    from jlremote.runtimes.table import runtime_of
+
+    runtime = runtime_of(record)
+    if runtime.has_containers:
+        refuse(record, found(host, runtime, record))
+
+
+def found(host: Host, runtime: Runtime, record: SessionRecord) -> Container | None:
+    """Return a session's container as it is right now, `None` if it was removed."""
+    return runtime.read(record.name, host.run(runtime.describe(record.name)))
