@@ -109,10 +109,10 @@ def test_an_empty_list_names_the_command_that_starts_a_session(
 
 
 def test_status_prints_every_fact_of_a_session(jlr: Jlr, workflows: Workflows) -> None:
-    report = replace(REPORT, state="jupyter-dead", detail="it was killed\x1b[2J for want of memory")
+    report = replace(REPORT, state="reconnecting", detail="the line\x1b[2J was cut")
     workflows.will("show.listing.report", report)
     text = jlr("status", "cont1").stdout
-    for part in ("cont1 on dgx", "jupyter-dead, it was killed for want of memory", URL, "1 busy"):
+    for part in ("cont1 on dgx", "reconnecting, the line was cut", URL, "1 busy"):
         assert part in text
     assert "work/train.ipynb" in text
     assert workflows.arguments("show.listing.report")[0] == "cont1"
