@@ -135,10 +135,11 @@ def test_a_session_that_runs_is_looked_at_and_one_that_is_stopped_is_not(
 
 @pytest.fixture
 def without_shell(engine: Engine, tmp_path: Path) -> Iterator[str]:
-    """The host's smallest image, in which nothing can run."""
+    """A small image, in which nothing can run."""
     (tmp_path / "file").write_text("x")
     run("tar", "-C", str(tmp_path), "-cf", str(tmp_path / "one.tar"), "file")
-    image = engine.docker("import", str(tmp_path / "one.tar"))
+    image = f"lab/without-shell-{secrets.token_hex(4)}"
+    engine.docker("import", str(tmp_path / "one.tar"), image)
     yield image
     engine.docker("image", "rm", image)
 

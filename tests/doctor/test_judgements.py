@@ -28,7 +28,7 @@ from jlremote.errors import (
 from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.snapshot import CannotAsk
 from jlremote.host.contract import Completed
-from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN
+from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning
 
 UBUNTU = """\
@@ -355,7 +355,7 @@ def test_the_version_is_the_daemons_and_the_network_that_of_containers() -> None
         (3, 5, "warning", "the host itself cannot resolve `pypi.org`"),
         (4, 4, "warning", "the host itself cannot connect to `pypi.org`"),
         (124, 124, "warning", "the host itself does not reach `pypi.org` in 8 s"),
-        (0, 5, "skipped", "not tried in a container: it takes an image with Python or `getent`"),
+        (0, 5, "skipped", "not tried in a container: no image with Python or `getent` was found"),
         (5, 3, "skipped", "not tried: it takes Python or `getent`"),
         (6, 3, "skipped", "not tried: the host reaches `pypi.org` by a proxy"),
         (0, 6, "skipped", "not tried: containers reach `pypi.org` by a proxy"),
@@ -376,6 +376,32 @@ def test_a_host_without_a_name_server_is_told_how_to_look_and_where_a_proxy_is_s
         "`cat /etc/resolv.conf` there shows its name servers, `getent hosts pypi.org` tries them; "
         "where it is meant to use a proxy, set `https_proxy` in /etc/environment there"
     )
+
+
+CHAINS = (
+    "docker: Error response from daemon: driver failed programming external connectivity on "
+    "endpoint x: (iptables failed: iptables --wait -t nat -A DOCKER: iptables: No chain/target/"
+    "match by that name.\n (exit status 1)).\n\nRun 'docker run --help' for more information\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("engine", "words", "told", "mend"),
+    [
+        (DOCKER, CHAINS, "driver failed programming external", "`sudo systemctl restart docker`"),
+        (DOCKER, "docker: network bridge not found", "network bridge not found", "docker run --rm"),
+        (ENGINES["sudo podman"], "Error: netavark: iptables", "netavark", "`sudo podman run --rm"),
+    ],
+)
+@pytest.mark.parametrize("on_host", [0, 3, 5])
+def test_an_engine_that_runs_no_container_is_told_in_its_own_words(
+    engine: Engine, words: str, told: str, mend: str, on_host: int
+) -> None:
+    refused = said(status=125, stderr=words)
+    judged = network.judge(engine, said(status=on_host), refused)
+    assert judged.mark == "warning"
+    assert judged.text.startswith(f"no container could try it: {told}")
+    assert mend in judged.mend[0]
 
 
 @pytest.mark.parametrize(
