@@ -91,6 +91,10 @@ def is_host(text: str) -> bool:
     return bool(text) and _NO_HOST.search(text) is None
 
 
+# As `lgos` is like `logs`, and of three letters `dxg` like `dgx`; `logout` is less so.
+_LIKE, _SHORT_LIKE = 0.75, 0.66
+
+
 def closest(typed: str, known: Iterable[str]) -> str | None:
     """Return the known name that is spelled most like the typed one, `None` if none is like it.
 
@@ -106,7 +110,9 @@ def closest(typed: str, known: Iterable[str]) -> str | None:
     shortest = min(longer, key=len, default="")
     if longer and all(name.startswith(shortest) for name in longer):
         return names[shortest]
-    return names[near[0]] if (near := difflib.get_close_matches(typed, names)) else None
+    like = _SHORT_LIKE if len(typed) <= 3 else _LIKE
+    near = difflib.get_close_matches(typed, names, 1, like)
+    return names[near[0]] if near else None
 
 
 def did_you_mean(typed: str, known: Iterable[str]) -> str | None:

@@ -17,7 +17,7 @@ from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 from jlremote.text import closest, printable, reason_of
 
 # Options that destroy something, so a typo of another one must not lead to them.
-_NEVER_OFFERED = {"--clean", "--container", "--force", "--remove", "--yes"}
+_NEVER_OFFERED = {"--clean", "--container", "--force", "--forget", "--remove", "--rm", "--yes"}
 
 
 def run() -> int:
@@ -89,14 +89,15 @@ def _interrupted(words: str) -> int:
 
 def _in_our_words(failure: click.ClickException) -> JlrError:
     """Return click's error in our form: lower case, no final period, literals in backticks."""
-    unknown = getattr(failure, "option_name", None)
-    message = failure.message if unknown else failure.format_message()
+    has_option = getattr(failure, "option_name", None) is not None
+    message = failure.message if has_option else failure.format_message()
     message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
     message = re.sub(r"value for `\[(.+)\]`", r"value for `\1`", message)
     message = re.sub(r": (?:File|Directory) `", ": `", message)
     context = getattr(failure, "ctx", None)
     path = context.command_path if context else "jlr"
     hint = f"`{path} --help` shows the options"
+    unknown = failure.option_name if isinstance(failure, click.NoSuchOption) else None
     takes_command = getattr(context and context.command, "takes_command", False)
     if takes_command and (unknown or "extra argument" in message):
         hint = f"put the command after `--`: `{path} … -- COMMAND`"

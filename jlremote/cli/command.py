@@ -122,6 +122,13 @@ class Command(click.Command):
         self.takes_line = takes_line
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return self._parsed(ctx, args)
+        except click.UsageError as failure:
+            failure.ctx = failure.ctx or ctx  # click tells not always whose option has no value
+            raise
+
+    def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what follows `--` away from click, which would take it for arguments."""
         at = args.index("--") if "--" in args else len(args)
         if any("-v" in parameter.opts for parameter in self.params if parameter.name == "volume"):

@@ -111,12 +111,9 @@ class Selection:
     def _take_id(self, typed: str) -> None:
         those = [one for one in self.stored if one.digits.startswith(_digits(typed))]
         if not image_names.may_be_id(typed) or not those:
-            every = (name for image in self.stored for name in image.names)
-            near = image_names.closest_image(typed, every)
-            meant = f"did you mean `{near}`? " if near else ""
-            raise NotFound(
+            raise NotFound(  # without a name that is like it, which would be deleted
                 f"there is no image `{one_line(typed)}` on `{self.host}`",
-                hint=f"{meant}`jlr images {self.host} --all` lists the images",
+                hint=f"`jlr images {self.host} --all` lists the images",
             )
         if len(those) > 1:
             raise Usage(f"{len(those)} images' ids on `{self.host}` begin with `{typed}`")

@@ -254,6 +254,9 @@ def test_a_mount_is_printed_with_both_ends(jlr: Jlr, workflows: Workflows) -> No
         (("~/x", "me@dgx:/raid"), MountRequest("~/x", None, "/raid", True, host="me@dgx")),
         (("dgx:work", "x"), MountRequest("x", None, "work", True, host="dgx")),
         (("dgx:", "./a:b"), MountRequest("./a:b", None, "~", True, host="dgx")),
+        (("dgx/cont1:/data", "x"), MountRequest("x", "dgx/cont1", "/data")),
+        (("~/x", "cont1:data"), MountRequest("~/x", "cont1", "data")),
+        (("x", "cont1:"), MountRequest("x", "cont1")),
         (("dgx/cont1", "~/x"), MountRequest("~/x", "dgx/cont1")),
         (("cont1", "x"), MountRequest("x", "cont1")),
         (("unknown", "~/x"), MountRequest("~/x", "unknown")),
@@ -276,7 +279,7 @@ def test_what_is_mounted_may_come_before_the_local_folder(
         (("--read-only",), "LOCAL is missing"),
         (("dgx:/raid",), "LOCAL is missing"),
         (("x", "--on-host"), "needs `--remote DIR`"),
-        (("x", "dgx:/raid", "--remote", "y"), "`HOST:DIR` and `--remote` cannot be combined"),
+        (("x", "dgx:/raid", "--remote", "y"), "`dgx:/raid` and `--remote` cannot be combined"),
     ],
 )
 def test_an_invalid_mount_is_refused(

@@ -229,6 +229,14 @@ def test_another_folder_is_not_mounted_over_a_mount(desk: Desk) -> None:
     assert "lies in the mount" in inside.stderr
 
 
+def test_a_folder_of_a_session_is_named_as_for_a_copy(desk: Desk) -> None:
+    own(desk.account, _write(desk.project / "data", b"x"))
+    desk.jlr("mount", "lab/bare:project", str(desk.local))
+    assert (desk.local / "data").read_bytes() == b"x"
+    [report] = json.loads(desk.jlr("mount", "--json").stdout)
+    assert (report["host"], report["session"]) == ("lab", "bare")
+
+
 def test_a_folder_that_is_missing_on_the_host_is_named(desk: Desk) -> None:
     refusal = desk.mount("--remote", "nowhere", code=6)
     assert "~/nowhere" in refusal.stderr

@@ -124,3 +124,32 @@ def test_a_name_that_looks_like_an_option_is_taken_for_one(
     lasting_laptop: Laptop, name: str
 ) -> None:
     failed(lasting_laptop.jlr("start", "lab", name, "--no-browser"), 2, "no such option", name)
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "words"),
+    [
+        ('image = "Bad Image"', 2, "invalid image name `Bad Image`"),
+        ('volume = ["/nope:/x"]', 6, "`/nope`"),
+        ('profile = "nope"', 2, "no profile `nope`"),
+        ('host = "nohost.invalid"', 5, "`nohost.invalid` has no address"),
+    ],
+)
+def test_what_fails_is_named_as_the_setting_that_chose_it(
+    lines: str, status: int, words: str, laptop: Laptop
+) -> None:
+    image = "" if lines.startswith("image") else 'image = "lab/jupyter"\n'
+    host = "" if lines.startswith("host") else 'host = "lab"\n'
+    file = laptop.settle(f'[defaults]\ncontainer = "never"\n{image}{host}{lines}\n')
+    option = lines.partition(" ")[0]
+    chosen = f"; `{option}` of `[defaults]` in `{file}` chooses it"
+    done = laptop.jlr("start", "--no-browser")
+    failed(done, status, words, chosen)
+    typed = {
+        "image": ("--image", "lab/jupyter"),
+        "volume": ("--volume", ""),
+        "profile": ("--profile", "nvidia"),
+        "host": (),
+    }[option]
+    other = laptop.jlr("start", *(("lab",) if option == "host" else ()), *typed, "--dry-run")
+    assert "chooses it" not in other.stderr, other

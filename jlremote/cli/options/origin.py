@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from jlremote.storage.settings.settings import Origin
 
 
+# Errors name the values of these, and not the options.
+_BY_VALUE = ("host", "image", "volume")
+
+
 @contextmanager
 def named_as_set(
     host: str | None, options: Mapping[str, Any], only: Collection[str] = tuple(KINDS)
@@ -35,9 +39,17 @@ def named_as_set(
                     continue
                 error.message = _as_set(error.message, origin)
                 error.hint = error.hint and _as_set(error.hint, origin)
-                if origin.option == error.chosen_by and f"`{origin.value}`" in error.message:
+                if _chose(origin, error):
                     error.message += f"; {origin.within(known.path)} chooses it"
         raise
+
+
+def _chose(origin: Origin, error: JlrError) -> bool:
+    """Return whether an error is about the value of an option that it does not name."""
+    value = str(origin.value)
+    if origin.option == "volume":
+        value = value.partition(":")[0]
+    return origin.option in (error.chosen_by, *_BY_VALUE) and f"`{value}`" in error.message
 
 
 def _as_set(text: str, origin: Origin) -> str:

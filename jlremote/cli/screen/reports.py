@@ -90,7 +90,8 @@ def idle_stop_in_words(seconds: int | None) -> str | None:
 
 def _kernels(report: SessionReport) -> str:
     """Return what its kernels do in short, empty where it has none."""
-    return "" if report.state in _WITHOUT_SERVER else kernels_in_short(report.kernels)
+    has_none = report.kernels is None and report.state in _WITHOUT_SERVER
+    return "" if has_none else kernels_in_short(report.kernels)
 
 
 def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:

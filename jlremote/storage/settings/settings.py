@@ -135,21 +135,23 @@ class Settings:
         given = {name: value for name, value in flags.items() if value is not None and value != ()}
         near = [Source("flag", given), Source("environment", self.environment), self._host(host)]
         far = Source("[defaults]", self.defaults)
-        named = [
-            source.options["profile"] for source in (*near, far) if "profile" in source.options
-        ]
-        return [*near, *(self._profile(str(name)) for name in named[:1]), far]
+        by = [source for source in (*near, far) if "profile" in source.options]
+        return [*near, *map(self._profile, by[:1]), far]
 
     def _host(self, host: str | None) -> Source:
         names = (host or "", (host or "").rpartition("@")[2])
         name = next((name for name in names if name in self.hosts), "")
         return Source(f"[hosts.{name}]", self.hosts.get(name, {}))
 
-    def _profile(self, name: str) -> Source:
+    def _profile(self, by: Source) -> Source:
+        """Return the profile that a source names."""
+        name = str(by.options["profile"])
         if name not in self.profiles:
             known = ", ".join(f"`{profile}`" for profile in self.profiles)
+            origin = next(each for each in _merged([by]) if each.option == "profile")
+            chosen = f"; {origin.within(self.path)} chooses it" if origin.is_set else ""
             raise Usage(
-                f"no profile `{name}`",
+                f"no profile `{name}`{chosen}",
                 hint=did_you_mean(name, self.profiles)
                 or f"use one of {known}, or add `[profiles.{name}]` to `{self.path}`",
             )

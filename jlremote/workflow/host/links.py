@@ -106,7 +106,7 @@ def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
     for record in matching(known, typed)[:1]:
         return NameNotResolved(
             f"`{typed}` is a session and not a host",
-            hint=f"its host is `{record.host}`: `jlr start {record.host} {record.name}`",
+            hint=f"its host is `{record.host}`; `jlr start {record.host} {record.name}` opens it",
         )
     near = nearest_host(typed, context)
     if near in (None, typed):  # the name is known: its address is what is wrong

@@ -44,16 +44,18 @@ def chosen(
                 f"`{selector}` is a host and not a session",
                 hint=f"`jlr list {selector}` shows its sessions",
             ) from None
-        if not or_job:
+        if guess and not or_job:
             raise
         host = selector.rpartition("/")[0]
-        lists = (f"`{f'jlr {listing} {host}'.strip()}`" for listing in ("list", "runs"))
+        commands = ("list", "runs") if or_job else ("list",)
+        lists = [f"`{f'jlr {listing} {host}'.strip()}`" for listing in commands]
         raise NotFound(
-            f"there is neither a session nor a job `{selector}`",
+            f"there is {'neither a session nor a job' if or_job else 'no session'} `{selector}`",
             hint=hint_of_missing(
                 [*sessions.load_all(), *jobs.load_all()] if guess else [],
                 selector,
-                f"{' and '.join(lists)} show all; what was removed is gone",
+                f"{' and '.join(lists)} {'show' if or_job else 'shows'} all; "
+                "what was removed is gone",
             ),
         ) from None
 

@@ -24,7 +24,9 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
         Busy: kernels or programs work, without `force`.
         JlrError: it is another user's, or what it runs in would be gone, or jlr did not launch it.
     """
-    record = session_selection.chosen(selector, context, as_shared=request.force)
+    record = session_selection.chosen(
+        selector, context, as_shared=request.force, guess=not request.destroys
+    )
     runtime = runtime_of(record)
     with context.progress.step(f"Look for {record.name}"):
         found = survey(link_of(record, context), runtime, record.name)

@@ -104,7 +104,7 @@ def test_disconnect_names_no_host_without_a_link(monkeypatch: pytest.MonkeyPatch
         (
             "cont1",
             "`cont1` is a session and not a host",
-            "its host is `dgx`: `jlr start dgx cont1`",
+            "its host is `dgx`; `jlr start dgx cont1` opens it",
         ),
         ("dxg", "`dxg` has no address", "did you mean `dgx`?"),
         ("me@gup", "`me@gup` has no address", "did you mean `me@gpu`?"),

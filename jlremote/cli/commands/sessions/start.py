@@ -135,14 +135,13 @@ def start(
     Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
     """
-    cancels = options["cancel_on_interrupt"]
+    cancels, typed = options["cancel_on_interrupt"], options["host"]
     options = _with_session(creation.after_dashes(options))
     context = invocation.context(silent=as_json)
-    name = options["container"]
-    typed, waits = options.pop("host"), wait is not None
-    host = shared.host_of(typed, name, options, context, or_latest=True, waits=waits)
+    name, waits = options["container"], wait is not None
+    host = shared.host_of(options.pop("host"), name, options, context, or_latest=True, waits=waits)
     how, options = cluster.parted(host, options)
-    with named_as_set(host, options):
+    with named_as_set(host, {**options, "host": typed}):
         chosen = creation.settled(host, options)
         if how is not None:
             _refuse_beside_slurm(chosen, options)
@@ -183,7 +182,8 @@ def _with_session(options: dict[str, Any]) -> dict[str, Any]:
     from jlremote.storage import sessions
     from jlremote.storage.settings import settings
 
-    if host := settings.load().chosen(None, {}).get("host"):
+    flags = {"profile": options["profile"]}
+    if host := settings.load().chosen(None, flags).get("host"):
         return options | {"host": str(host)}
     latest = next(iter(sessions.load_all()), None)
     if latest is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,22 +14,28 @@ from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer_each, answer_either, answer_words
 from jlremote.errors import Usage
 
+if TYPE_CHECKING:
+    from jlremote.workflow.host.context import Context
+
 # As `scp` takes it; a local path with a colon may begin with `./`.
-_ON_HOST = re.compile(r"([^/:~.-][^/:]*):(.*)")
+_REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
 
 
 @command(
     "mount",
     examples=(
         "jlr mount ~/proj                             # the session's project folder",
-        "jlr mount ~/data dgx/cont1 --remote /data    # a folder of the container's volumes",
+        "jlr mount ~/data dgx/cont1:/data             # a folder of the container's volumes",
         "jlr mount ~/raid dgx:/raid/me --read-only    # a folder of a host, without a session",
         "jlr mount                                    # what is mounted, and its state",
     ),
 )
 @click.argument("local", required=False, shell_complete=candidates.folders)
 @click.argument(
-    "source", metavar="[SESSION|HOST:DIR]", required=False, shell_complete=candidates.sessions
+    "source",
+    metavar="[SESSION[:DIR]|HOST:DIR]",
+    required=False,
+    shell_complete=candidates.sessions,
 )
 @click.option(
     "--remote",
@@ -53,11 +59,11 @@ def mount(
     """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.
 
     The default is the session's project folder: the host's folder behind the container's working
-    folder, or where Jupyter runs without a container. HOST:DIR is a folder of a host, which needs
-    no session; without a `/` in front it lies below the home folder there. It may also come before
-    LOCAL, as SESSION may. The mount uses the connection of the link.
-    While the host is unreachable, programs get errors instead of hanging; later the folder works
-    again.
+    folder, or where Jupyter runs without a container. SESSION:DIR is the same as SESSION --remote
+    DIR. HOST:DIR is a folder of a host, which needs no session; without a `/` in front it lies
+    below the home folder there. What is mounted may also come before LOCAL. The mount uses the
+    connection of the link. While the host is unreachable, programs get errors instead of hanging;
+    later the folder works again.
 
     Without LOCAL, the mounts are listed.
     """
@@ -67,7 +73,8 @@ def mount(
             raise Usage("LOCAL is missing", hint="`jlr mount ~/proj …` mounts at ~/proj")
         _list(invocation, as_json=as_json)
         return
-    options |= _named(source, options["remote"])
+    context = invocation.context(silent=as_json)
+    options |= _named(source, options["remote"], context)
     if options["on_host"] and options["remote"] is None:
         raise Usage("`--on-host` needs `--remote DIR`")
     from jlremote.text import one_line
@@ -75,7 +82,7 @@ def mount(
     from jlremote.workflow.mounts.mount import mount as mount_folder
 
     request = MountRequest(local, **options)
-    report = mount_folder(request, invocation.context(silent=as_json))
+    report = mount_folder(request, context)
     text = one_line(f"{report.local} shows {report.host}:{report.remote}")
     answer_either(text, report.to_json(), as_json=as_json)
 
@@ -83,7 +90,7 @@ def mount(
 def _in_order(local: str | None, source: str | None) -> tuple[str | None, str | None]:
     """Return the local folder and what is mounted there, which may have been typed first."""
     if local is None or source is None:
-        alone = source is None and local is not None and _ON_HOST.fullmatch(local)
+        alone = source is None and local is not None and _REMOTE.fullmatch(local)
         return (source, local) if alone else (local, source)
     if _is_path(local) or _is_path(source):
         return (local, source) if _is_path(local) else (source, local)
@@ -101,17 +108,31 @@ def _is_remote(word: str) -> bool:
     from jlremote.storage import sessions
     from jlremote.storage.records import matching
 
-    return bool(_ON_HOST.fullmatch(word) or matching(sessions.load_all(), word))
+    return bool(_REMOTE.fullmatch(word) or matching(sessions.load_all(), word))
 
 
-def _named(source: str | None, remote: str | None) -> dict[str, Any]:
-    """Return the fields of a request that SESSION or HOST:DIR means."""
-    place = _ON_HOST.fullmatch(source or "")
+def _named(source: str | None, remote: str | None, context: Context) -> dict[str, Any]:
+    """Return the fields of a request that SESSION, SESSION:DIR or HOST:DIR means."""
+    place = _REMOTE.fullmatch(source or "")
     if place is None:
         return {"session": source}
     if remote is not None:
-        raise Usage("`HOST:DIR` and `--remote` cannot be combined", hint="leave out one of the two")
-    return {"session": None, "host": place[1], "remote": place[2] or "~", "on_host": True}
+        raise Usage(
+            f"`{source}` and `--remote` cannot be combined", hint="leave out one of the two"
+        )
+    where, folder = place.groups()
+    if "/" in where or _is_session(where, context):
+        return {"session": where, "remote": folder or None}
+    return {"session": None, "host": where, "remote": folder or "~", "on_host": True}
+
+
+def _is_session(where: str, context: Context) -> bool:
+    """Return whether a session has that name, and no host."""
+    from jlremote.storage import sessions
+    from jlremote.storage.records import matching
+    from jlremote.workflow.host.links import known_hosts
+
+    return bool(matching(sessions.load_all(), where)) and where not in known_hosts(context)
 
 
 @command("unmount", examples=("jlr unmount ~/proj", "jlr unmount --all"))
