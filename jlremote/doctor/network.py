@@ -109,9 +109,9 @@ def judge(engine: Engine | None, on_host: Completed, inside: Completed | None) -
 
 def _mend_refusal(engine: Engine, inside: Completed) -> str:
     daemon = engine.kind.daemon
-    if daemon and "tables" in inside.stderr:
+    if daemon and ("tables" in inside.stderr or "bridge" in inside.stderr):
         return (
-            f"`sudo systemctl restart {daemon}` there gives a firewall that was restarted the "
-            "engine's rules again; it ends the containers that run"
+            f"`sudo systemctl restart {daemon}` there makes its bridge and its rules in the "
+            "firewall anew; it ends the containers that run"
         )
     return f"`{engine.everyday.shown('run', '--rm', '-it')} IMAGE sh` there shows it again"

@@ -383,13 +383,19 @@ CHAINS = (
     "endpoint x: (iptables failed: iptables --wait -t nat -A DOCKER: iptables: No chain/target/"
     "match by that name.\n (exit status 1)).\n\nRun 'docker run --help' for more information\n"
 )
+BRIDGE = (
+    "docker: Error response from daemon: failed to create endpoint elastic_pare on network bridge: "
+    "adding interface veth8a183c4 to bridge docker0 failed: could not find bridge docker0: "
+    "route ip+net: no such network interface\n\nRun 'docker run --help' for more information\n"
+)
 
 
 @pytest.mark.parametrize(
     ("engine", "words", "told", "mend"),
     [
         (DOCKER, CHAINS, "driver failed programming external", "`sudo systemctl restart docker`"),
-        (DOCKER, "docker: network bridge not found", "network bridge not found", "docker run --rm"),
+        (DOCKER, BRIDGE, "failed to create endpoint", "`sudo systemctl restart docker`"),
+        (DOCKER, "docker: unable to find user x", "unable to find user x", "`docker run --rm"),
         (ENGINES["sudo podman"], "Error: netavark: iptables", "netavark", "`sudo podman run --rm"),
     ],
 )
