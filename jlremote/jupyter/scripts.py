@@ -40,6 +40,7 @@ LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
 LAUNCHER = re.compile(r'echo (\S+) >"\$directory/user"')
 WAIT_SECONDS = 120
 LAUNCH_SECONDS = 20
+VARIABLES = "config/variables"  # the names of those that the server was given, a line
 POLLS_A_SECOND = 40
 JOINED_TURNS = 6
 ROOM_BYTES = 1 << 16  # several times what is written before Jupyter listens
@@ -124,6 +125,14 @@ def look_at_recorder(runtime: Runtime, name: str) -> str:
 def look_at_use(runtime: Runtime, name: str) -> str:
     """Return the script that prints what keeps a server with an idle stop, a reason a line."""
     return session_directory(runtime, name) + 'cat "$directory/awake" 2>/dev/null; :\n'
+
+
+def show_variables(runtime: Runtime, name: str, pid: int) -> str:
+    """Return the script that prints `VARIABLES` as a record, then a server's environment."""
+    return session_directory(runtime, name) + (
+        f"""printf '%s{RECORD}' "$(cat "$directory/{VARIABLES}" 2>/dev/null)"\n"""
+        f"cat /proc/{pid}/environ\n"
+    )
 
 
 _OWN_FOLDER = '"$directory"/runtime'

@@ -10,7 +10,7 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.outages.parts import within
-from tests.sessions.parts import failed, start, started, with_a_server
+from tests.sessions.parts import START_SECONDS, failed, start, started, with_a_server
 
 IDENTITY = "{{.Id}} {{.State.StartedAt}}"
 
@@ -37,14 +37,27 @@ def test_a_container_is_used_as_it_is_and_started_if_it_is_stopped(
     assert session.report["image"] == "lab/jupyter"
     assert session.report["state"] == "up"
     here.engine.docker("stop", "--time", "0", here.name)
-    env = ("--env", "COLOUR=it's blue", "--env", "PATH_TO=$HOME")
+    env = ("--env", "COLOUR=it's blue", "--env", "PATH_TO=$HOME", "--env", "TOKEN=s3same")
     again = start(laptop, "lab", here.name, *env)
     assert "`--env` holds for Jupyter" in again.stderr, again
     assert "keeps its settings" not in again.stderr, again
     with started(laptop, here).notebook("env.ipynb") as kernel:
         seen = kernel.run("import os; print(os.environ['COLOUR'], os.environ['PATH_TO'])")
         assert seen == "it's blue $HOME\n"
+    same = start(laptop, "lab", here.name, *env)
+    assert "--env" not in same.stderr, same
+    other = start(laptop, "lab", here.name, *env, "--env", "MORE=1")
+    after = f"`--env` applies to the next one only, after `jlr stop lab/{here.name}`"
+    assert (after in other.stderr, "--remove" in other.stderr) == (True, False), other
+    restarted = laptop.jlr("restart", here.name, timeout=START_SECONDS)
+    assert restarted.status == 0, restarted
+    with started(laptop, here).notebook("env.ipynb") as kernel:
+        show = (
+            "import os; print(os.environ['COLOUR'], len(os.environ['TOKEN']), 'MORE' in os.environ)"
+        )
+        assert kernel.run(show) == "it's blue 6 False\n"
     assert here.execute("find", "/tmp", "/run", "/root", "-name", "given-*") == ""
+    assert here.execute("sh", "-c", "grep -rl s3same /tmp /run /root || :") == ""
     assert here.inspect("{{.Id}}") == before.split()[0]
 
 

@@ -3,8 +3,8 @@
 Read `start_context` first, then `provision` (reuse, start or create a container) with `creation`,
 `host_folders`, `package_install` and `gpu_allocation` (`gpu_wait` is its `--wait`, `gpu_holder` the
 part of that on the host), or
-`image_definition` where no engine runs; then `jupyter_launch`, and `recording` of what
-cells print.
+`image_definition` where no engine runs; then `jupyter_launch` with `server_variables`, and
+`recording` of what cells print.
 
 Decisions:
 

@@ -23,9 +23,9 @@ from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.docker.docker_commands import logs_argv, state_argv
 from jlremote.runtimes.engine.engine_errors import engine_error, tried
-from jlremote.runtimes.scripts import homes, packages, variables, waiting
+from jlremote.runtimes.scripts import homes, packages, waiting
 from jlremote.text import printable
-from jlremote.workflow.container import recording
+from jlremote.workflow.container import recording, server_variables
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import StartRequest
 
@@ -55,7 +55,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
         raise _missing(start, found)
     _explain_socket(start, found)
     if found.container is not None and start.runtime.has_containers:
-        start = _give(start, found.container)
+        start = server_variables.give(start, found.container)
     with start.context.progress.step("Launch JupyterLab"):
         server, ours = _launch(start, found)
         if server.sock and not start.host.reaches(server.sock):
@@ -124,10 +124,13 @@ def _explain_running(start: StartContext, found: Survey, server: Server) -> None
     for option, named in (("conda-env", request.conda_env), ("python", request.python)):
         if named is not None and not _is_by(server, named):
             unused.append(f"`--{option}`")
+    if found.container is not None and server_variables.lacking(start, found.container, server):
+        unused.append("`--env`")
     if unused:
+        after = f", after `jlr stop {request.host}/{start.name}`" if server.ours else ""
         start.note(
             f"Jupyter already runs in `{start.name}`: {' and '.join(unused)} "
-            f"{'apply' if len(unused) > 1 else 'applies'} to the next one only"
+            f"{'apply' if len(unused) > 1 else 'applies'} to the next one only{after}"
         )
 
 
@@ -258,35 +261,6 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
         f"another start of Jupyter in `{start.name}` ended before it answered",
         hint="run the command again",
     )
-
-
-def _give(start: StartContext, container: Container) -> StartContext:
-    """Give the next server in an existing container the variables of `--env`.
-
-    They go by stdin into a file that the launch reads and deletes, as arguments can be read by all
-    users of the host.
-
-    Raises:
-        Usage: no shell takes such a name.
-        JlrError: the file cannot be written.
-    """
-    items = [item.partition("=") for item in start.request.options.environment]
-    has = container.options.environment
-    asked = {name: value for name, _, value in items if f"{name}={value}" not in has}
-    if not asked:
-        return start
-    _, text = variables.parted(asked)
-    file = f'"$directory/given-{start.launch_id}"'
-    directory = scripts.session_directory(start.runtime, start.name)
-    write = f'{directory}umask 077; mkdir -p "$directory" && cat >{file}'
-    argv = (*start.runtime.relay_prefix(start.name), "sh", "-c", write)
-    done = run_script(start.host, f"{command_line(argv)} {variables.stdin(text)}")
-    if done.status != 0:
-        raise JlrError(f"cannot give Jupyter its variables: {done.complaint}")
-    start.note(
-        f"`--env` holds for Jupyter in `{start.name}` until it ends, and not for the container"
-    )
-    return replace(start, environment=f". {file}; rm -f {file}\n")
 
 
 def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None:

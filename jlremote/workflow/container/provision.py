@@ -58,7 +58,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
         start = start.with_engine(made.engine)  # with the request as it was typed
         package_install.install(start, start.request.options.packages, packages.install)
         return start, container, found if launches else _own_program(start)
-    _explain_kept(start, found, container)
+    _explain_kept(start, container)
     container = container if container.running else _start(start, container)
     if not found.server and package_install.restore(start, container):
         found = survey(start.host, start.runtime, start.name)
@@ -80,7 +80,7 @@ def _without_container(
     if container is None:
         return image_definition.define(start)
     if start.runtime.has_images:
-        _explain_kept(start, found, container)
+        _explain_kept(start, container)
         start = image_definition.with_its_gpus(start, container)
         if not found.server:
             use_again(start, container)
@@ -104,7 +104,7 @@ def _own_program(start: StartContext) -> Survey:
     return found
 
 
-def _explain_kept(start: StartContext, found: Survey, container: Container) -> None:
+def _explain_kept(start: StartContext, container: Container) -> None:
     typed = start.request.image
     if typed and container.image and _differ(start, typed, container):
         start.note(
@@ -113,7 +113,7 @@ def _explain_kept(start: StartContext, found: Survey, container: Container) -> N
         )
     uuids = container.labels.get(GPUS_LABEL)
     gpu_allocation.explain_unchanged(start, container.engine_gpus or container.gpus, uuids)
-    _explain_other_settings(start, found, container)
+    _explain_other_settings(start, container)
 
 
 def _differ(start: StartContext, typed: str, container: Container) -> bool:
@@ -122,11 +122,11 @@ def _differ(start: StartContext, typed: str, container: Container) -> bool:
     return not image_definition.keeps_image(typed, container)
 
 
-def _explain_other_settings(start: StartContext, found: Survey, container: Container) -> None:
+def _explain_other_settings(start: StartContext, container: Container) -> None:
     request = start.request
     with suppress(Usage):  # the current folder may not be a project folder
         options = with_workspace(request.options, request.workspace, request.host)
-        if start.runtime.has_containers and not found.server:  # its next server gets them
+        if start.runtime.has_containers:  # its next server gets them
             options = replace(options, environment=())
         if others := differences(options, container.options):
             told = "; ".join(map(_in_words, others))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from jlremote.errors import JlrError, Usage
 from jlremote.jupyter.survey import Survey, survey
+from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
+from jlremote.workflow.container import server_variables
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.requests import StartRequest, StopRequest
@@ -17,7 +20,7 @@ from jlremote.workflow.show.report import SessionReport
 
 
 def restart(selector: str, request: StopRequest, context: Context) -> SessionReport:
-    """Stop a session as `stop` does, and start it with its ports, its Python and its idle stop.
+    """Stop a session as `stop` does, and start it with its ports, variables, Python and idle stop.
 
     Raises:
         NotFound: there is no such session.
@@ -32,7 +35,7 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
         found = survey(link_of(record, context), runtime, record.name)
     ownership.refuse(record.host, record.name, found.whose, agreed=request.force)
     _refuse_unless_it_stays(record, runtime, found)
-    again = _again(record, runtime, found)
+    again = _again(record, runtime, found, link_of(record, context))
     stop(f"{record.host}/{record.name}", request, context)
     report = start(again, context)
     if not report.started_here and not request.destroys:
@@ -67,14 +70,17 @@ def _refuse_unless_it_stays(record: SessionRecord, runtime: Runtime, found: Surv
         )
 
 
-def _again(record: SessionRecord, runtime: Runtime, found: Survey) -> StartRequest:
+def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -> StartRequest:
     """Return the request that gives the session what it has now."""
-    server = found.server
+    server, variables = found.server, tuple[str, ...]()
+    if server is not None and runtime.has_containers:
+        variables = server_variables.given(host, runtime, record.name, server)
     called = server.called if server and server.called.startswith("/") else None
     return StartRequest(
         record.host,
         record.name,
         runtime=record.runtime,
+        options=ContainerOptions(environment=variables),
         ports=tuple(port.port for port in record.ports),
         python=None if runtime.has_images else called,
         idle_stop=server.idle_stop or None if server else None,

@@ -1,0 +1,79 @@
+"""Variables of `--env` for the Jupyter server in a container that exists.
+
+They hold until the server is stopped. The session's folder keeps their names; their values, which
+may be secrets, are nowhere but in the server's process.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from jlremote.errors import JlrError
+from jlremote.host.contract import Host, run_script
+from jlremote.host.records import RECORD
+from jlremote.host.shell_text import command_line
+from jlremote.jupyter import scripts
+from jlremote.jupyter.server import Server
+from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.scripts import variables
+from jlremote.workflow.container.start_context import StartContext
+
+
+def give(start: StartContext, container: Container) -> StartContext:
+    """Give the next server in an existing container the variables of `--env`.
+
+    They go by stdin into a file that the launch reads and deletes, as arguments can be read by all
+    users of the host.
+
+    Raises:
+        Usage: no shell takes such a name.
+        JlrError: the file cannot be written.
+    """
+    asked = _asked(start, container)
+    if not asked:
+        return start
+    _, text = variables.parted(asked)
+    file = f'"$directory/given-{start.launch_id}"'
+    directory = scripts.session_directory(start.runtime, start.name)
+    write = f'{directory}umask 077; mkdir -p "$directory" && cat >{file}'
+    argv = (*start.runtime.relay_prefix(start.name), "sh", "-c", write)
+    done = run_script(start.host, f"{command_line(argv)} {variables.stdin(text)}")
+    if done.status != 0:
+        raise JlrError(f"cannot give Jupyter its variables: {done.complaint}")
+    start.note(
+        f"`--env` holds for Jupyter in `{start.name}` until a stop, and not for the container"
+    )
+    names = f'echo {shlex.join(asked)} >"$directory/{scripts.VARIABLES}"\n'
+    return replace(start, environment=f". {file}; rm -f {file}\n{names}")
+
+
+def lacking(start: StartContext, container: Container, server: Server) -> bool:
+    """Check that a running server lacks variables of `--env`, or has other values for them."""
+    if not start.runtime.has_containers or not (asked := _asked(start, container)):
+        return False
+    _, has = _of(start.host, start.runtime, start.name, server)
+    return any(has.get(name) != value for name, value in asked.items())
+
+
+def given(host: Host, runtime: Runtime, name: str, server: Server) -> tuple[str, ...]:
+    """Return the variables that a server was given by `--env`, `NAME=VALUE`."""
+    names, has = _of(host, runtime, name, server)
+    return tuple(f"{name}={has[name]}" for name in names if name in has)
+
+
+def _asked(start: StartContext, container: Container) -> dict[str, str]:
+    """Return the variables of `--env` that the container does not have itself."""
+    items = [item.partition("=") for item in start.request.options.environment]
+    has = container.options.environment
+    return {name: value for name, _, value in items if f"{name}={value}" not in has}
+
+
+def _of(
+    host: Host, runtime: Runtime, name: str, server: Server
+) -> tuple[list[str], dict[str, str]]:
+    """Return the names of the variables that a server was given, and its whole environment."""
+    script = scripts.show_variables(runtime, name, server.pid)
+    names, _, all_of_them = run_script(host, runtime.inside(name, script)).stdout.partition(RECORD)
+    items = (item.partition("=") for item in all_of_them.split("\0"))
+    return names.split(), {name: value for name, _, value in items}
