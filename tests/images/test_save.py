@@ -272,8 +272,9 @@ def test_a_saved_image_is_pushed_to_a_private_registry_with_the_key(
     assert refused.status == 4, refused
     assert f"`jlr login lab {registry.name}`" in refused.stderr
     log_in(laptop, registry)
-    pushed = laptop.jlr("push", "lab", image, timeout=120)
+    pushed = laptop.jlr("push", "lab", image, "--json", timeout=120)
     assert pushed.status == 0, pushed
+    assert json.loads(pushed.stdout)["image"] == image
     engine.docker("rmi", image)
     assert laptop.jlr("pull", "lab", image).status == 0
 

@@ -292,6 +292,27 @@ def test_an_sshfs_that_was_repaired_is_not_warned_about(desk: Desk) -> None:
     assert "CVE" not in desk.mount().stderr
 
 
+def test_an_older_sshfs_is_warned_about_once(desk: Desk, tmp_path: Path) -> None:
+    real = shutil.which("sshfs")
+    older = tmp_path / "sshfs"
+    older.write_text(
+        f"""#!/bin/sh
+case $1 in
+--version) echo "SSHFS version 3.7.3"; exit;;
+--help) exit;;
+esac
+exec {real} "$@"
+"""
+    )
+    older.chmod(0o755)
+    desk.laptop.environment["PATH"] = f"{tmp_path}:{desk.laptop.environment['PATH']}"
+    told = []
+    for _ in range(2):
+        told.append("CVE-2026-47187" in desk.mount().stderr)
+        desk.unmount()
+    assert told == [True, False]
+
+
 def test_without_sshfs_the_line_to_install_it_is_shown(desk: Desk, tmp_path: Path) -> None:
     jlr = Path(desk.laptop.environment["PATH"].split(":")[0]) / "jlr"
     for name in ("sh", "ssh"):

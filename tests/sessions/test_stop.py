@@ -305,3 +305,23 @@ def test_a_containers_own_busy_server_keeps_the_container_which_ends_with_it(
     assert stopped.status == 0, stopped
     assert "stopped JupyterLab" in stopped.stdout
     wait_until(lambda: not here.running, "the end of its own process")
+
+
+def test_several_are_stopped_and_short_names_and_json_tell_the_same(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    first, second = (started(laptop, container(image="lab/jupyter")) for _ in range(2))
+    opened = json.loads(laptop.jlr("open", first.name, "--no-browser", "--json").stdout)
+    assert opened["url"] == first.url
+    for words in (("-v", "images", "lab"), ("images", "lab", "-v"), ("images", "-v", "lab")):
+        assert "docker" in laptop.jlr(*words).stderr, words
+    listed = [laptop.jlr(*words) for words in (("list",), ("ls",), ("ps",))]
+    assert {first.name in done.stdout for done in listed} == {True}
+    assert len({done.stdout.splitlines()[0] for done in listed}) == 1
+    assert laptop.jlr("help", "stop").stdout == laptop.jlr("stop", "--help").stdout
+    both = laptop.jlr("stop", first.name, second.name, "--json")
+    assert both.status == 0, both
+    told = {one["name"]: "stopped JupyterLab" in one["done"] for one in json.loads(both.stdout)}
+    assert told == {first.name: True, second.name: True}
+    assert is_free(first.port)
+    assert is_free(second.port)
