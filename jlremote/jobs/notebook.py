@@ -38,7 +38,12 @@ def command(notebook: str, parameters: Sequence[str]) -> tuple[str, ...]:
 
 def as_typed(command: Sequence[str]) -> str:
     """Return a job's command quoted for a shell, of a notebook only what a person has typed."""
-    return shlex.join(command[len(_PROGRAM) :] if tuple(command[:3]) == _PROGRAM else command)
+    return shlex.join(command[len(_PROGRAM) :] if is_notebook(command) else command)
+
+
+def is_notebook(argv: Sequence[str]) -> bool:
+    """Check that a job's command runs a notebook."""
+    return tuple(argv[: len(_PROGRAM)]) == _PROGRAM
 
 
 def environment() -> str:

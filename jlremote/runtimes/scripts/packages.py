@@ -169,6 +169,12 @@ def hint_at_pip(place: str) -> str:
     return _SAYS.replace("CHECK", shlex.quote(_CAN_INSTALL)).replace("PLACE", place)
 
 
+def hint_at_pip_in_job(place: str, name: str) -> str:
+    """Return the same for a job in the session `name`, whose Jupyter may not run."""
+    folder = f'directory="{homes.ROOT}"/{shlex.quote(name)}'
+    return f"{homes.PRIVATE} 2>/dev/null && {{\n{folder}\n{hint_at_pip(place)}}}\n"
+
+
 def install(packages: tuple[str, ...]) -> str:
     """Return the script that installs packages, e.g. `torch==2.3`, and prints pip's output."""
     return f"exec 2>&1\n{_INSTALL}{shlex.join(packages)}\n"

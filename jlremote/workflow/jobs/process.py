@@ -13,7 +13,7 @@ from jlremote.gpus.waiting import archive
 from jlremote.host import process_mark
 from jlremote.host.contract import Completed, run_script
 from jlremote.jobs import orphans, processes, terminal
-from jlremote.jobs.notebook import as_typed
+from jlremote.jobs.notebook import as_typed, is_notebook
 from jlremote.jobs.processes import ProcessPlan
 from jlremote.jupyter.survey import survey
 from jlremote.runtimes.bare import Bare
@@ -152,7 +152,10 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
             argv = runtime.attached(place, command, how, plain)
     else:
         # The process is marked to be signalled, because signals end at the engine's client.
-        before = take + homes.writable_home(place) + packages.USE + process_mark.MARK_ITSELF
+        before = take + homes.writable_home(place) + packages.USE
+        if is_notebook(request.command):  # as in kernels of the session
+            before += packages.hint_at_pip_in_job(f"{start.request.host}/{place}", place)
+        before += process_mark.MARK_ITSELF
         marked = ("sh", "-c", before + orphans.ADOPT, "sh", *request.command)
         plain = {**gpus.environment, **plain, process_mark.VARIABLE: mark}
         argv = runtime.attached(place, marked, how, plain)
