@@ -362,7 +362,12 @@ def test_a_container_that_was_removed_by_hand_is_told_as_such(
     told = failed(laptop.jlr("url"), 1, "container-gone")
     again = f"jlr start lab {here.name} --image lab/jupyter"
     assert f"`{again}`" in told
-    failed(laptop.jlr("shell"), 6, "is gone", f"`{again}`")
+    gone = "is gone: it was removed"
+    for words in (("shell",), ("logs",), ("logs", "--container"), ("output",), ("output", "-f")):
+        result = laptop.jlr(*words)
+        failed(result, 6, gone, f"`{again}`")
+        assert "daemon" not in result.stderr
+    failed(laptop.jlr("forward", here.name, "7000"), 1, gone, f"`{again}`")
     without = laptop.jlr("start", "lab", here.name, "--no-browser")
     failed(without, 6, "no image to create it from", f"`{again}` creates it")
     assert laptop.jlr(*again.split()[1:], "--dry-run").status == 0

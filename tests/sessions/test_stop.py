@@ -164,7 +164,8 @@ def test_a_session_that_was_stopped_is_told_by_its_container(
     state, why = told()
     assert (state, "it was killed (exit code 137)" in why) == ("container-stopped", True)
     assert listed() == []
-    failed(laptop.jlr("url"), 6, "exit code 137", f"`jlr start lab {name}` starts it again")
+    for words in ("url", "logs", "output"):
+        failed(laptop.jlr(words), 6, "exit code 137", f"`jlr start lab {name}` starts it again")
 
     laptop.jlr("disconnect", "lab")
     state, why = told()  # dials no host that was disconnected on purpose

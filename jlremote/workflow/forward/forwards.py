@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 
 from jlremote.errors import Busy, JlrError
 from jlremote.jupyter.api import NoAnswer
-from jlremote.jupyter.survey import ContainerGone, gone, refuse_halted, survey
+from jlremote.jupyter.survey import ContainerGone, gone, survey
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint, Place
@@ -16,6 +16,7 @@ from jlremote.runtimes.table import runtime_named, runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import local_ports
 from jlremote.workflow.forward.jupyter_check import refuse_open
+from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Progress
 from jlremote.workflow.host.rollback import undone_on_failure
 
@@ -94,7 +95,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
 
     Raises:
         ContainerGone: its container is not there.
-        JlrError: it does not run; see `refuse_halted`.
+        JlrError: it does not run; see `halted.running`.
         JupyterDead: no Jupyter server runs in it.
         JupyterStopped: it was stopped.
         IdleStopped: it has ended because it was idle.
@@ -103,7 +104,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     """
     runtime = runtime_of(record)
     found = survey(link, runtime, record.name)
-    container = refuse_halted(record.host, record.name, runtime, found.container)
+    container = halted.running(record, runtime, found.container)
     if found.whose is not None and not record.shared:
         raise ContainerGone(f"the container `{record.name}` now belongs to `{found.whose}`")
     _bring_ports_back(link, record, place_of(runtime, container))

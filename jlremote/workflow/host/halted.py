@@ -48,6 +48,17 @@ def refuse(record: SessionRecord, container: Container | None) -> None:
         raise NotFound(f"the container `{container.called}` {container.stands}", hint=hint)
 
 
+def running(record: SessionRecord, runtime: Runtime, container: Container | None) -> Container:
+    """Return a session's container, which must run; see `survey.refuse_halted`."""
+    from jlremote.jupyter.survey import ContainerGone, refuse_halted
+
+    try:
+        return refuse_halted(record.host, record.name, runtime, container)
+    except ContainerGone as gone:
+        gone.hint = again(record, State.CONTAINER_GONE)
+        raise
+
+
 def check(host: Host, record: SessionRecord) -> None:
     """Ask the host for a session's container, and refuse one that does not run; see `refuse`."""
     from jlremote.runtimes.table import runtime_of

@@ -19,6 +19,7 @@ from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import did_you_mean, listed, one_line
 from jlremote.workflow.container import recording
+from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.selection import session_selection
@@ -139,7 +140,7 @@ def _printed(
                 yield from reader.take(data)
             else:
                 said = (said + data)[-1000:]
-    _check(process.status, session, said)
+    _check(host, process.status, session, said)
 
 
 def there(session: SessionRecord, script: str) -> str:
@@ -151,7 +152,7 @@ def there(session: SessionRecord, script: str) -> str:
     return command_line((*prefix, "sh", "-c", script))
 
 
-def _check(status: int | None, session: SessionRecord, said: bytes) -> None:
+def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) -> None:
     place = f"{session.host}/{session.name}"
     if status == pieces.MISSING:
         raise NotFound(
@@ -164,6 +165,7 @@ def _check(status: int | None, session: SessionRecord, said: bytes) -> None:
             hint=f"`jlr stop {place}`, then `jlr start {session.host} {session.name} --record`",
         )
     if status:
+        halted.check(host, session)
         why = one_line(said.decode(errors="replace")) or f"exit status {status}"
         raise JlrError(
             f"cannot read what `{place}` printed: {why}",

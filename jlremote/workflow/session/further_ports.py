@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import Busy, NotFound, Usage
-from jlremote.jupyter.survey import Survey, refuse_halted, survey
+from jlremote.jupyter.survey import Survey, survey
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import place_of
 from jlremote.runtimes.contract import Runtime
@@ -69,7 +69,7 @@ def add(
 
 def _endpoint(record: SessionRecord, runtime: Runtime, found: Survey, port: int) -> Endpoint:
     """Return where a forward of a session's port leads; its container must run."""
-    container = refuse_halted(record.host, record.name, runtime, found.container)
+    container = halted.running(record, runtime, found.container)
     python = found.server.python if found.server else ""
     return Endpoint(place_of(runtime, container), port, python=python)
 

@@ -14,6 +14,7 @@ from jlremote.runtimes.docker.docker_commands import logs_argv
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import printable
+from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.requests import LogRequest
@@ -30,7 +31,7 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
     `container`. Begin with the last `tail` lines, and `follow` with later ones.
 
     Raises:
-        NotFound: there is no such session or job, or it has no log.
+        NotFound: there is no such session or job, it has no log, or its container does not run.
         Usage: there is no container.
     """
     record = session_selection.chosen(selector, context, or_job=True)
@@ -41,10 +42,13 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
             hint="without `--container` you see the log of its Jupyter",
         )
     host = link_of(record, context)
+    if wanted.container and halted.found(host, runtime, record) is None:
+        halted.refuse(record, None)
     with host.stream(_script(runtime, record, wanted)) as output:
         for text in output if wanted.since is None else _later(output):
             yield printable(text)
     if output.status not in (0, None):
+        halted.check(host, record)
         raise NotFound(
             f"there is no log of `{record.host}/{record.name}`",
             hint="`jlr start` may never have launched its server",
@@ -63,8 +67,10 @@ def _script(runtime: Runtime, record: SessionRecord, wanted: LogRequest) -> str:
     )
     if wanted.container:
         return until_hang_up(f"{others} 2>&1")
-    # The first command ends with status 6 if there is no such file.
-    return f"{own}\nstatus=$?\n[ $status = 6 ] || exit $status\n{until_hang_up(f'{others} 2>&1')}"
+    # The first command ends with status 6 if there is no such file. What the engine says of a
+    # container that does not run is told by `halted`.
+    own = f"{own} 2>/dev/null\nstatus=$?\n[ $status = 6 ] || exit $status"
+    return f"{own}\n{until_hang_up(f'{others} 2>&1')}"
 
 
 def _later(pieces: Iterable[str]) -> Iterator[str]:

@@ -80,7 +80,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that lets a session be read from a host that prints so."""
 
     def answer(*printed: tuple[bytes, int | None]) -> Host:
-        host, session = Host(*printed), SessionRecord("dgx", "cont1", "docker", 8888)
+        host, session = Host(*printed), SessionRecord("dgx", "cont1", "none", 8888)
         monkeypatch.setattr(reading, "link_of", lambda *_: host)
         monkeypatch.setattr(reading, "recording", SimpleNamespace(revive=lambda *_: None))
         monkeypatch.setattr(session_selection, "chosen", lambda *_: session)
