@@ -27,7 +27,7 @@ class LinkFiles:
     mount_socket: Path  # the socket for sshfs; its name outlives the link
     log: Path
     destination: Path  # host and configuration, written when the link is started
-    disconnected: Path  # exists from `jlr disconnect` until the link is started again
+    disconnected: Path  # from `jlr disconnect` until the next start, also after a reboot
 
     def address(self, secret: bytes) -> str:
         """Return the address at which `multiprocessing.connection` listens."""
@@ -52,7 +52,7 @@ def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
         mount_socket=sockets / f"{digest}.sftp",
         log=paths.log_directory() / f"link-{digest}.log",
         destination=folder / f"{digest}.destination",
-        disconnected=folder / f"{digest}.disconnected",
+        disconnected=paths.state_directory() / f"{digest}.disconnected",
     )
 
 

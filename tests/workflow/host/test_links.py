@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.wire.files import link_files, write_destination
 from jlremote.link.wire.status import LinkStatus
-from jlremote.storage import sessions
+from jlremote.storage import paths, sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host import links
 from jlremote.workflow.host.context import known_way
@@ -68,12 +69,16 @@ def test_disconnect_ends_the_links_to_a_host_or_to_all_hosts_of_sessions(
 def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "run").mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     files = link_files("gpu-box", None)
     write_destination(files)
     monkeypatch.setattr(Link, "shut_down", lambda _: True)
     assert list(disconnection.disconnect(None, context(), yes=False)) == ["gpu-box"]
     link = links.link_to("gpu-box", context())
     assert link.disconnected
+    shutil.rmtree(paths.runtime_directory())  # as a reboot does
+    assert links.link_to("gpu-box", context()).disconnected
     with pytest.raises(Unreachable, match="disconnected by `jlr disconnect`"):
         listing._undisturbed(link)
     assert "disconnected by" in str(links.status_of(link, listing._undisturbed).detail)
