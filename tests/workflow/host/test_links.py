@@ -14,7 +14,7 @@ from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.wire.files import link_files, write_destination
 from jlremote.link.wire.status import LinkStatus
-from jlremote.storage import paths, sessions
+from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host import links
 from jlremote.workflow.host.context import known_way
@@ -69,7 +69,7 @@ def test_disconnect_ends_the_links_to_a_host_or_to_all_hosts_of_sessions(
 def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "run").mkdir()
+    (tmp_path / "run").mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     files = link_files("gpu-box", None)
     write_destination(files)
@@ -77,7 +77,7 @@ def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
     assert list(disconnection.disconnect(None, context(), yes=False)) == ["gpu-box"]
     link = links.link_to("gpu-box", context())
     assert link.disconnected
-    shutil.rmtree(paths.runtime_directory())  # as a reboot does
+    shutil.rmtree(tmp_path / "run" / "jlr")  # as a reboot does
     assert links.link_to("gpu-box", context()).disconnected
     with pytest.raises(Unreachable, match="disconnected by `jlr disconnect`"):
         listing._undisturbed(link)
