@@ -105,6 +105,11 @@ def find(selector: str | None, context: Context) -> JobHandle:
         raise NotFound(
             f"`{name}` is a host and not a job", hint=f"`jlr runs {name}` lists its jobs"
         )
+    for session in matching(sessions.load_all(), selector or ""):
+        raise NotFound(
+            f"`{selector}` is a session and not a job",
+            hint=f"`jlr open {session.host}/{session.name}` opens it",
+        )
     if not slash:
         raise NotFound(
             f"no job `{selector}` was started on this machine",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from jlremote.errors import NotFound
 from jlremote.storage import jobs, sessions
-from jlremote.storage.records import hint_of_missing
+from jlremote.storage.records import hint_of_missing, matching
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import known_hosts
@@ -43,6 +43,11 @@ def chosen(
             raise NotFound(
                 f"`{selector}` is a host and not a session",
                 hint=f"`jlr list {selector}` shows its sessions",
+            ) from None
+        for job in () if or_job else matching(jobs.load_all(), selector):
+            raise NotFound(
+                f"`{selector}` is a job and not a session",
+                hint=f"`jlr attach {job.host}/{job.name}` shows its output",
             ) from None
         if guess and not or_job:
             raise

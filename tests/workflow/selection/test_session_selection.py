@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from jlremote.errors import NotFound
-from jlremote.storage import sessions
+from jlremote.storage import jobs, sessions
+from jlremote.storage.jobs import JobRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.jobs.jobs import find
 from jlremote.workflow.selection.session_selection import chosen, running
@@ -56,11 +58,23 @@ def test_a_host_of_the_ssh_configuration_is_no_session(tmp_path: Path) -> None:
         find("box", desk)
 
 
+def test_a_job_in_the_place_of_a_session_is_told_as_one_and_the_other_way() -> None:
+    sessions.save(RECORD)
+    jobs.save(JobRecord("dgx", "train", "docker", None))
+    with pytest.raises(NotFound, match="`train` is a job and not a session") as caught:
+        running("train", context())
+    assert caught.value.hint == "`jlr attach dgx/train` shows its output"
+    for name in ("cont1", "dgx/cont1"):
+        with pytest.raises(NotFound, match=f"`{name}` is a session and not a job") as caught:
+            find(name, context())
+        assert caught.value.hint == "`jlr open dgx/cont1` opens it"
+
+
 def test_no_other_session_is_named_to_a_command_that_deletes() -> None:
     sessions.save(RECORD)
-    for guess in (True, False):
+    for guess, or_job in itertools.product((True, False), repeat=2):
         with pytest.raises(NotFound) as caught:
-            chosen("cont2", context(), or_job=True, guess=guess)
+            chosen("cont2", context(), or_job=or_job, guess=guess)
         assert ("did you mean `dgx/cont1`?" in (caught.value.hint or "")) is guess
 
 
