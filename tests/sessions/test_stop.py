@@ -122,6 +122,9 @@ def test_a_container_is_stopped_started_and_removed(
     here.engine.docker("pause", here.name)
     for layer in ([], ["--container", "--yes"], ["--remove", "--yes"]):
         failed(laptop.jlr("stop", *layer), 7, "is paused", f"docker unpause {here.name}")
+    refused = laptop.jlr("stop", "--all")
+    failed(refused, 7, "is paused", f"docker unpause {here.name}")
+    assert "this ends" not in refused.stderr
     stopped = laptop.jlr("stop", "--container", "--force", "--yes")
     assert "stopped the container" in stopped.stdout, stopped
     here.engine.docker("start", here.name)

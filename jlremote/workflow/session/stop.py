@@ -85,10 +85,11 @@ def stop_all(request: StopRequest, context: Context) -> StopAllReport:
         JlrError: the person said no.
     """
     known = [record for record in sessions.load_all() if record.forwarded]
-    if not request.yes:
-        destruction.confirm(_all_of(known, request, context), context, yes=False)
     done: list[StopReport] = []
     refused: list[JlrError] = []
+    if not request.yes:
+        known, planned = _all_of(known, request, context, refused)
+        destruction.confirm(planned, context, yes=False)
     for record in known:
         try:
             done.append(_stop(record, replace(request, yes=True), context, named=False))
@@ -97,22 +98,32 @@ def stop_all(request: StopRequest, context: Context) -> StopAllReport:
     return StopAllReport(tuple(done), together(refused))
 
 
-def _all_of(known: Sequence[SessionRecord], request: StopRequest, context: Context) -> Destruction:
+def _all_of(
+    known: Sequence[SessionRecord],
+    request: StopRequest,
+    context: Context,
+    refused: list[JlrError],
+) -> tuple[list[SessionRecord], Destruction]:
+    """Return the sessions that can be stopped, and what ends with them; note why others cannot."""
     what = "the sessions"
     if request.ends_container:
         what += " and delete their containers" if request.remove else " and their containers"
-    planned = []
+    planned, stoppable = [], []
     for record in known:
-        selector, owner, lost = f"{record.host}/{record.name}", None, ""
-        # What is not stopped is told when it is its turn.
-        with suppress(JlrError), undone_on_failure() as undo:
-            look = _looked(record, request, context, undo, named=False)
-            owner, lost = look.owner, "; ".join(look.planned.losses)
+        try:
+            with undone_on_failure() as undo:
+                look = _looked(record, request, context, undo, named=False)
+        except JlrError as error:
+            refused.append(error)
+            continue
+        stoppable.append(record)
+        selector, owner = f"{record.host}/{record.name}", look.owner
+        lost = "; ".join(look.planned.losses)
         if owner is None:
             planned.append(": ".join(filter(None, (f"the session {selector}", lost))))
         elif not request.ends_container:
             planned.append(f"the forward of {selector}, which belongs to `{owner}`")
-    return Destruction(f"Stop all {what}?", tuple(planned))
+    return stoppable, Destruction(f"Stop all {what}?", tuple(planned))
 
 
 def together(refused: Sequence[JlrError]) -> JlrError | None:

@@ -271,7 +271,7 @@ def test_stop_all_ends_the_others_before_it_reports_a_failure(
     assert sorted(tried) == ["cont1", "cont2"]
 
 
-def test_stop_all_asks_first_and_names_every_busy_session(
+def test_stop_all_asks_for_no_busy_session_and_names_every_one(
     saved: SessionRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions.save(replace(saved, name="cont2"))
@@ -282,14 +282,13 @@ def test_stop_all_asks_first_and_names_every_busy_session(
     monkeypatch.setattr(stop, "_stop", busy)
     monkeypatch.setattr(stop, "_looked", busy)
     person = Person("no")
-    with pytest.raises(JlrError, match="nothing was changed"):
-        stop.stop_all(StopRequest(remove=True), context(asker=person))
-    assert "dgx/cont2" in person.asked
-    refused = stop.stop_all(StopRequest(yes=True), context()).refused
-    assert isinstance(refused, Busy)
-    assert "`cont1` is busy" in refused.message
-    assert "`cont2` is busy" in refused.message
-    assert "jlr stop dgx/cont1 --force" in str(refused.hint)
+    for yes in (False, True):
+        refused = stop.stop_all(StopRequest(remove=True, yes=yes), context(asker=person)).refused
+        assert isinstance(refused, Busy)
+        assert "`cont1` is busy" in refused.message
+        assert "`cont2` is busy" in refused.message
+        assert "jlr stop dgx/cont1 --force" in str(refused.hint)
+    assert not person.asked
 
 
 @pytest.mark.parametrize(("status", "runs"), [(stop.KILLED, False), (1, True)])
