@@ -57,6 +57,15 @@ def test_an_image_gets_all_its_names_and_the_output_is_shown(
     assert run_in(engine, f"{name}:1", "cat", "/note") == "built: hello $(id)"
     assert re.search(r"Step 3/3 : RUN .*\n.*\nbuilt: hello \$\(id\)\n", built.stderr)
     assert "DEPRECATED" not in built.stderr
+    laptop.environment["GREETING"] = "the laptop's"
+    try:
+        named = laptop.jlr("build", "lab", "project", *tags, "--build-arg", "GREETING")
+    finally:
+        del laptop.environment["GREETING"]
+    assert named.status == 0, named
+    assert run_in(engine, f"{name}:1", "cat", "/note") == "built: the laptop's"
+    missing = laptop.jlr("build", "lab", "project", *tags, "--build-arg", "GREETING")
+    assert (missing.status, "`GREETING` has no value" in missing.stderr) == (2, True), missing
     assert re.search(r"Send project \(\d+ B\) to lab: done", built.stderr)
 
     (account.home / "there").mkdir()

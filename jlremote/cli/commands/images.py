@@ -80,8 +80,9 @@ def images(
     "--build-arg",
     "arguments",
     multiple=True,
-    metavar="NAME=VALUE",
-    help="The value of an ARG. Not for secrets: it stays readable in the image.",
+    metavar="NAME[=VALUE]",
+    help="The value of an ARG, by default this machine's variable. Not for secrets: it stays "
+    "readable in the image.",
 )
 @click.option("--no-cache", is_flag=True, help="Run each step anew.")
 @click.option("--target", metavar="STAGE", help="Build this stage of the Dockerfile.")
@@ -104,6 +105,7 @@ def build(
     folder: str | None,
     on_host: str | None,
     dockerfile: str | None,
+    arguments: tuple[str, ...],
     secrets: tuple[str, ...],
     as_json: bool,
     **options: Any,
@@ -122,6 +124,7 @@ def build(
         )
     from pathlib import Path
 
+    from jlremote.cli.options.creation import with_value
     from jlremote.cli.screen.reports import image_in_short
     from jlremote.workflow.images.build import BuildRequest
     from jlremote.workflow.images.build import build as build_image
@@ -131,6 +134,7 @@ def build(
         folder=None if folder is None else Path(folder),
         on_host=on_host,
         dockerfile=file,
+        arguments=tuple(with_value(item, "`--build-arg`") for item in arguments),
         secrets=dict(map(_secret, secrets)),
         **options,
     )

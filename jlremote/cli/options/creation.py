@@ -143,7 +143,7 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     items = chosen.get("env")
     if isinstance(items, tuple):
         with named_as_set(host, options):
-            chosen["env"] = tuple(_with_value(item, "`--env`") for item in items)
+            chosen["env"] = tuple(with_value(item, "`--env`") for item in items)
     chosen.pop("host", None)  # it is known by now
     if gpus := chosen.get("gpus"):
         parse_request(str(gpus))  # before the host is asked anything
@@ -161,10 +161,10 @@ def _lines(path: str) -> Iterator[str]:
         raise Usage(f"cannot read `--env-file {path}`: {reason_of(failure)}") from failure
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
-            yield _with_value(line.lstrip(), f"`--env-file {path}`")
+            yield with_value(line.lstrip(), f"`--env-file {path}`")
 
 
-def _with_value(item: str, given_by: str) -> str:
+def with_value(item: str, given_by: str) -> str:
     """Return a variable with its value; one without gets this machine's, as with `docker run`."""
     name, given, _ = item.partition("=")
     if name.split() != [name]:  # an engine would take some of them

@@ -43,7 +43,7 @@ class BuildRequest:
     folder: Path | None  # the folder that is sent, `None` with `on_host`
     tags: tuple[str, ...]  # the image's names
     dockerfile: Path | None = None  # `None` for the folder's own
-    arguments: tuple[str, ...] = ()  # `NAME=VALUE`, or `NAME` for its value on the host
+    arguments: tuple[str, ...] = ()  # `NAME=VALUE`
     engine: EngineChoice = ANY_ENGINE
     on_host: str | None = None  # a folder of the host, from which nothing is sent
     no_cache: bool = False

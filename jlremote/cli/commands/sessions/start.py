@@ -125,7 +125,8 @@ def start(
     """Start or reuse a session and open it in the browser.
 
     CONTAINER is a container on HOST. A running one is used as it is, a stopped one is started, and
-    a missing one is created from --image, with what follows `--` as arguments of the engine.
+    a missing one is created from --image, with what follows `--` as arguments of the engine. They
+    go there as they are: `-e NAME` takes the host's variable there, and this machine's before `--`.
     Jupyter is reused or started in it, a local port is forwarded to it, and the URL is printed. In
     a running session nothing restarts.
 
