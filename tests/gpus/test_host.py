@@ -139,12 +139,12 @@ def test_watching_gives_one_object_a_line_and_leaves_nothing_on_the_host(
         gpu_host.gpus.write()
         second = (json.loads(line)["gpus"][lost["index"]] for line in watching.stdout)
         assert next(gpu for gpu in second if gpu["state"] == "error")["uuid"] == lost["uuid"]
-        gpu_host.gpus.state["failure"] = (124, "")  # as when it hangs
+        gpu_host.gpus.state["delay"] = 60  # it hangs
         gpu_host.gpus.write()
         silent = next(found for found in map(json.loads, watching.stdout) if found["notes"])
         assert "did not answer within" in silent["notes"][0]
         assert len(silent["gpus"]) == 2, "what was last known"
-        gpu_host.gpus.state["failure"] = None
+        gpu_host.gpus.state["delay"] = 0
         gpu_host.gpus.write()
         assert next(found for found in map(json.loads, watching.stdout) if not found["notes"])
         watching.send_signal(signal.SIGINT)
