@@ -130,6 +130,32 @@ def test_a_gpu_and_a_mig_device_are_refused_together_and_given_alone(
         container.remove_all()
 
 
+def test_a_count_is_of_gpus_or_of_mig_devices_and_never_of_both(
+    ada: Laptop,
+    gpu_host: GpuHost,
+    other_account: Account,
+    sleeper: Sleeper,
+    container: ContainerFactory,
+    engine: Engine,
+) -> None:
+    gpu_host.gpus.install(3)
+    parts = [f"MIG-{uuid4()}" for _ in range(2)]
+    lines = [f"  MIG 3g.71gb     Device  {at}: (UUID: {part})\n" for at, part in enumerate(parts)]
+    divided = f"GPU 0: NVIDIA H200 (UUID: {gpu_host.gpus.uuids[0]})\n"
+    gpu_host.gpus.state["list"] = divided + "".join(lines)
+    gpu_host.gpus.change(0, mig_mode_current="Enabled")
+    gpu_host.gpus.occupy(1, sleeper(other_account))
+    job(ada, container.name(), "device=0:0")
+    # GPU 2 and 0:1 are free, which are two devices.
+    failed(start(ada, "lab", container.name(), *NEW, "--gpus", "2"), 7, "1 of 2 on `lab` is")
+    failed(start(ada, "lab", container.name(), *NEW, "--gpus", "3"), 6, "which do not mix")
+    container.remove_all()
+    name = container.name()
+    job(ada, name, "2")
+    asked = json.loads(Container(engine, name).inspect("{{json .HostConfig.DeviceRequests}}"))
+    assert [request["DeviceIDs"] for request in asked] == [parts]
+
+
 @pytest.mark.parametrize("busy", ["0,1", LONG("device=0"), LONG("uuid")])
 def test_a_named_gpu_that_is_in_use_is_refused_with_its_user(
     ada: Laptop,
