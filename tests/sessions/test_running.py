@@ -386,7 +386,9 @@ def test_a_container_that_is_renamed_stays_the_sessions(
         told = reported(laptop)
         assert told["state"] == "up"
         assert f"is called `{name}` by now" in told["detail"]
-    assert laptop.jlr("url", f"lab/{name}").stdout.strip() == session.url
+    for typed in (name, f"lab/{name}"):
+        assert laptop.jlr("url", typed).stdout.strip() == session.url
+    assert laptop.jlr("status", name).status == 0
     # Another laptop knows only the present name; a second server would be a double.
     joined = started(other_laptop, name)
     assert (joined.token, joined.born()) == (session.token, session.born())

@@ -83,8 +83,12 @@ def _here_or_on_host(selector: str | None, context: Context, *, as_shared: bool)
     try:
         return sessions.choose(selector)
     except NotFound:
-        if not slash:
+        if selector is None:
             raise
-    from jlremote.workflow.selection import host_search
+        from jlremote.workflow.selection import host_search
 
+        if not slash:
+            if renamed := host_search.renamed(selector, context):
+                return renamed
+            raise
     return host_search.adopted(host, name, context, as_shared=as_shared)
