@@ -210,6 +210,7 @@ def test_a_deleted_job_is_not_reported_as_a_missing_session(
         assert f"`jlr list{host}` and `jlr runs{host}` show all" in again.stderr
 
 
+@every_place
 @pytest.mark.parametrize(
     ("how", "ignore"), [((), False), LONG((), True), LONG(("--force", "--yes"), False)]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.cli.terminal import Terminal
+from tests.jobs.conftest import every_place
 from tests.jobs.parts import SECONDS, Jobs, at_terminal
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
@@ -18,6 +19,7 @@ def answers(terminal: Terminal, command: str, answer: str) -> None:
     terminal.wait_for(f"{answer}\r\n", seconds=SECONDS)
 
 
+@every_place
 def test_a_job_with_a_terminal_is_left_lost_and_found_again(
     jobs: Jobs, owner: Laptop, sshd: SSHServer
 ) -> None:
