@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engines.conftest import IMAGE, EnginesHost
+from tests.engines.conftest import IMAGE, EnginesHost, podman_of
 from tests.engines.parts import told
 from tests.lab.laptop import Laptop
 
@@ -26,6 +26,23 @@ def test_podman_is_found_where_docker_does_not_run_and_needs_no_init(
         assert without_docker.jlr("stop", name, "--remove", "--yes").status == 0
     finally:
         engines_host.remove("podman", name)
+
+
+def test_shell_finds_podmans_container_where_docker_works_too(
+    engines_laptop: Laptop, engines_host: EnginesHost, name: str
+) -> None:
+    podman = podman_of("podman", engines_host.account)
+    podman("run", "--detach", "--init", "--name", name, IMAGE, "sleep", "infinity")
+    try:
+        hostname = podman("exec", name, "hostname")
+        done = engines_laptop.jlr("shell", f"lab/{name}", "--", "hostname", stdin="")
+        assert (done.status, done.stdout.strip()) == (0, hostname), done
+        assert "failed" not in done.stderr
+    finally:
+        engines_host.remove("podman", name)
+    gone = engines_laptop.jlr("shell", f"lab/{name}", "--", "true", stdin="")
+    assert gone.status == 6, gone
+    assert f"neither a session nor a container `{name}` on `lab`" in gone.stderr
 
 
 def test_an_engine_that_was_named_is_not_replaced(without_docker: Laptop, name: str) -> None:

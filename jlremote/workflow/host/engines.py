@@ -152,6 +152,15 @@ def used_on(host: str) -> Iterator[Engine]:
     yield from (ENGINES[runtime] for where, runtime in used if where == host and runtime in ENGINES)
 
 
+def others(host: Link, engine: Engine) -> Iterator[Engine]:
+    """Yield further engines that may have a container: those used there, or without privileges."""
+    names = {engine.name}
+    for other in (*used_on(host.name), DOCKER, PODMAN):
+        if other.everyday.name not in names:
+            names.add(other.everyday.name)
+            yield other.everyday
+
+
 def engine_if_any(host: Link) -> Engine:
     """Return the engine of a host; where none works, docker, whose error says why.
 

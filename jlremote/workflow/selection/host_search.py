@@ -74,7 +74,17 @@ def adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> Sess
     link = link_to(host, context, without=typed)
     connect(link, context)
     with context.progress.step(f"Look for {typed}"):
-        runtime, container, found = _found(link, typed)
+        seen = _found(link, typed)
+    if seen is None:
+        raise NotFound(
+            f"there is no session `{typed}` on `{host}`",
+            hint=hint_of_missing(
+                sessions.load_all(),
+                f"{host}/{typed}",
+                f"`jlr list {host}` shows all; `jlr start {host} {shlex.quote(typed)}` starts one",
+            ),
+        )
+    runtime, container, found = seen
     name = container.name
     ownership.refuse(host, name, found.whose, agreed=as_shared)
     short = None if name == typed else typed
@@ -122,11 +132,10 @@ def _forwarded(
     return replace(record, local_port=forward.local_port, forwarded=True)
 
 
-def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
-    """Find a session on a host, in a container or on the host itself.
+def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey] | None:
+    """Find a session on a host, in a container or on the host itself; `None` if it is in neither.
 
     Raises:
-        NotFound: it is in neither.
         JlrError: the engine does not work, and the host itself has no such session.
     """
     unknown: JlrError | None = None
@@ -149,15 +158,9 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey]:
             raise
         except JlrError as failure:  # no engine, or no permission
             unknown = unknown or failure
-    raise unknown or NotFound(
-        f"there is no session `{typed}` on `{link.name}`",
-        hint=hint_of_missing(
-            sessions.load_all(),
-            f"{link.name}/{typed}",
-            f"`jlr list {link.name}` shows all; "
-            f"`jlr start {link.name} {shlex.quote(typed)}` starts one",
-        ),
-    )
+    if unknown is not None:
+        raise unknown
+    return None
 
 
 def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, Survey]]:

@@ -7,6 +7,7 @@ of a short command.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from jlremote.workflow.host.links import connect, link_of, link_on, nearest_host
 
 if TYPE_CHECKING:
     from jlremote.runtimes.contract import Runtime
+    from jlremote.runtimes.engine.engine import Engine
 
 HUNG_UP = 255  # as ssh
 # How docker and podman exit where a container does not run; a command may exit so, too.
@@ -207,13 +209,34 @@ def _any_container(
     host: str, typed: str, context: Context, missing: NotFound, *, as_shared: bool
 ) -> ShellPlace:
     """Return the place of a container that is no session; no record of it is made."""
-    from jlremote.runtimes.containers import Containers
+    from jlremote.runtimes.engine.engine_errors import EngineUnusable
     from jlremote.storage.records import hint_of_missing
-    from jlremote.workflow.host.engines import engine_if_any
-    from jlremote.workflow.selection import host_search, ownership
+    from jlremote.workflow.host.engines import engine_if_any, others
 
     link = link_on(host, context)
     engine = engine_if_any(link)
+    if place := _container_of(engine, link, typed, as_shared=as_shared):
+        return place
+    for other in others(link, engine):
+        with suppress(EngineUnusable):
+            if place := _container_of(other, link, typed, as_shared=as_shared):
+                return place
+    raise NotFound(
+        f"there is neither a session nor a container `{typed}` on `{host}`",
+        hint=hint_of_missing(
+            sessions.load_all(),
+            f"{host}/{typed}",
+            f"`jlr list {host} --all` shows all; `jlr shell {host}` opens a shell on the host",
+        ),
+    ) from missing
+
+
+def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) -> ShellPlace | None:
+    """Return the place of an engine's container, `None` if it has none of that name."""
+    from jlremote.runtimes.containers import Containers
+    from jlremote.workflow.selection import host_search, ownership
+
+    host = link.name
     for name, found in host_search.candidates(link, Containers(engine), typed):
         if found.container is None:
             continue
@@ -224,14 +247,7 @@ def _any_container(
                 hint=f"`{engine.shown('start', name)}` on `{host}` starts it",
             )
         return ShellPlace(link, Containers(engine), name, f"{host}/{name}")
-    raise NotFound(
-        f"there is neither a session nor a container `{typed}` on `{host}`",
-        hint=hint_of_missing(
-            sessions.load_all(),
-            f"{host}/{typed}",
-            f"`jlr list {host} --all` shows all; `jlr shell {host}` opens a shell on the host",
-        ),
-    ) from missing
+    return None
 
 
 def _host_itself(host: str, context: Context, missing: NotFound) -> ShellPlace:
