@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from pexpect import EOF
 
 from tests.jobs.conftest import every_place, one_place
 from tests.jobs.parts import Jobs, Leavers, whole
@@ -101,6 +102,28 @@ def test_a_detached_job_outlasts_the_link_and_another_laptop_finds_it(
         cleaned = other.jlr("runs", "lab", "--clean", "--yes", "--json")
         assert f"deleted lab/{name}" in cleaned.stderr or not jobs.state(name)
     assert not jobs.state(name)
+
+
+@one_place
+def test_jobs_are_deleted_only_after_a_yes(jobs: Jobs) -> None:
+    name = jobs.name()
+
+    def answer(key: str, *words: str, lost: str) -> bool:
+        """Answer the question of a command, and return whether the job is still there."""
+        with jobs.laptop.terminal("jlr", *words) as screen:
+            screen.expect_exact(lost)
+            screen.expect(r"Delete .*\? \(y/N\) ")
+            screen.send(f"{key}\r")
+            screen.expect("deleted" if key == "y" else "nothing was changed")
+            screen.expect(EOF)
+        return bool(jobs.state(name))
+
+    for words, lost in (
+        (("stop", name, "--remove"), "its output and exit code"),
+        (("runs", "lab", "--clean"), f"the job lab/{name} and its output"),
+    ):
+        assert jobs.run(name, "true").returncode == 0
+        assert [answer(key, *words, lost=lost) for key in ("n", "y")] == [True, False]
 
 
 def test_clean_deletes_ones_own_jobs_and_not_those_of_another_user(
