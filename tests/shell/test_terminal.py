@@ -143,7 +143,8 @@ def test_disconnect_tells_what_ends_and_asks_on_a_terminal(
         first.wait_for("still 1")
         done = owner.jlr(*end)  # a script is told, and not asked
         assert (done.status, done.stdout) == (0, "disconnected from lab\n")
-        assert f"this ends or deletes: a shell in {place}; `sleep 614`" in done.stderr
+        told = done.stderr.removeprefix("this ends or deletes: ").splitlines()[0].split("; ")
+        assert sorted(told) == [f"`sleep 614` in {place}", f"a shell in {place}"]
         assert [each.process.wait(SECONDS) for each in (first, second)] == [5, 5]
     again = owner.jlr("shell", "--", "true")
     assert again.status == 0
