@@ -41,7 +41,7 @@ def clear(config: Path) -> None:
         return
     for name in _OF_JUPYTER:
         shutil.rmtree(folder / name, ignore_errors=True)
-    if notebook.is_as_made(folder / notebook.NAME):
-        (folder / notebook.NAME).unlink()
-    with suppress(OSError):  # of the person's files
-        folder.rmdir()
+    with suppress(OSError):
+        if notebook.is_as_made(folder / notebook.NAME):
+            (folder / notebook.NAME).unlink()
+        folder.rmdir()  # fails where files of the person are left

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, Unreachable
 from jlremote.storage.settings.options import KINDS
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 # Errors name the values of these, and not the options.
-_BY_VALUE = ("host", "image", "volume")
+_BY_VALUE = ("image", "volume")
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def named_as_set(
                     continue
                 error.message = _as_set(error.message, origin)
                 error.hint = error.hint and _as_set(error.hint, origin)
-                if _chose(origin, error):
+                if _chose(origin, error) and " chooses it" not in error.message:
                     error.message += f"; {origin.within(known.path)} chooses it"
         raise
 
@@ -49,7 +49,8 @@ def _chose(origin: Origin, error: JlrError) -> bool:
     value = str(origin.value)
     if origin.option == "volume":
         value = value.partition(":")[0]
-    return origin.option in (error.chosen_by, *_BY_VALUE) and f"`{value}`" in error.message
+    options = (*_BY_VALUE, "host") if isinstance(error, Unreachable) else _BY_VALUE
+    return origin.option in (error.chosen_by, *options) and f"`{value}`" in error.message
 
 
 def _as_set(text: str, origin: Origin) -> str:

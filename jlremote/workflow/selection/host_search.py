@@ -35,7 +35,8 @@ from jlremote.workflow.selection import naming, ownership
 
 def renamed(name: str, context: Context) -> SessionRecord | None:
     """Return the session whose container is called so by now, as its link knows; dial no host."""
-    links = {record.host: link_of(record, context) for record in sessions.load_all()}
+    known = sessions.load_all()
+    links = {(record.host, record.ssh_config): link_of(record, context) for record in known}
     found: set[tuple[str, str]] = set()
     for link in links.values():
         with suppress(JlrError):  # none runs

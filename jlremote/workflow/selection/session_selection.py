@@ -35,7 +35,7 @@ def chosen(
         Usage: sessions on several hosts are called so.
     """
     try:
-        return _here_or_on_host(selector, context, as_shared=as_shared)
+        return _here_or_on_host(selector, context, as_shared=as_shared, guess=guess)
     except NotFound:
         if selector is None or selector in {r.host for r in sessions.load_all()}:
             raise
@@ -78,7 +78,9 @@ def running(selector: str | None, context: Context, *, as_shared: bool = False) 
     return host_search.forwarded_again(record, context, as_shared=as_shared)
 
 
-def _here_or_on_host(selector: str | None, context: Context, *, as_shared: bool) -> SessionRecord:
+def _here_or_on_host(
+    selector: str | None, context: Context, *, as_shared: bool, guess: bool
+) -> SessionRecord:
     host, slash, name = (selector or "").rpartition("/")
     try:
         return sessions.choose(selector)
@@ -88,7 +90,8 @@ def _here_or_on_host(selector: str | None, context: Context, *, as_shared: bool)
         from jlremote.workflow.selection import host_search
 
         if not slash:
-            if renamed := host_search.renamed(selector, context):
+            # What a link knows of a name may be old by now: never for what is deleted.
+            if guess and (renamed := host_search.renamed(selector, context)):
                 return renamed
             raise
     return host_search.adopted(host, name, context, as_shared=as_shared)

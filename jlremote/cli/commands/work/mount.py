@@ -61,19 +61,19 @@ def mount(
     The default is the session's project folder: the host's folder behind the container's working
     folder, or where Jupyter runs without a container. SESSION:DIR is the same as SESSION --remote
     DIR. HOST:DIR is a folder of a host, which needs no session; without a `/` in front it lies
-    below the home folder there. What is mounted may also come before LOCAL. The mount uses the
-    connection of the link. While the host is unreachable, programs get errors instead of hanging;
-    later the folder works again.
+    below the home folder there. A known host comes before a session of that name. What is mounted
+    may also come before LOCAL. The mount uses the connection of the link. While the host is
+    unreachable, programs get errors instead of hanging; later the folder works again.
 
     Without LOCAL, the mounts are listed.
     """
-    local, source = _in_order(local, source)
+    context = invocation.context(silent=as_json)
+    local, source = _in_order(local, source, context)
     if local is None:
         if source is not None or any(value not in (None, False) for value in options.values()):
             raise Usage("LOCAL is missing", hint="`jlr mount ~/proj …` mounts at ~/proj")
         _list(invocation, as_json=as_json)
         return
-    context = invocation.context(silent=as_json)
     options |= _named(source, options["remote"], context)
     if options["on_host"] and options["remote"] is None:
         raise Usage("`--on-host` needs `--remote DIR`")
@@ -87,14 +87,16 @@ def mount(
     answer_either(text, report.to_json(), as_json=as_json)
 
 
-def _in_order(local: str | None, source: str | None) -> tuple[str | None, str | None]:
+def _in_order(
+    local: str | None, source: str | None, context: Context
+) -> tuple[str | None, str | None]:
     """Return the local folder and what is mounted there, which may have been typed first."""
     if local is None or source is None:
-        alone = source is None and local is not None and _REMOTE.fullmatch(local)
+        alone = source is None and local is not None and _place(local, context)
         return (source, local) if alone else (local, source)
     if _is_path(local) or _is_path(source):
         return (local, source) if _is_path(local) else (source, local)
-    first, second = _is_remote(local), _is_remote(source)
+    first, second = _is_remote(local, context), _is_remote(source, context)
     return (source, local) if first and not second else (local, source)
 
 
@@ -103,36 +105,46 @@ def _is_path(word: str) -> bool:
     return word.startswith(("/", ".", "~"))
 
 
-def _is_remote(word: str) -> bool:
-    """Return whether a word means HOST:DIR or a session that is known."""
-    from jlremote.storage import sessions
-    from jlremote.storage.records import matching
+def _is_remote(word: str, context: Context) -> bool:
+    """Return whether a word means HOST:DIR, SESSION:DIR or a session that is known."""
+    return bool(_place(word, context) or _is_session(word))
 
-    return bool(_REMOTE.fullmatch(word) or matching(sessions.load_all(), word))
+
+def _place(word: str, context: Context) -> tuple[str, str] | None:
+    """Return the parts of HOST:DIR or SESSION:DIR, `None` for another word."""
+    found = _REMOTE.fullmatch(word)
+    if found is None:
+        return None
+    host, slash, _ = found[1].rpartition("@")[2].partition("/")
+    if slash and not (_is_session(found[1]) or host in _hosts(context)):
+        return None  # a local path with a colon
+    return found[1], found[2]
 
 
 def _named(source: str | None, remote: str | None, context: Context) -> dict[str, Any]:
     """Return the fields of a request that SESSION, SESSION:DIR or HOST:DIR means."""
-    place = _REMOTE.fullmatch(source or "")
+    place = _place(source or "", context)
     if place is None:
         return {"session": source}
     if remote is not None:
-        raise Usage(
-            f"`{source}` and `--remote` cannot be combined", hint="leave out one of the two"
-        )
-    where, folder = place.groups()
-    if "/" in where or _is_session(where, context):
+        raise Usage(f"`{source}` and `--remote` cannot be combined", hint="leave out one of both")
+    where, folder = place
+    if "/" in where or (_is_session(where) and where not in _hosts(context)):
         return {"session": where, "remote": folder or None}
     return {"session": None, "host": where, "remote": folder or "~", "on_host": True}
 
 
-def _is_session(where: str, context: Context) -> bool:
-    """Return whether a session has that name, and no host."""
+def _is_session(word: str) -> bool:
     from jlremote.storage import sessions
     from jlremote.storage.records import matching
+
+    return bool(matching(sessions.load_all(), word))
+
+
+def _hosts(context: Context) -> list[str]:
     from jlremote.workflow.host.links import known_hosts
 
-    return bool(matching(sessions.load_all(), where)) and where not in known_hosts(context)
+    return known_hosts(context)
 
 
 @command("unmount", examples=("jlr unmount ~/proj", "jlr unmount --all"))

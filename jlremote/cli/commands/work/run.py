@@ -125,7 +125,7 @@ def run(
     context = invocation.context(silent=as_json)
     host = shared.host_of(host, inside, options, context, waits=wait is not None)
     how, others = cluster.parted(host, options)
-    with named_as_set(host, options):
+    with named_as_set(host, {**options, "host": host}):
         request = replace(_request(host, command, name, inside, others, how), **watched)
         request = replace(request, wanted=replace(request.wanted, wait=shared.waiting(wait)))
         if how is not None and options["dry_run"]:
