@@ -22,18 +22,24 @@ from jlremote.text import is_name
 
 ADMINISTRATOR = ("root", "0")
 HOME = re.compile(r"/(?:home|Users)/([^/]+)")
+HALTED = ("paused", "restarting")
 PROGRAMS = frozenset((*PAGES, "jupyter-server", "jupyter_server", "jupyterhub-singleuser"))
 
 
 @dataclass(frozen=True)
 class Present:
-    """A session on a host, as another laptop may have started it; `jupyter`: its server runs."""
+    """A session on a host, as another laptop may have started it.
+
+    Its server runs if it has `jupyter`; `halted` is the engine's word for a container that is
+    `paused` or `restarting`, empty for any other.
+    """
 
     name: str
     runtime: str
     jupyter: bool
     image: str | None = None
     gpus: str | None = None
+    halted: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,8 @@ def _session(engine: Engine, glimpse: ListedContainer) -> Present | None:
     if not is_session(glimpse) or not is_name(glimpse.container.name):
         return None
     made, runs = glimpse.container, runs_jupyter(glimpse)
-    return Present(made.name, engine.name, runs, made.image, made.gpus)
+    halted = glimpse.status if glimpse.status in HALTED else ""
+    return Present(made.name, engine.name, runs, made.image, made.gpus, halted)
 
 
 def _of_processes(runtime: Runtime, output: str) -> Iterator[Present]:

@@ -172,12 +172,13 @@ def of_job(host: str, job: Job) -> SessionReport:
 
 def of_present(host: str, present: Present) -> SessionReport:
     """Report a session of a host that is not forwarded here."""
+    running = State.RUNNING if present.jupyter else State.STOPPED
     return SessionReport(
         name=present.name,
         host=host,
         container=None if present.runtime in NO_CONTAINER else present.name,
         runtime=present.runtime,
-        state=str(State.RUNNING if present.jupyter else State.STOPPED),
+        state=present.halted or str(running),
         image=present.image,
         gpus=present.gpus,
     )

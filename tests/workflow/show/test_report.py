@@ -82,6 +82,7 @@ def test_a_session_of_another_laptop_has_no_local_port(jupyter: bool, state: str
     assert (report.state, report.container, report.gpus) == (state, "cont1", "0,1")
     assert (report.url, report.local_port) == (None, None)
     assert of_present("dgx", Present("cont1", "none", jupyter)).container is None
+    assert of_present("dgx", Present("c", "docker", jupyter, halted="paused")).state == "paused"
 
 
 def test_the_json_form_has_all_fields_in_a_fixed_order() -> None:
