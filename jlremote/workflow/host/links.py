@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jlremote.errors import Authentication, JlrError, NameNotResolved, Unreachable, Usage
-from jlremote.link.client.dial import LinkStuck
+from jlremote.errors import (
+    Authentication,
+    JlrError,
+    NameNotResolved,
+    NeedsAuthentication,
+    Unreachable,
+    Usage,
+)
+from jlremote.link.client.dial import LinkStuck, NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.questions import NeverAsks
@@ -155,6 +163,24 @@ def forget(host: str, context: Context) -> tuple[str, ...]:
 def connected(link: Link) -> LinkStatus:
     """Return the status of a link once it is connected."""
     return link.status(connect=True, patience=PATIENCE_SECONDS)
+
+
+def undisturbed(link: Link) -> LinkStatus:
+    """Return the status of a link, connected unless it waits for the user.
+
+    Trying again without the user would only add a failed login to the host's log. What was
+    disconnected on purpose stays so.
+    """
+    from jlremote.link.wire.states import State
+
+    if link.disconnected:
+        why = "disconnected by `jlr disconnect`; the next command for it connects again"
+        raise Unreachable(why)
+    with suppress(NoLink):
+        status = link.status()
+        if status.state == State.NEEDS_AUTH:
+            raise NeedsAuthentication(status.detail or "the host asks for something")
+    return connected(link)
 
 
 def status_of(link: Link, ask: Callable[[Link], LinkStatus] = connected) -> LinkStatus | Unreached:

@@ -18,7 +18,7 @@ from jlremote.workflow.forward.forwards import hold, host_port
 from jlremote.workflow.forward.port_report import PortReport, report, reports
 from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.links import Unreached, link_of, status_of
+from jlremote.workflow.host.links import ASKS_NOTHING, Unreached, link_of, status_of, undisturbed
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.selection import destruction, session_selection
 
@@ -44,7 +44,9 @@ def add(
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
         unknown = f"the session `{record.host}/{record.name}` does not run"
-        halted.check(link_of(record, context), record)
+        link = link_of(record, replace(context, asker=ASKS_NOTHING))
+        if not isinstance(status_of(link, undisturbed), Unreached):
+            halted.check(link, record)
         raise NotFound(unknown, hint=halted.again(record))
     link, runtime = link_of(record, context), runtime_of(record)
     with undone_on_failure() as undo:

@@ -8,17 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
-from jlremote.errors import JlrError, NeedsAuthentication, NotFound, Unreachable
+from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.presence import Presence
-from jlremote.link.client.dial import NoLink
-from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
-from jlremote.link.wire.status import LinkStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.storage.settings.options import is_pool
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.links import ASKS_NOTHING, connected, link_of, link_on
+from jlremote.workflow.host.links import ASKS_NOTHING, connected, link_of, link_on, undisturbed
 from jlremote.workflow.host.lost_gpus import fault
 from jlremote.workflow.host.pools import ask_each, members, note_silent
 from jlremote.workflow.jobs import session_job
@@ -48,7 +45,7 @@ def reports(
     live = _by_link([record for record in records if record.forwarded])
     over = _by_link([record for record in records if stopped and not record.forwarded])
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
-        here = list(pool.map(lambda them: session_reports.of(them, quiet, _undisturbed), live))
+        here = list(pool.map(lambda them: session_reports.of(them, quiet, undisturbed), live))
         # Afterwards, because the first questions may have connected their hosts.
         ended = list(pool.map(lambda them: session_reports.of_stopped(them, quiet), over))
     known = {(r.host, r.name): r for found in (*here, *ended) for r in found or ()}
@@ -132,14 +129,15 @@ def _by_link(records: Sequence[SessionRecord]) -> list[list[SessionRecord]]:
 
 
 def report(selector: str | None, context: Context) -> SessionReport:
-    """Report one session; the user may be asked.
+    """Report one session; the user may be asked, but not for one that was stopped.
 
     Raises:
         NotFound: there is no such session.
     """
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
-        return with_mounts([session_reports.of_left(record, context)], context)[0]
+        quiet = replace(context, asker=ASKS_NOTHING)
+        return with_mounts([session_reports.of_left(record, quiet, undisturbed)], context)[0]
     [found] = with_mounts(session_reports.of([record], context, connected), context)
     link = link_of(record, context)
     found = session_reports.with_cells(link, record, found, idle=True)
@@ -165,22 +163,6 @@ def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> No
     for host, name in waiting.items():
         command = f"jlr status {host}/{name}"
         context.progress.note(f"`{host}` waits for you: run `{command}` in a terminal")
-
-
-def _undisturbed(link: Link) -> LinkStatus:
-    """Return the status of a link, connected unless it waits for the user.
-
-    Trying again without the user would only add a failed login to the host's log. What was
-    disconnected on purpose stays so.
-    """
-    if link.disconnected:
-        why = "disconnected by `jlr disconnect`; the next command for it connects again"
-        raise Unreachable(why)
-    with suppress(NoLink):
-        status = link.status()
-        if status.state == State.NEEDS_AUTH:
-            raise NeedsAuthentication(status.detail or "the host asks for something")
-    return connected(link)
 
 
 def with_mounts(found: list[SessionReport], context: Context) -> list[SessionReport]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from jlremote.errors import JlrError, Unreachable
+from jlremote.errors import JlrError
 from jlremote.host.contract import run_script
 from jlremote.jobs.job import Job
 from jlremote.jupyter import scripts
@@ -92,14 +92,18 @@ def stopped_among(records: Sequence[SessionRecord], there: Presence) -> list[Ses
     ]
 
 
-def of_left(record: SessionRecord, context: Context) -> SessionReport:
-    """Report a session that was stopped, by its container; the user may be asked."""
+def of_left(
+    record: SessionRecord, context: Context, ask: Callable[[Link], LinkStatus]
+) -> SessionReport:
+    """Report a session that was stopped, by its container where its host is reached."""
     try:
         runtime, link = runtime_of(record), link_of(record, context)
         if not runtime.has_containers:
             return of_record(record, State.STOPPED)
-        if link.disconnected:
-            raise Unreachable(f"`{record.host}` was disconnected by `jlr disconnect`")
+        status = status_of(link, ask)
+        if isinstance(status, Unreached):
+            unasked = f"its host was not asked: {status.detail}"
+            return of_record(record, State.STOPPED, None, unasked)
         return _stopped_in(record, halted.found(link, runtime, record))
     except JlrError as failure:
         unknown = f"its container is not known: {failure.message}"

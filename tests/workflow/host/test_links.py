@@ -19,7 +19,6 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host import links
 from jlremote.workflow.host.context import known_way
 from jlremote.workflow.selection import disconnection
-from jlremote.workflow.show import listing
 from tests.workflow.parts import context
 
 
@@ -80,8 +79,8 @@ def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
     shutil.rmtree(tmp_path / "run" / "jlr")  # as a reboot does
     assert links.link_to("gpu-box", context()).disconnected
     with pytest.raises(Unreachable, match="disconnected by `jlr disconnect`"):
-        listing._undisturbed(link)
-    assert "disconnected by" in str(links.status_of(link, listing._undisturbed).detail)
+        links.undisturbed(link)
+    assert "disconnected by" in str(links.status_of(link, links.undisturbed).detail)
 
 
 def test_a_link_that_is_stuck_stays_disconnected_once_its_process_goes_on(

@@ -14,7 +14,9 @@ from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.runtimes.contract import Container
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow.host.links import Unreached
+from jlremote.workflow.host import halted
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.links import ASKS_NOTHING, Unreached
 from jlremote.workflow.session import further_ports
 from tests.link.fakes import new_endpoint, new_server
 from tests.workflow.forward.test_forwards import FakeLink
@@ -40,7 +42,7 @@ def link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckedLink:
     made = CheckedLink()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(further_ports, "link_of", lambda *_: made)
-    monkeypatch.setattr(further_ports, "status_of", lambda link: link.status())
+    monkeypatch.setattr(further_ports, "status_of", lambda link, *_: link.status())
     monkeypatch.setattr(further_ports, "survey", lambda *_: FOUND)
     sessions.save(RECORD)
     return made
@@ -77,6 +79,26 @@ def test_a_session_that_was_stopped_gets_no_port(link: CheckedLink) -> None:
         further_ports.add("cont1", 6006, context())
     assert "`jlr start dgx cont1 --runtime none`" in (stopped.value.hint or "")
     assert link.held == {}
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_stopped_session_is_looked_for_only_on_a_host_that_is_reached_unasked(
+    reached: bool, link: CheckedLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> None:
+        raise NotFound("the container `cont1` is gone")
+
+    def link_of(_: SessionRecord, its: Context) -> CheckedLink:
+        assert its.asker is ASKS_NOTHING
+        return link
+
+    found = link.status() if reached else Unreached("down", None, "no route to dgx")
+    monkeypatch.setattr(further_ports, "link_of", link_of)
+    monkeypatch.setattr(further_ports, "status_of", lambda *_: found)
+    monkeypatch.setattr(halted, "check", gone)
+    sessions.save(replace(RECORD, forwarded=False))
+    with pytest.raises(NotFound, match="is gone" if reached else "does not run"):
+        further_ports.add("cont1", 6006, context())
 
 
 @pytest.mark.parametrize("container", [None, replace(HERE, running=False)])

@@ -15,6 +15,7 @@ from jlremote.jupyter.presence import Presence, Present
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.links import ASKS_NOTHING
 from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import known_mounts
 from jlremote.workflow.show import containers, listing, session_reports
@@ -152,3 +153,15 @@ def test_mounts_are_shown_with_their_session(monkeypatch: pytest.MonkeyPatch) ->
     other = replace(one, name="cont2")
     found = listing.with_mounts([one, other], context())
     assert [report.mounts for report in found] == [(mount,), ()]
+
+
+def test_the_status_of_a_stopped_session_asks_the_user_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def of_left(record: SessionRecord, its: Context, _: object) -> SessionReport:
+        assert its.asker is ASKS_NOTHING
+        return of_record(record, "stopped")
+
+    monkeypatch.setattr(session_reports, "of_left", of_left)
+    record("dgx", "cont1", 1.0, forwarded=False)
+    assert listing.report("cont1", context()).state == "stopped"

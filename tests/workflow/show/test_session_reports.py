@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import ConnectionRefused, JlrError
+from jlremote.errors import ConnectionRefused, ConnectionTimedOut, JlrError, NeedsAuthentication
 from jlremote.jobs.job import Job
 from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.survey import (
@@ -205,3 +205,19 @@ def test_a_host_that_is_not_reached_gives_its_state_to_all_sessions(
         ("cont2", "reconnecting"),
     ]
     assert {report.detail for report in reports} == {"connection refused"}
+
+
+@pytest.mark.parametrize(
+    "why", [ConnectionTimedOut("no answer"), NeedsAuthentication("a password")]
+)
+def test_a_stopped_session_of_a_host_that_is_not_reached_is_stopped_and_not_asked_for(
+    why: JlrError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Any) -> LinkStatus:
+        raise why
+
+    # A link that does no more than tell its state: a script for it is a fault.
+    monkeypatch.setattr(session_reports, "link_of", lambda *_: FakeLink(checked=None))
+    report = session_reports.of_left(replace(RECORD, forwarded=False), context(), refuse)
+    told = f"its host was not asked: {why.message}"
+    assert (report.state, report.detail) == ("stopped", told)
