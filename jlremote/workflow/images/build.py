@@ -23,6 +23,7 @@ from jlremote.images.image_errors import build_error
 from jlremote.images.key_scripts import one_at_a_time, surviving_disconnect, with_keys, with_secrets
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import Given
+from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage.secrets import Secrets
 from jlremote.text import reason_of, size_in_words
@@ -162,7 +163,8 @@ def _script(
 ) -> str:
     """Return the script that builds; its stdin has keys, secrets and the folder, if any.
 
-    After a lost build without cache, `lost` is the id that the image's name had before it.
+    After a lost build without cache, `lost` is the id that the image's name had before it, where
+    that is known.
     """
     kept = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
     hidden = [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
@@ -200,21 +202,27 @@ def _unless_built(
 
     A build names its image when all steps are done. Then the cache has the layers of all of them,
     and takes the newest where it has others: docker's classic builder and BuildKit do (both are
-    tested). If a step failed, the cache might still have an older layer for it.
+    tested). If a step failed, the cache might still have an older layer for it. An engine that does
+    not answer tells nothing either.
     """
     now = command_line(docker.image_id_argv(engine, request.tags[0]))
     joined = building(replace(request, no_cache=False))
     return f"""\
-if [ "$({now} 2>/dev/null)" = {shlex.quote(before)} ]; then
-{anew}
-else
+if id=$({now} 2>/dev/null) && [ -n "$id" ] && [ "$id" != {shlex.quote(before)} ]; then
 {joined}
+else
+{anew}
 fi"""
 
 
-def _image_id(host: Link, engine: Engine, request: BuildRequest) -> str:
-    """Return the id of the image that has the name now, in the engine's form; empty for none."""
+def _image_id(host: Link, engine: Engine, request: BuildRequest) -> str | None:
+    """Return the id of the image that has the name now, in the engine's form; empty for none.
+
+    `None` means that the engine did not tell.
+    """
     asked = run_script(host, command_line(docker.image_id_argv(engine, request.tags[0])))
+    if asked.status != 0 and not docker_errors.image_missing(asked):
+        return None
     return asked.stdout.strip()
 
 

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from jlremote.errors import Authentication, JlrError, LinkLost, NotFound, Usage
 from jlremote.host.contract import Completed
 from jlremote.jupyter.runtime_files import NOT_ASIDE
+from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.storage import secrets
@@ -25,6 +26,7 @@ from jlremote.workflow.images import build, images, login, registry, registry_ke
 from jlremote.workflow.images.build import BuildRequest
 from jlremote.workflow.images.login import LoginRequest
 from jlremote.workflow.images.registry_keys import RegistryKey
+from tests.host.shells import run_sh
 from tests.workflow.parts import FakeHost, Notes, context
 
 IMAGE = json.dumps([{"Id": "sha256:1", "Created": "2025-01-01", "Size": 9, "Config": {}}])
@@ -185,6 +187,42 @@ def test_a_build_is_joined_again_after_a_loss_and_waits_for_the_one_that_goes_on
     assert (first, sent) == (second, again)
     assert re.search(r"/\.jlr-build-[0-9a-f]{16}\n.*flock 9; fi\ndocker build ", first, re.DOTALL)
     assert "the connection broke; the build goes on there; reconnecting" in notes.notes
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_cached"),
+    [
+        ("old", "echo new", True),
+        ("", "echo new", True),
+        ("old", "echo old", False),
+        ("old", "false", False),
+        ("", "false", False),
+        ("old", "true", False),
+    ],
+)
+def test_a_lost_build_without_cache_is_joined_only_if_its_image_is_surely_new(
+    before: str, now: str, is_cached: bool
+) -> None:
+    request = BuildRequest("lab", None, ("me/x",), no_cache=True)
+    chosen = build._unless_built(DOCKER, request, before, "echo anew", lambda _: "echo joined")
+    docker = f'docker() {{ [ "$1 $2" = "image inspect" ] && {now}; }}\n'
+    assert run_sh("sh", docker + chosen).stdout == ("joined\n" if is_cached else "anew\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "known"),
+    [
+        ("sha256:1\n", "sha256:1"),
+        (Completed(1, "\n", "Error: No such image: me/x"), ""),
+        (Completed(1, "", "Cannot connect to the Docker daemon"), None),
+    ],
+)
+def test_an_engine_that_does_not_answer_tells_no_image(
+    answer: Completed | str, known: str | None, host: StreamingHost
+) -> None:
+    host.answers["script"] = answer
+    request = BuildRequest("lab", None, ("me/x",), no_cache=True)
+    assert build._image_id(cast("Link", host), DOCKER, request) == known
 
 
 def test_a_build_passes_on_its_options_and_hides_its_secrets(
