@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections.abc import Iterable
 
+_STDIN = re.compile(r"(<<'(end-[0-9a-f]{16})'\n).*?^\2\n", re.DOTALL | re.MULTILINE)
 TOOK_TOO_LONG = 124  # the exit status of `timeout`
 # Changes to the folder `$1`; `~` is the home, though it was quoted.
 IN_FOLDER = 'case $1 in "~"|"~/"*) cd && cd "./${1#"~"}";; *) cd -- "$1";; esac'
@@ -28,6 +31,17 @@ def bounded(argv: Iterable[str], seconds: int) -> str:
     """
     command = command_line(argv)
     return f"if command -v timeout >/dev/null; then timeout {seconds} {command}; else {command}; fi"
+
+
+def stdin_of(text: str) -> str:
+    """Return a redirection of a command's stdin from lines of text; it must end a line."""
+    end = f"end-{os.urandom(8).hex()}"  # in no value
+    return f"<<'{end}'\n{text}{end}\n"
+
+
+def without_stdin(script: str) -> str:
+    """Return a script without the text of its `stdin_of`, which may have secrets; to be shown."""
+    return _STDIN.sub(r"\1…\n\2\n", script)
 
 
 def pause(seconds: float) -> str:

@@ -27,13 +27,12 @@ from jlremote.gpus.waiting.placeholders import first_words
 from jlremote.host.answers import understood
 from jlremote.host.process_mark import LIST, STAYS, VARIABLE, sweep_argv
 from jlremote.host.records import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, records
-from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
+from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_up, wait_while
 from jlremote.host.sudo import KEEP
 from jlremote.jobs import terminal
 from jlremote.jobs.job import Job, last_lines, show, watch
 from jlremote.jobs.orphans import ADOPTING_SHELL, AWAIT_TERM, END_REST
 from jlremote.runtimes import bare
-from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.text import is_name, one_line
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT

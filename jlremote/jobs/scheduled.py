@@ -20,12 +20,11 @@ import shlex
 from dataclasses import dataclass
 
 from jlremote.host.records import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
-from jlremote.host.shell_text import command_line, pause, until_hang_up, wait_while
+from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_up, wait_while
 from jlremote.jobs import scheduled_facts
 from jlremote.jobs.job import Job, last_lines, show, watch
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.jobs.scheduled_script import KEY, ScheduledPlan, job_script
-from jlremote.runtimes.scripts.variables import stdin as stdin_of
 from jlremote.schedulers import last_states
 from jlremote.schedulers.contract import FOLLOWS, INDEX, QueuedJob, Scheduler
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.host.shell_text import TOOK_TOO_LONG, bounded, pause, typed_path, wait_while
+from jlremote.host.shell_text import (
+    TOOK_TOO_LONG,
+    bounded,
+    pause,
+    stdin_of,
+    typed_path,
+    wait_while,
+    without_stdin,
+)
 from tests.host.shells import SHELLS, run_sh
 
 
@@ -65,3 +73,13 @@ def test_a_host_without_timeout_runs_the_command_as_it_is() -> None:
 )
 def test_a_path_is_shown_as_one_types_it(path: str, typed: str) -> None:
     assert typed_path(path) == typed
+
+
+def test_a_script_is_shown_without_what_it_gives_to_stdin() -> None:
+    secrets = "export A='s3same\nend-0123456789abcdef\n'\n", "s3same\n"
+    script = "".join(f"cat {stdin_of(text)}echo done\n" for text in secrets)
+    assert run_sh("sh", script).stdout == "".join(f"{text}done\n" for text in secrets)
+    shown = without_stdin(script)
+    assert "s3same" not in shown
+    assert (shown.count("…\nend-"), shown.count("\necho done\n")) == (2, 2)
+    assert without_stdin("cat <<'END'\nseen\nEND\n") == "cat <<'END'\nseen\nEND\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import shlex
 from collections.abc import Iterable, Mapping
 
@@ -61,12 +60,6 @@ def parted(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
     plain = {name: value for name, value in variables.items() if name in _READ_ONLY}
     given = (item for item in variables.items() if item[0] not in _READ_ONLY)
     return plain, "".join(f"export {name}={shlex.quote(value)}\n" for name, value in given)
-
-
-def stdin(text: str) -> str:
-    """Return a redirection of a command's stdin from lines of text; it must end a line."""
-    end = f"end-{secrets.token_hex(8)}"  # in no value
-    return f"<<'{end}'\n{text}{end}\n"
 
 
 def off_arguments(create: Argv, environment: Iterable[str]) -> tuple[Argv, Argv, str]:

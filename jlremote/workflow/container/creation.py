@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from jlremote.errors import JlrError
 from jlremote.host.contract import USER_LABEL, Completed, run_script
-from jlremote.host.shell_text import command_line, wait_while
+from jlremote.host.shell_text import command_line, stdin_of, wait_while
 from jlremote.images import commands
 from jlremote.jupyter import scripts
 from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
@@ -166,7 +166,7 @@ def with_owner(create: Argv, environment: Iterable[str] = ()) -> str:
     )
     command = f"{command_line(words[:head])} {label} {command_line(words[head:])}"
     command = "".join((*assigned, command))
-    return f"{{ {command} {variables.stdin(lines)}}}" if lines else command
+    return f"{{ {command} {stdin_of(lines)}}}" if lines else command
 
 
 def _does_not_stay(done: Completed) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from jlremote.errors import JlrError
 from jlremote.host.contract import Host, run_script
 from jlremote.host.records import RECORD
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import command_line, stdin_of
 from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import Container, Runtime
@@ -38,7 +38,7 @@ def give(start: StartContext, container: Container) -> StartContext:
     directory = scripts.session_directory(start.runtime, start.name)
     write = f'{directory}umask 077; mkdir -p "$directory" && cat >{file}'
     argv = (*start.runtime.relay_prefix(start.name), "sh", "-c", write)
-    done = run_script(start.host, f"{command_line(argv)} {variables.stdin(text)}")
+    done = run_script(start.host, f"{command_line(argv)} {stdin_of(text)}")
     if done.status != 0:
         raise JlrError(f"cannot give Jupyter its variables: {done.complaint}")
     start.note(

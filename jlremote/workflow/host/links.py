@@ -17,6 +17,7 @@ from jlremote.errors import (
     Unreachable,
     Usage,
 )
+from jlremote.host.shell_text import without_stdin
 from jlremote.link.client.dial import LinkStuck, NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.wire.protocol import OtherVersion
@@ -82,7 +83,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
 def _tell_command(script: str, context: Context) -> None:
     from jlremote.host.sudo import by_hand
 
-    context.progress.command(by_hand(script))
+    context.progress.command(by_hand(without_stdin(script)))
 
 
 def _expect_answer(link: Link, script: str) -> None:
