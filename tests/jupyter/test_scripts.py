@@ -133,6 +133,7 @@ def start_time(pid: int) -> str:
 
 
 def test_a_server_that_does_not_end_is_asked_to(folder: Path) -> None:
+    (folder / "given-l1").write_text("export TOKEN=s3same\n")  # by a start that was cut off
     server = subprocess.Popen(["sleep", "60"])
     try:
         done = sh(scripts.end(BARE, NAME, server.pid, start_time(server.pid), patience=0))
@@ -142,7 +143,7 @@ def test_a_server_that_does_not_end_is_asked_to(folder: Path) -> None:
     assert done.stdout == "asked\n"
     assert server.wait() == -signal.SIGTERM
     assert (folder / "ended").read_text() == "stopped\n"
-    assert not (folder / "runtime").exists()
+    assert [path.name for path in folder.iterdir()] == ["ended"]
 
 
 def test_another_process_with_the_pid_is_left_alone(folder: Path) -> None:

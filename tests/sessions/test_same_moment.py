@@ -10,7 +10,7 @@ import pytest
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.programs import wait_until
+from tests.lab.programs import Result, wait_until
 from tests.long import LONG
 from tests.sessions.parts import SERVER, Session, start, started, with_a_server
 
@@ -31,12 +31,18 @@ def servers_inside(here: Container) -> list[str]:
     return [pid for pid, *argv in words if any(JUPYTER in word for word in argv[1:2])]
 
 
-def at_once(laptops: tuple[Laptop, ...], *words: str) -> list[Session]:
-    """Start the same session from all laptops at the same moment."""
+def answers_at_once(laptops: tuple[Laptop, ...], *words: str) -> list[Result]:
+    """Return what all laptops say that start the same session at the same moment."""
     with ThreadPoolExecutor(len(laptops)) as pool:
-        answers = list(pool.map(lambda laptop: start(laptop, "lab", *words, "--json"), laptops))
+        answers = list(pool.map(lambda laptop: start(laptop, "lab", *words), laptops))
     for answer in answers:
         assert answer.status == 0, answer
+    return answers
+
+
+def at_once(laptops: tuple[Laptop, ...], *words: str) -> list[Session]:
+    """Start the same session from all laptops at the same moment."""
+    answers = answers_at_once(laptops, *words, "--json")
     reports = (json.loads(answer.stdout) for answer in answers)
     return [Session(*pair) for pair in zip(laptops, reports, strict=True)]
 
@@ -72,6 +78,18 @@ def test_two_laptops_that_start_the_same_existing_container_have_one_server(
         one, other = at_once(both, here.name)
         assert one.born() == other.born()
         assert len(servers_inside(here)) == 1
+
+
+def test_only_the_start_that_launches_says_that_its_variables_hold_and_none_stay_in_a_file(
+    both: tuple[Laptop, Laptop], container: ContainerFactory
+) -> None:
+    here = container("lab/slow", options=("--env", "LAB_DELAY=4"))
+    same, joined = "TOKEN=s3same", "waited for that server"
+    answers = answers_at_once(both, here.name, "--env", same)
+    told = [("`--env` holds" in one.stderr, joined in one.stderr) for one in answers]
+    assert sorted(told) == [(False, True), (True, False)], answers
+    assert here.execute("find", f"/tmp/jlr-0/{here.name}", "-name", "given-*") == ""
+    assert here.execute("sh", "-c", "grep -rl s3same /tmp /run /root || :") == ""
 
 
 def test_a_jupyter_that_is_being_started_by_hand_is_waited_for(

@@ -69,7 +69,9 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
             server, ours = _launch(start, found)
     if ours:
         _explain_folder(start, found, server)
+        server_variables.explain(start)
     else:
+        server_variables.take_back(start)
         start.note(f"Jupyter was just being started in `{start.name}`: waited for that server")
         _explain_running(start, found, server)
     return server, ours

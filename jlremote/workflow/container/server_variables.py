@@ -7,6 +7,7 @@ may be secrets, are nowhere but in the server's process.
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError
@@ -24,7 +25,8 @@ def give(start: StartContext, container: Container) -> StartContext:
     """Give the next server in an existing container the variables of `--env`.
 
     They go by stdin into a file that the launch reads and deletes, as arguments can be read by all
-    users of the host.
+    users of the host. A launch that joins another one leaves it: that may end, and this one's turn
+    come; see `take_back`.
 
     Raises:
         Usage: no shell takes such a name.
@@ -34,18 +36,46 @@ def give(start: StartContext, container: Container) -> StartContext:
     if not asked:
         return start
     _, text = variables.parted(asked)
-    file = f'"$directory/given-{start.launch_id}"'
+    file = f'"$directory/{scripts.GIVEN}{start.launch_id}"'
     directory = scripts.session_directory(start.runtime, start.name)
     write = f'{directory}umask 077; mkdir -p "$directory" && cat >{file}'
     argv = (*start.runtime.relay_prefix(start.name), "sh", "-c", write)
+    given = replace(start, environment=_TAKE.format(file=file, names=shlex.join(asked)))
+    start.undo.callback(take_back, given)
     done = run_script(start.host, f"{command_line(argv)} {stdin_of(text)}")
     if done.status != 0:
         raise JlrError(f"cannot give Jupyter its variables: {done.complaint}")
-    start.note(
-        f"`--env` holds for Jupyter in `{start.name}` until a stop, and not for the container"
-    )
-    names = f'echo {shlex.join(asked)} >"$directory/{scripts.VARIABLES}"\n'
-    return replace(start, environment=f". {file}; rm -f {file}\n{names}")
+    return given
+
+
+# Nothing is launched without them, where a stop or the end of this start has deleted them.
+_TAKE = f"""\
+if [ ! -e {{file}} ]; then
+  rm -f "$directory/abandoned-$launch"; echo 1 >"$directory/exit"; exit 1
+fi
+. {{file}}; rm -f {{file}}
+echo {{names}} >"$directory/{scripts.VARIABLES}"
+"""
+
+
+def explain(start: StartContext) -> None:
+    """Say how long variables hold, if the server that was launched was given any."""
+    if _has_given(start):
+        start.note(
+            f"`--env` holds for Jupyter in `{start.name}` until a stop, and not for the container"
+        )
+
+
+def take_back(start: StartContext) -> None:
+    """Delete the file of variables that no launch has read."""
+    if _has_given(start):
+        delete = scripts.forget_variables(start.runtime, start.name, start.launch_id)
+        with suppress(JlrError):
+            run_script(start.host, start.runtime.inside(start.name, delete))
+
+
+def _has_given(start: StartContext) -> bool:
+    return start.runtime.has_containers and bool(start.environment)
 
 
 def lacking(start: StartContext, container: Container, server: Server) -> bool:
