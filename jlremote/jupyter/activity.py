@@ -35,6 +35,9 @@ done 2>/dev/null
 # The titles of processes that only stand above a command: of a user's ssh, and of an image.
 _ABOVE = re.compile(r"sshd(-session)?: \S+@\S+|(Apptainer|Singularity) runtime parent")
 
+# What runc is for an instant, before it becomes a command of `exec`, also one of jlr's own.
+_ENTERS = {("runc", "init"), ("/proc/self/exe", "init")}
+
 _SHELLS = {"sh", "bash", "dash", "zsh", "fish", "ash", "ksh", "tcsh", "csh"}
 _INITS = {"tini", "docker-init", "init", "catatonit", "podman-init", "dumb-init", "conmon"}
 # Apptainer's, which give an image's files as long as it runs.
@@ -189,9 +192,9 @@ def read(printed: str) -> Activity:
 
 
 def _process(stat: str, words: str) -> Process | None:
-    """Return the process of a line of `/proc/PID/stat`; `None` for a zombie."""
+    """Return the process of a line of `/proc/PID/stat`; `None` for a dying one or the engine's."""
     state, parent, _group, session, terminal, *_ = stat.rpartition(")")[2].split()
     argv = tuple(word for word in words.split("\0") if word)
-    if state in "ZX" or (argv and _ABOVE.match(argv[0])):
+    if state in "ZX" or not argv or argv in _ENTERS or _ABOVE.match(argv[0]):
         return None
     return Process(int(stat.split()[0]), int(parent), int(session), terminal != "0", argv)

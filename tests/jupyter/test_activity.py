@@ -132,6 +132,11 @@ def test_what_runs_by_ssh_or_in_an_image_is_told_and_not_what_is_above() -> None
     ]
 
 
+@pytest.mark.parametrize("words", ["runc init", "/proc/self/exe init", ""])
+def test_what_just_enters_the_container_or_ends_is_not_told(words: str) -> None:
+    assert list(seen(*IDLE, (30, 0, 30, 0, words)).others((SERVER,), OWN_TEXT)) == []
+
+
 def test_what_is_no_process_is_passed_over() -> None:
     zombie = f"process{FIELD}7 (x) Z 1 7 7 0 -1 0{FIELD}{RECORD}"
     printed = f"{zombie}process{FIELD}nonsense{FIELD}{RECORD}other{RECORD}self{FIELD}5{RECORD}"

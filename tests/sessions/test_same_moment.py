@@ -123,3 +123,22 @@ def test_a_start_that_was_killed_halfway_is_waited_for(
     answer = start(laptop, "lab", here.name)
     assert "waited for that server" in answer.stderr, answer
     assert len(servers_inside(here)) == 1
+
+
+@ROUNDS
+def test_two_laptops_that_stop_the_same_container_both_succeed(
+    both: tuple[Laptop, Laptop], container: ContainerFactory, rounds: int
+) -> None:
+    """The container of the slower one may end while it is asked for programs."""
+    here = container()
+    at_once(both, here.name)
+    stopped = both[0].jlr("stop", here.name)
+    assert stopped.status == 0, stopped
+    for _ in range(rounds):
+        here.engine.docker("start", here.name)
+        with ThreadPoolExecutor(len(both)) as pool:
+            stop = ("stop", here.name, "--container", "--yes")
+            stops = [pool.submit(laptop.jlr, *stop) for laptop in both]
+        for stopped in (each.result() for each in stops):
+            assert stopped.status == 0, stopped
+        assert not here.running

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from jlremote.errors import Busy, JlrError
@@ -20,6 +22,9 @@ from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.mounts import unmount
 from jlremote.workflow.selection import destruction
 from jlremote.workflow.selection.destruction import Destruction
+
+NOTICED_SECONDS = 10.0  # an engine under load reports a container's end so much later
+KILLED = 128 + 9
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,8 @@ def work(
         return Work()
     looking = runtime.on_machine(container.id, activity.script(runtime, container))
     looked = run_script(host, runtime.inside(container.id, looking))
+    if looked.status != 0 and _has_ended(host, runtime, container, looked.status):
+        return Work()
     unseen = None if looked.status == 0 else one_line(looked.complaint)
     seen = activity.read(looked.stdout)
     whole = ends_all or (api is not None and seen.is_main(api.server))
@@ -84,6 +91,29 @@ def work(
 def _runs(host: Host, runtime: Runtime, container: Container, server: Server) -> bool:
     servers = survey(host, runtime, container.name).servers
     return any(each.identity == server.identity for each in servers)
+
+
+def _has_ended(host: Host, runtime: Runtime, container: Container, status: int) -> bool:
+    """Check that the container has ended since the survey, perhaps by another stop.
+
+    What cannot be asked may run on.
+    """
+    with suppress(JlrError):
+        return not still_runs(host, runtime, container.name, status)
+    return False
+
+
+def still_runs(host: Host, runtime: Runtime, name: str, status: int) -> bool:
+    """Check that the container runs, or is paused, after a step in it failed with `status`.
+
+    Its end kills what runs in it a moment before the engine reports it.
+    """
+    deadline = time.monotonic() + (NOTICED_SECONDS if status == KILLED else 0)
+    while (now := survey(host, runtime, name).container) and (now.running or now.paused):
+        if time.monotonic() >= deadline:
+            return True
+        time.sleep(0.2)
+    return False
 
 
 def refuse_if_busy(record: SessionRecord, work: Work, request: StopRequest) -> None:

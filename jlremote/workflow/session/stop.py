@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -37,8 +36,6 @@ from jlremote.workflow.session import losses
 
 ANY_PORT = 0
 ANSWER_SECONDS = 5.0
-NOTICED_SECONDS = 10.0  # an engine under load reports a container's end so much later
-KILLED = 128 + 9
 
 
 @dataclass(frozen=True)
@@ -286,7 +283,7 @@ def _end_server(
         patience = 10
     ending = scripts.end(runtime, record.name, server.pid, server.process_start, patience=patience)
     ended = run_script(host, runtime.inside(record.name, ending))
-    if ended.status != 0 and _runs(host, runtime, record.name, ended.status):
+    if ended.status != 0 and losses.still_runs(host, runtime, record.name, ended.status):
         raise JlrError(
             f"cannot stop Jupyter (process {server.pid}): {ended.complaint}",
             hint=f"`{_with_container(record, request)}` stops its container",
@@ -297,19 +294,6 @@ def _end_server(
 def _with_container(record: SessionRecord, request: StopRequest, *, force: bool = False) -> str:
     request = StopRequest(container=True, force=force, again=request.again)
     return destruction.stop_command(record.host, record.name, request)
-
-
-def _runs(host: Host, runtime: Runtime, name: str, status: int) -> bool:
-    """Check that the container runs; one whose main process was the server has ended with it.
-
-    Its end kills what runs in it (`status`) a moment before the engine reports it.
-    """
-    deadline = time.monotonic() + (NOTICED_SECONDS if status == KILLED else 0)
-    while (container := survey(host, runtime, name).container) is not None and container.running:
-        if time.monotonic() >= deadline:
-            return True
-        time.sleep(0.2)
-    return False
 
 
 def _end_container(

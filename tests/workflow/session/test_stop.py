@@ -20,6 +20,7 @@ from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts.points import Holder
 from jlremote.runtimes.contract import Container, Volume
 from jlremote.runtimes.table import runtime_named
+from jlremote.schedulers.contract import SchedulerSilent
 from jlremote.storage import mounts, sessions
 from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import PortRecord, SessionRecord
@@ -30,6 +31,7 @@ from tests.link.fakes import new_endpoint, new_server
 from tests.workflow.mounts.test_known_mounts import POINT, FakeSystem
 from tests.workflow.parts import FakeHost, Person, context
 
+HERE = Container("a" * 64, "cont1", True, "2026")
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
 OURS = new_server(1)
 THEIRS = replace(new_server(2), ours=False)
@@ -109,11 +111,35 @@ def test_a_server_that_has_just_ended_has_no_kernels_to_ask_for(
     assert losses.work(host, runtime_named("none"), before, api, StopRequest()).silent == silent
 
 
+@pytest.mark.parametrize(
+    "now", [None, *(replace(HERE, running=False, paused=p) for p in (False, True))]
+)
+def test_a_container_that_has_ended_since_the_survey_has_no_programs_to_ask_for(
+    now: Container | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another stop may have ended it; one that is paused still has its programs."""
+    monkeypatch.setattr(losses, "survey", lambda *_: Survey(now, None))
+    host = FakeHost("dgx", {"script": Completed(1, "", "container abc is not running\n")})
+    request = StopRequest(container=True)
+    work = losses.work(host, runtime_named("docker"), Survey(HERE, None), None, request)
+    told = "container abc is not running" if now is not None and now.paused else None
+    assert (work.unseen, work.whole) == (told, told is not None)
+
+
 @pytest.mark.parametrize("runtime", ["slurm", "docker"])
-def test_programs_that_cannot_be_asked_for_are_no_reason_to_stop(runtime: str) -> None:
+def test_programs_that_cannot_be_asked_for_are_no_reason_to_stop(
+    runtime: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refused = Completed(1, "", "srun: error: Unable to contact slurm controller\n")
     host = FakeHost("dgx", {"script": refused})
     survey = Survey(Container("cont1", "cont1", True, "2026", in_job=True, job="12"), None)
+
+    def again(*_: object) -> Survey:
+        if runtime == "slurm":
+            raise SchedulerSilent("the scheduler does not answer")
+        return survey
+
+    monkeypatch.setattr(losses, "survey", again)
     work = losses.work(host, runtime_named(runtime), survey, None, StopRequest(container=True))
     with pytest.raises(Busy, match="cannot ask `dgx/cont1` for programs: srun: error: Unable"):
         losses.refuse_if_busy(RECORD, work, StopRequest(container=True))
@@ -291,12 +317,12 @@ def test_stop_all_asks_for_no_busy_session_and_names_every_one(
     assert not person.asked
 
 
-@pytest.mark.parametrize(("status", "runs"), [(stop.KILLED, False), (1, True)])
+@pytest.mark.parametrize(("status", "runs"), [(losses.KILLED, False), (1, True)])
 def test_a_killed_script_waits_for_the_engine_to_notice_the_containers_end(
     monkeypatch: pytest.MonkeyPatch, status: int, runs: bool
 ) -> None:
     dying = replace(found(), container=Container("a" * 64, "cont1", True, "2026"))
     surveys = iter((dying, dying, found()))
-    monkeypatch.setattr(stop, "survey", lambda *_: next(surveys))
+    monkeypatch.setattr(losses, "survey", lambda *_: next(surveys))
     monkeypatch.setattr("time.sleep", lambda _: None)
-    assert stop._runs(FakeHost("dgx"), runtime_named("docker"), "cont1", status) is runs
+    assert losses.still_runs(FakeHost("dgx"), runtime_named("docker"), "cont1", status) is runs
