@@ -82,14 +82,30 @@ def lacking(start: StartContext, container: Container, server: Server) -> bool:
     """Check that a running server lacks variables of `--env`, or has other values for them."""
     if not start.runtime.has_containers or not (asked := _asked(start, container)):
         return False
-    _, has = _of(start.host, start.runtime, start.name, server)
+    try:
+        _, has = _of(start.host, start.runtime, start.name, server)
+    except JlrError:  # then they may differ
+        return True
     return any(has.get(name) != value for name, value in asked.items())
 
 
 def given(host: Host, runtime: Runtime, name: str, server: Server) -> tuple[str, ...]:
-    """Return the variables that a server was given by `--env`, `NAME=VALUE`."""
+    """Return the variables that a server was given by `--env`, `NAME=VALUE`.
+
+    Raises:
+        JlrError: it was given some, and they cannot be read.
+    """
     names, has = _of(host, runtime, name, server)
     return tuple(f"{name}={has[name]}" for name in names if name in has)
+
+
+def lost(host: Host, runtime: Runtime, name: str) -> tuple[str, ...]:
+    """Return the names of the variables that went with a server that has ended by itself.
+
+    Raises:
+        JlrError: they cannot be read.
+    """
+    return tuple(_of(host, runtime, name)[0])
 
 
 def _asked(start: StartContext, container: Container) -> dict[str, str]:
@@ -100,10 +116,16 @@ def _asked(start: StartContext, container: Container) -> dict[str, str]:
 
 
 def _of(
-    host: Host, runtime: Runtime, name: str, server: Server
+    host: Host, runtime: Runtime, name: str, server: Server | None = None
 ) -> tuple[list[str], dict[str, str]]:
     """Return the names of the variables that a server was given, and its whole environment."""
-    script = scripts.show_variables(runtime, name, server.pid)
-    names, _, all_of_them = run_script(host, runtime.inside(name, script)).stdout.partition(RECORD)
-    items = (item.partition("=") for item in all_of_them.split("\0"))
+    script = scripts.show_variables(runtime, name, server.pid if server else None)
+    done = run_script(host, runtime.inside(name, script))
+    names, told, environment = done.stdout.partition(RECORD)
+    if done.status != 0 and (names or not told):
+        raise JlrError(
+            f"cannot read the variables of Jupyter in `{name}`: {done.complaint}",
+            hint=f"`jlr stop {host.name}/{name}`, and `jlr start` with its `--env` again",
+        )
+    items = (item.partition("=") for item in environment.split("\0"))
     return names.split(), {name: value for name, _, value in items}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jlremote.errors import JlrError, Usage
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
@@ -25,7 +27,8 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
     Raises:
         NotFound: there is no such session.
         Busy: kernels or programs work, without `force`.
-        JlrError: it is another user's, or what it runs in would be gone, or jlr did not launch it.
+        JlrError: it is another user's, or what it runs in would be gone, or jlr did not launch it,
+            or its variables cannot be read.
     """
     record = session_selection.chosen(
         selector, context, as_shared=request.force, guess=not request.destroys
@@ -35,9 +38,18 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
         found = survey(link_of(record, context), runtime, record.name)
     ownership.refuse(record.host, record.name, found.whose, agreed=request.force)
     _refuse_unless_it_stays(record, runtime, found)
-    again = _again(record, runtime, found, link_of(record, context))
+    host = link_of(record, context)
+    again, lost = _again(record, runtime, found, host), _lost(record, runtime, found, host)
     stop(f"{record.host}/{record.name}", request, context)
-    report = start(again, context)
+    begin = f"`jlr start {record.host} {record.name}"
+    try:
+        report = start(again, context)
+    except BaseException:
+        names = lost or [item.partition("=")[0] for item in again.options.environment]
+        _tell_lost(names, "Jupyter has ended", begin, context)
+        raise
+    begin = f"after `jlr stop {record.host}/{record.name}`, {begin}"
+    _tell_lost(lost, "Jupyter had ended before", begin, context)
     if not report.started_here and not request.destroys:
         forced = destruction.stop_command(
             record.host, record.name, StopRequest(force=True, again=True)
@@ -88,3 +100,18 @@ def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -
         allow_open=record.open_allowed,
         as_shared=record.shared,
     )
+
+
+def _lost(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -> Sequence[str]:
+    """Return the names of the variables that went with a Jupyter that has ended by itself."""
+    runs = found.container is not None and found.container.running
+    if found.servers or not (runs and runtime.has_containers):
+        return ()
+    return server_variables.lost(host, runtime, record.name)
+
+
+def _tell_lost(names: Sequence[str], why: str, start: str, context: Context) -> None:
+    if names:
+        given = " ".join(f"--env {name}" for name in names)
+        again = " ".join((start, *(f"--env {name}=…" for name in names)))
+        context.progress.note(f"`{given}` is lost, as {why}: {again}` gives it again")
