@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,8 +11,9 @@ from jlremote.errors import NeedsAuthentication
 from jlremote.link.connection.backoff import FLAPPING_PAUSE
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
+from tests.lab.engine import Engine
 from tests.lab.line import Line
-from tests.lab.remote_host import Keys
+from tests.lab.remote_host import Keys, running_sshd
 from tests.lab.sshd import SSHServer
 from tests.link.desk import Desk
 from tests.link.fakes import Call, FakePerson, until
@@ -20,6 +22,13 @@ from tests.link.test_link import logins
 from tests.long import LONG
 
 QUICK = ("ServerAliveInterval 1", "ServerAliveCountMax 3")
+
+
+@pytest.fixture(scope="module")
+def sshd(engine: Engine, keys: Keys) -> Iterator[SSHServer]:
+    """A server of these tests alone, whose logins are those of their one link."""
+    with running_sshd(engine, keys) as server:
+        yield server
 
 
 @pytest.fixture
@@ -208,9 +217,10 @@ def test_a_link_that_flaps_is_tried_every_five_seconds_at_most_while_a_page_wait
     forward, away = up.forward("one"), list[float]()
     pid = up.server_pid(forward)
     for _ in range(4):
-        began = time.monotonic()
+        began, before = time.monotonic(), sshd.log_text()
         sshd.drop_connections()
         assert up.server_pid(forward) == pid
         away.append(time.monotonic() - began)
+        assert logins(sshd, before) == 1, away
     assert away[-1] >= FLAPPING_PAUSE, away
     assert max(away) < 3 * FLAPPING_PAUSE, away
