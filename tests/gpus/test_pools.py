@@ -82,8 +82,10 @@ def test_a_host_whose_driver_hangs_does_not_hold_the_view_of_the_others(
     with pool.spawn("gpus", "@all", "--watch", "--json") as watching:
         assert watching.stdout is not None
         looks = map(json.loads, watching.stdout)
-        known = next(second for first, _, second in looks if "gpus" in first and "gpus" in second)
+        both = (look for look in looks if "gpus" in look[0] and "gpus" in look[2])
+        _, down, known = next(both)
         assert len(known["gpus"]) == 2
+        assert "refused" in down["error"], down
         second_gpus.state["delay"] = 60
         second_gpus.write()
         gpu_host.gpus.change(0, utilization_gpu=40)
