@@ -23,7 +23,7 @@ from jlremote.jupyter.discovery import read_probe
 from jlremote.runtimes.bare import Bare
 from tests.conftest import SSHServerFactory
 from tests.demo.person import ignores
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, program_name
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import lives, wait_until
@@ -143,7 +143,7 @@ def test_jupyter_outlives_the_connection_and_hears_ctrl_c(
     assert (again.born(), again.port) == (session.ask("api/status")["started"], session.port)
     with closing(terminal(session)) as shell:
         type_in(shell, "sleep 300\r", "sleep 300")
-        wait_until(lambda: "sleep" in {p.name() for p in server.children(recursive=True)}, "sleep")
+        wait_until(lambda: "sleep" in map(program_name, server.children(recursive=True)), "sleep")
         type_in(shell, "\x03", "^C")
         type_in(shell, "echo status=$?\r", "status=130")
 

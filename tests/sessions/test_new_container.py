@@ -128,7 +128,7 @@ def _other_settings(laptop: Laptop, session: Session) -> None:
         "shm-size is `1g` (you asked for `8g`)",
         "(you asked for `root`)",
         "/data:/data:ro` (you asked for `~/proj:/data`)",
-        "env is none (you asked for `B=1`)",
+        f"`--env` applies to the next one only, after `jlr stop lab/{session.name}`",
         "ulimit is `stack=67108864` (you asked for `stack=1024`)",
         f"`jlr stop lab/{session.name} --remove`",
     ):
