@@ -1,0 +1,177 @@
+"""The doors for values from the far side: each returns a safe value, or refuses.
+
+What a host, a container or Jupyter says is data. Before a word of it becomes a local file name, an
+argument of a local program, a number or a parsed document, it passes one of these functions. All of
+them raise `Refused`, a `ValueError`, so `host.answers.understood` explains it like any odd answer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from typing import Any
+
+from jlremote.text import one_line
+
+# Longest name in bytes of UTF-8. File systems take 255; a draft's name adds some 20.
+_LONGEST_NAME = 200
+# Not allowed in names on Windows, with `/` and `:` the separators of all systems.
+_NOT_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
+# Windows opens a device under these names, with any suffix.
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
+# A document that is nested deeper is not parsed: its readers call themselves for each level.
+_DEEPEST = 100
+# Digits of the largest number of 64 bits.
+_MOST_DIGITS = 19
+
+
+class Refused(ValueError):
+    """A value from the far side is not one that jlr uses."""
+
+
+def local_name(text: str, suffix: str = "", *, default: str = "unnamed") -> str:
+    """Return a name for a new local file, made from a far one: one path component, never hidden.
+
+    The name ends with `suffix`, whatever the far one ends with. Where no letter or digit of the far
+    one can be kept, the name is `default`.
+    """
+    name = _NOT_IN_NAMES.sub("_", one_line(unicodedata.normalize("NFC", text)))
+    name = name.removesuffix(suffix) if suffix else name
+    name = name.lstrip(" .-~").rstrip(" .")
+    room = _LONGEST_NAME - len(suffix.encode())
+    name = name.encode("utf-8", "replace")[:room].decode("utf-8", "ignore").rstrip(" .")
+    if not any(character.isalnum() for character in name):
+        name = default
+    if _DEVICE.fullmatch(name):
+        name = f"_{name}"
+    return name + suffix
+
+
+def path_part(name: str) -> str:
+    """Return a listed name if it is one plain component of a path.
+
+    Raises:
+        Refused: it is empty, `.`, `..`, or contains a separator or NUL.
+    """
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise Refused(f"`{one_line(name)}` is not the name of a file")
+    return name
+
+
+def argument(text: str) -> str:
+    """Return a word that a local program takes as an operand.
+
+    Raises:
+        Refused: it is empty, begins with `-`, or contains control characters.
+    """
+    if not text or text.startswith("-") or _controls(text):
+        raise Refused(f"`{one_line(text)}` cannot be an argument")
+    return text
+
+
+def absolute_path(text: str) -> str:
+    """Return a far path that begins with `/`.
+
+    Raises:
+        Refused: it does not, or it contains control characters.
+    """
+    if not text.startswith("/") or _controls(text):
+        raise Refused(f"`{one_line(text)}` is not an absolute path")
+    return text
+
+
+def _controls(text: str) -> bool:
+    return any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in text)
+
+
+def whole_number(text: str, *, least: int = 0, most: int = 2**63 - 1) -> int:
+    """Return a whole number from ASCII digits, with a minus sign where `least` is negative.
+
+    Raises:
+        Refused: the text is no such number, or the number is out of range.
+    """
+    text = text.strip()
+    digits = text.removeprefix("-") if least < 0 else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+        raise Refused(f"`{one_line(text)[:40]}` is not a whole number")
+    number = int(text)
+    if not least <= number <= most:
+        raise Refused(f"{number} is not between {least} and {most}")
+    return number
+
+
+def number(value: object) -> float:
+    """Return a finite number from a text or from a value of a document.
+
+    Raises:
+        Refused: it is none.
+    """
+    try:
+        found = float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise Refused(f"`{one_line(str(value)[:40])}` is not a number")
+    return found
+
+
+def document(text: str | bytes) -> Any:
+    """Return a parsed JSON document, with lone surrogates replaced by `?`.
+
+    What is no number in JSON (`NaN`, `Infinity`, `1e999`) becomes `None`, as JavaScript writes it.
+
+    Raises:
+        Refused: it is no JSON, not UTF-8, nested too deep, or has a whole number of over 64 bits.
+    """
+    try:
+        found = json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_nothing)
+        _refuse_deep(found)
+        return _encodable(found, text)
+    except RecursionError as error:
+        raise Refused("the document is nested too deep") from error
+    except ValueError as error:
+        raise Refused(str(error)[:200]) from error
+
+
+def _int(digits: str) -> int:
+    return whole_number(digits, least=-(2**63), most=2**64 - 1)
+
+
+def _float(digits: str) -> float | None:
+    found = float(digits)
+    return found if math.isfinite(found) else None
+
+
+def _nothing(_: str) -> None:
+    return None
+
+
+def _refuse_deep(value: object) -> None:
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > _DEEPEST:
+            raise Refused("the document is nested too deep")
+        below: list[object] = []
+        for each in level:
+            if isinstance(each, dict):
+                below += each.values()
+            elif isinstance(each, list):
+                below += each
+        level = [each for each in below if isinstance(each, dict | list)]
+
+
+def _encodable(value: Any, text: str | bytes) -> Any:
+    mark = "\\u" if isinstance(text, str) else b"\\u"
+    if isinstance(text, str) and not text.isascii():
+        pass  # bytes that are not UTF-8 are surrogates in it
+    elif mark not in text:  # type: ignore[operator]
+        return value
+    plain = json.dumps(value, ensure_ascii=False)
+    try:
+        plain.encode()
+    except UnicodeEncodeError:
+        return json.loads(plain.encode("utf-8", "replace"))
+    return value
