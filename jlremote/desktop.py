@@ -37,7 +37,8 @@ def show(title: str, text: str) -> None:
     if sys.platform == "linux":
         _by_dbus((title, text))
     elif sys.platform == "darwin":
-        _by_program(("osascript", "-e", _APPLE_SCRIPT, title, text))
+        # The script comes on stdin: no option can follow its name `-`.
+        _by_program(("osascript", "-", title, text), _APPLE_SCRIPT)
     else:
         check()
 
@@ -99,10 +100,10 @@ def _session_bus() -> str:
     raise NoDesktop("there is no desktop session to show notices")
 
 
-def _by_program(argv: tuple[str, ...]) -> None:
+def _by_program(argv: tuple[str, ...], given: str) -> None:
     try:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+            argv, input=given.encode(), capture_output=True, timeout=_SECONDS, check=False
         )
     except (OSError, subprocess.SubprocessError) as failure:
         raise NoDesktop(f"`{argv[0]}` cannot run: {failure}") from failure

@@ -78,7 +78,7 @@ def absolute_path(text: str) -> str:
         Refused: it does not, or it contains control characters.
     """
     if not text.startswith("/") or _controls(text):
-        raise Refused(f"`{one_line(text)}` is not an absolute path")
+        raise Refused(f"`{one_line(text)}` is no absolute path without control characters")
     return text
 
 

@@ -33,7 +33,7 @@ LADDER = {
     "images": {"host", "runtimes"},
     "jobs": {"host", "gpus", "runtimes", "schedulers"},
     "jupyter": {"host", "gpus", "output", "runtimes", "storage"},
-    "kernels": {"host", "jupyter", "ports"},
+    "kernels": {"host", "jupyter", "ports", "storage"},
     "mounts": {"host", "storage"},
     "output": {"host"},
     "ports": {"host", "jupyter", "runtimes"},

@@ -20,6 +20,7 @@ from jlremote.host.answers import understood
 from jlremote.host.loopback import LOCALHOST, has_own_addresses, own_address
 from jlremote.jupyter.server import Server
 from jlremote.times import utc
+from jlremote.untrusted import argument
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -149,12 +150,15 @@ class JupyterApi:
         """Return the kinds of kernels there, by name: the contents of each `kernel.json`."""
         answer = self._request("GET", "api/kernelspecs")
         with understood("Jupyter"):
-            return {str(name): dict(told["spec"]) for name, told in answer["kernelspecs"].items()}
+            kinds = answer["kernelspecs"].items()
+            return {argument(str(name)): dict(told["spec"]) for name, told in kinds}
 
     def start_kernel(self, kind: str | None = None) -> str:
         """Start a kernel, by default of the default kind, without a notebook; return its id."""
         content = {} if kind is None else {"name": kind}
-        return str(self._request("POST", "api/kernels", content)["id"])
+        answer = self._request("POST", "api/kernels", content)
+        with understood("Jupyter"):
+            return argument(str(answer["id"]))
 
     def has_kernel(self, kernel: str) -> bool:
         return any(kernel == each["id"] for each in self._request("GET", "api/kernels"))

@@ -18,12 +18,15 @@ from typing import Any
 
 from jlremote.errors import JlrError
 from jlremote.ports.origins import hostname
-from jlremote.text import one_line, reason_of
+from jlremote.storage import paths
+from jlremote.text import one_line
+from jlremote.untrusted import local_name
 
 _OURS = "jlr"
 _FILE = "kernel.json"
 # What a client puts the path of a new kernel's connection file in place of.
 _CONNECTION_FILE = "{connection_file}"
+_LONGEST_TEXT = 100
 _OTHER = re.compile(r"[^a-z0-9._-]+")
 
 
@@ -63,7 +66,8 @@ def write(host: str, session: str, kind: str, there: dict[str, Any], program: st
         JlrError: it cannot be written, or another program has a kernel of that name.
     """
     label = hostname(host, session).removesuffix(".localhost")
-    spec = KernelSpec(f"{label}-{_OTHER.sub('-', kind.lower())}", host, session, kind)
+    name = local_name(f"{label}-{_OTHER.sub('-', kind.lower())}")
+    spec = KernelSpec(name, host, session, kind)
     place = folder() / spec.name
     if place.exists() and _read(place) is None:
         raise JlrError(
@@ -72,17 +76,17 @@ def write(host: str, session: str, kind: str, there: dict[str, Any], program: st
     words = (sys.executable, "-P", "-m", program, f"{host}/{session}", kind, _CONNECTION_FILE)
     content = {
         "argv": words,
-        "display_name": f"{one_line(str(there.get('display_name', kind)))} ({session} on {host})",
-        "language": str(there.get("language", "")),
+        "display_name": f"{_words(there, 'display_name', kind)} ({session} on {host})",
+        "language": _words(there, "language", ""),
         "interrupt_mode": "message",
         "metadata": {_OURS: {"host": host, "session": session, "kind": kind}},
     }
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        (place / _FILE).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-    except OSError as error:
-        raise JlrError(f"cannot write `{place / _FILE}`: {reason_of(error)}") from error
+    paths.write_whole(place / _FILE, json.dumps(content, indent=1) + "\n")
     return spec
+
+
+def _words(there: dict[str, Any], key: str, default: str) -> str:
+    return one_line(str(there.get(key, default)))[:_LONGEST_TEXT]
 
 
 def installed() -> list[KernelSpec]:

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, Usage
 from jlremote.text import reason_of
 
 _NAME = "jlr"
@@ -88,7 +88,8 @@ def private_directory(path: Path) -> Path:
         JlrError: it cannot be made, another user owns it or the folder above it, or others have
             access to it.
     """
-    with _explained(path):
+    hint = "set `XDG_STATE_HOME` and `XDG_RUNTIME_DIR` to folders with write access"
+    with _explained(path, hint):
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -96,30 +97,50 @@ def private_directory(path: Path) -> Path:
     return path
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file (mode 0600) so that readers see the old or the new content, never a part.
+def write_whole(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
+    """Write a file so that readers see the old or the new content, never a part.
+
+    A folder that is missing is made for this user alone. The umask takes from `mode`.
 
     Raises:
         JlrError: it cannot be written; nothing is left behind.
     """
-    data = content.encode() if isinstance(content, str) else content
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     with _explained(path):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            _write_new(draft, data)
+            _write_new(draft, content, mode)
             draft.replace(path)
-        except BaseException:
+        finally:
             with contextlib.suppress(OSError):
                 draft.unlink()
-            raise
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(descriptor)
+def write_new(path: Path, content: str | bytes) -> None:
+    """Write a file of the user's where nothing is yet, not even a link that leads nowhere.
+
+    Raises:
+        Usage: something is there; it stays as it is.
+        JlrError: it cannot be written; nothing is left behind.
+    """
+    with _explained(path):
+        try:
+            _write_new(path, content, 0o666)
+        except FileExistsError as taken:
+            raise Usage(f"`{path}` exists", hint="name another file") from taken
+
+
+def _write_new(path: Path, content: str | bytes, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(descriptor)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
 
 
 def _verify(path: Path) -> None:
@@ -153,12 +174,11 @@ def _untrusted(path: Path, reason: str, hint: str | None = None) -> JlrError:
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Path, hint: str | None = None) -> Iterator[None]:
     """Turn an `OSError` into an error with a hint."""
     try:
         yield
     except OSError as failure:
-        hint = "set `XDG_STATE_HOME` and `XDG_RUNTIME_DIR` to folders with write access"
         if failure.errno in (errno.ENOSPC, errno.EDQUOT):
             hint = "free some space there and try again"
         raise JlrError(f"cannot write `{path}`: {reason_of(failure)}", hint=hint) from failure

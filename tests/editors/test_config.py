@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
@@ -153,19 +155,20 @@ def test_names_are_parted_where_a_session_or_a_host_tells(home: Path) -> None:
 def test_code_names_the_sessions_folder(clients: Clients) -> None:
     laptop, name = clients.laptop, clients.inside.name
     shown = laptop.jlr("code", name, "--print")
-    assert shown.stdout == f"code --remote ssh-remote+{name}.jlr /srv\n", shown
+    uri = "--folder-uri vscode-remote://ssh-remote"
+    assert shown.stdout == f"code {uri}+{name}.jlr/srv\n", shown
     shown = laptop.jlr("code", f"lab/{name}", "~", "--editor", "zed", "--print")
     assert shown.stdout == f"zed ssh://{name}.jlr/root\n", shown
     shown = laptop.jlr("code", "lab", "/data/a b", "--editor", "cursor", "--print")
-    assert shown.stdout == "cursor --remote ssh-remote+lab.jlr '/data/a b'\n", shown
+    assert shown.stdout == f"cursor {uri}+lab.jlr/data/a%20b\n", shown
     clients.inside.execute("mkdir", "-p", "/srv/a b.v2")
     shown = laptop.jlr("code", name, "a b.v2", "--editor", "windsurf", "--print")
-    assert shown.stdout == f"windsurf --remote ssh-remote+{name}.jlr '/srv/a b.v2/'\n", shown
+    assert shown.stdout == f"windsurf {uri}+{name}.jlr/srv/a%20b.v2\n", shown
     shown = laptop.jlr("code", name, "a b.v2", "--editor", "pycharm", "--print")
-    link = f"h={name}.jlr&launchIde=true&ideHint=PY&projectHint=/srv/a%20b.v2/"
+    link = f"h={name}.jlr&launchIde=true&ideHint=PY&projectHint=/srv/a%20b.v2"
     assert shown.stdout == f"xdg-open 'jetbrains://gateway/ssh/environment?{link}'\n", shown
     told = json.loads(laptop.jlr("code", name, "/data", "--print", "--json").stdout)
-    command = f"code --remote ssh-remote+{name}.jlr /data"
+    command = f"code {uri}+{name}.jlr/data"
     opens = {"editor": "vscode", "name": f"{name}.jlr", "folder": "/data", "opened": False}
     assert told == opens | {"command": command}
     missing = laptop.jlr("code", name, "--editor", "windsurf")
@@ -202,8 +205,60 @@ def test_code_starts_the_editor_once_ssh_knows_the_names(clients: Clients) -> No
     assert json.loads(laptop.jlr("ssh-config", "--json").stdout)["installed"]
     done = laptop.run("env", f"PATH={path}", "jlr", "code", name)
     assert (done.status, done.stdout, "opening\n" in done.stderr) == (0, "", True), done
-    assert opened.read_text("utf-8") == f"--remote ssh-remote+{name}.jlr /srv\n"
+    uri = f"vscode-remote://ssh-remote+{name}.jlr/srv"
+    assert opened.read_text("utf-8") == f"--folder-uri {uri}\n"
     done = laptop.run("env", f"PATH={path}", "jlr", "code", name, "--json")
     told = json.loads(done.stdout)
     assert (told["command"].split()[0], told["opened"]) == (str(program), True), done
+    assert laptop.jlr("ssh-config", "--remove", "--yes").status == 0
+
+
+# Prints what it likes where its folder is asked for, and is `sh` otherwise.
+HOSTILE_SH = """\
+#!/bin/bash
+case $2 in *'&& pwd') cat /tmp/says ;; *) exec /bin/dash "$@" ;; esac
+"""
+
+
+@pytest.fixture
+def hostile(clients: Clients) -> Iterator[Callable[[str], None]]:
+    """Let the container say what its folder is."""
+
+    def says(folder: str) -> None:
+        write = ("sh", "-c", 'printf "%s" "$1" >"$2"', "sh")
+        clients.inside.execute(*write, folder, "/tmp/says")
+        clients.inside.execute(*write, HOSTILE_SH, "/bin/hostile")
+        clients.inside.execute("chmod", "755", "/bin/hostile")
+        clients.inside.execute("ln", "-sf", "hostile", "/bin/sh")
+
+    yield says
+    clients.inside.execute("ln", "-sf", "dash", "/bin/sh")
+
+
+@pytest.mark.parametrize("editor", ["vscode", "zed", "pycharm"])
+def test_a_containers_folder_is_neither_an_option_nor_a_host(
+    clients: Clients, hostile: Callable[[str], None], editor: str, tmp_path: Path
+) -> None:
+    laptop, name = clients.laptop, clients.inside.name
+    noted = tmp_path / "argv"
+    for program in ("code", "zed", "xdg-open"):
+        (tmp_path / program).write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{noted}\n", "utf-8")
+        (tmp_path / program).chmod(0o755)
+    path = f"PATH={tmp_path}:{laptop.environment['PATH']}"
+    assert laptop.jlr("ssh-config", "--install", "--yes").status == 0
+    for odd in ("--gpu-launcher=touch /tmp/x", ".evil.example.com", "@evil/", "/a\x1b[2J", ""):
+        hostile(f"{odd}\n")
+        refused = laptop.run("env", path, "jlr", "code", name, "--editor", editor)
+        assert (refused.status, refused.stdout) == (1, ""), refused
+        assert "cannot read the answer of `pwd`" in refused.stderr
+        assert not noted.exists()
+    hostile("//evil.example.com/a b&calc;$(x)#?\n")
+    done = laptop.run("env", path, "jlr", "code", name, "--editor", editor)
+    assert done.status == 0, done
+    *_, address = noted.read_text("utf-8").splitlines()
+    parts = urlsplit(address)
+    folder = parse_qs(parts.query)["projectHint"][0] if editor == "pycharm" else unquote(parts.path)
+    assert folder == "//evil.example.com/a b&calc;$(x)#?"
+    hosts = {"vscode": f"ssh-remote+{name}.jlr", "zed": f"{name}.jlr", "pycharm": "gateway"}
+    assert (parts.netloc, parts.fragment) == (hosts[editor], "")
     assert laptop.jlr("ssh-config", "--remove", "--yes").status == 0

@@ -14,9 +14,9 @@ from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_each, answer_json, tell, watched
-from jlremote.errors import JlrError, Usage
+from jlremote.errors import Usage
 from jlremote.storage.settings.options import is_pool
-from jlremote.text import printable, reason_of
+from jlremote.text import printable
 
 if TYPE_CHECKING:
     from jlremote.doctor.findings import Finding
@@ -249,14 +249,12 @@ def _check_report(file: Path, *, as_json: bool) -> None:
 
 
 def _write_report(text: str, file: Path, *, asks: bool) -> None:
+    from jlremote.storage import paths
+
     answer(text, newline=False)
     if asks and not click.confirm(f"Write this to `{printable(str(file))}`?", err=True):
         return
-    try:
-        with file.open("x", encoding="utf-8") as written:
-            written.write(text)
-    except OSError as failure:
-        raise JlrError(f"cannot write `{file}`: {reason_of(failure)}") from failure
+    paths.write_new(file, text)
     tell(f"wrote `{file}`; read it once more before you send it")
 
 

@@ -13,7 +13,6 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import announce, answer, answer_either, answer_json, shown
 from jlremote.errors import JlrError, Usage
-from jlremote.text import reason_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,12 +149,10 @@ def _edit(file: Path) -> None:
     """Open the file in an editor; a new one has an example."""
     import subprocess
 
-    try:
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(_NEW_FILE, encoding="utf-8")
-    except OSError as failure:
-        raise JlrError(f"cannot write `{file}`: {reason_of(failure)}") from failure
+    from jlremote.storage import paths
+
+    if not file.exists():
+        paths.write_whole(file.resolve(), _NEW_FILE)
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         click.edit(filename=str(file))

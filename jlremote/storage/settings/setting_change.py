@@ -42,7 +42,6 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
             hint="`jlr config --edit`",
         )
     settings.check(path, wanted)
-    path.parent.mkdir(parents=True, exist_ok=True)
     paths.write_whole(path, "".join(lines))
     return path
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import shutil
 import subprocess
 import sys
@@ -12,11 +11,13 @@ from types import MappingProxyType
 from urllib.parse import quote, urlencode
 
 from jlremote.errors import JlrError, NotFound
+from jlremote.host.answers import understood
 from jlremote.host.contract import run_script
 from jlremote.host.shell_text import IN_FOLDER, command_line
 from jlremote.runtimes.contract import Attachment
 from jlremote.storage import sessions
 from jlremote.storage.ssh_names import SUFFIX
+from jlremote.untrusted import absolute_path
 from jlremote.workflow.editors import ssh_config
 from jlremote.workflow.editors.host_names import name_of
 from jlremote.workflow.host.context import Context
@@ -36,7 +37,7 @@ class Editor:
 
 
 def _remote(name: str, folder: str) -> tuple[str, ...]:
-    return ("--remote", f"ssh-remote+{name}", folder)
+    return ("--folder-uri", f"vscode-remote://ssh-remote+{name}{quote(folder)}")
 
 
 def _address(name: str, folder: str) -> tuple[str, ...]:
@@ -120,10 +121,7 @@ def code(
 
 
 def _folder(place: ShellPlace, path: str | None) -> str:
-    """Return the absolute path of a folder there; a relative one begins where shells do.
-
-    VS Code takes a last name with a dot for a file, unless a slash follows.
-    """
+    """Return the absolute path of a folder there; a relative one begins where shells do."""
     if path is not None and path.startswith("/"):
         return path
     # Editors want a path without `~`, which the shell there knows.
@@ -132,8 +130,8 @@ def _folder(place: ShellPlace, path: str | None) -> str:
     found = run_script(place.host, script)
     if found.status != 0:
         raise NotFound(f"`{place.selector}` has no folder `{path}`: {found.complaint}")
-    folder = found.stdout.removesuffix("\n")
-    return f"{folder}/" if "." in posixpath.basename(folder) else folder
+    with understood("`pwd`"):  # what a container prints
+        return absolute_path(found.stdout.removesuffix("\n"))
 
 
 def _ssh_name(place: ShellPlace) -> str:

@@ -108,7 +108,7 @@ def is_wanted(name: str, ssh_config: str | None) -> bool:
     config = () if ssh_config is None else ("-F", ssh_config)
     try:
         done = subprocess.run(
-            (program, *config, "-G", name),
+            (program, *config, "-G", "--", name),
             stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):

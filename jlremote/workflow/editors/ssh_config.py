@@ -8,7 +8,6 @@ byte.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -25,6 +24,8 @@ from jlremote.workflow.editors import connection_sharing
 
 # ssh takes ChaCha20 first, which costs the link's server twice the processor's time.
 _CIPHERS = "aes128-gcm@openssh.com,chacha20-poly1305@openssh.com"
+# ssh's own check of a name is younger than the versions that many machines have.
+_NAME = '"%n"' if sys.platform == "win32" else "'%n'"
 # Ends our line as older versions wrote it: zsh and fish find no names through such an `Include`.
 _OLD_MARK = b"# added by `jlr ssh-config --install`"
 
@@ -42,7 +43,7 @@ def block() -> str:
     """Return the block for ssh; the files that it names are made if they are missing."""
     keys = editor_keys()
     lines = [
-        f"ProxyCommand {command_line(_program())} proxy %n",
+        f"ProxyCommand {command_line(_program())} proxy {_NAME}",
         f"HostKeyAlias {HOST_ALIAS}",
         f"UserKnownHostsFile {_quoted(keys.known_hosts)}",
         "StrictHostKeyChecking yes",
@@ -145,13 +146,9 @@ def _read(file: Path) -> bytes:
 def _write(file: Path, content: bytes) -> None:
     """Replace the file at once, with its mode."""
     try:
-        file.parent.mkdir(mode=0o700, exist_ok=True)
         mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
-        draft = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
-        draft.touch(mode=0o600, exist_ok=False)
-        draft.write_bytes(content)
-        draft.chmod(mode)
-        draft.replace(file)
+        paths.write_whole(file, content)
+        file.chmod(mode)
     except OSError as failure:
         raise JlrError(f"cannot write `{file}`: {reason_of(failure)}") from failure
 

@@ -10,7 +10,6 @@ from jlremote.host.installation import beside_jlr
 from jlremote.jupyter.api import JupyterApi
 from jlremote.kernels import specs
 from jlremote.kernels.specs import KernelSpec
-from jlremote.text import one_line
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.selection import destruction
 from jlremote.workflow.session.open import answering
@@ -33,7 +32,7 @@ def install(selector: str | None, context: Context, program: str) -> list[Kernel
     for former in _of(f"{record.host}/{record.name}"):
         specs.remove(former)
     return [
-        specs.write(record.host, record.name, one_line(kind), there, program)
+        specs.write(record.host, record.name, kind, there, program)
         for kind, there in found.items()
     ]
 

@@ -15,6 +15,7 @@ from jlremote.runtimes.contract import Container
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line
+from jlremote.untrusted import Refused, absolute_path
 
 _MISSING, _CLOSED = 3, 4
 
@@ -132,13 +133,10 @@ def _look(link: Link, path: str, container: Container | None = None) -> Folder:
             f"the folder `{one_line(path)}` {why} on `{link.name}`", hint=_advice(path, container)
         )
     writable, _, physical = done.stdout.partition("\n")
-    physical = physical.removesuffix("\n")
-    if not physical.isprintable():
-        raise Usage(
-            f"cannot mount `{one_line(physical)}`: its name contains control characters",
-            hint="rename the folder on the host",
-        )
-    return Folder(physical, writable == "writable")
+    try:
+        return Folder(absolute_path(physical.removesuffix("\n")), writable == "writable")
+    except Refused as odd:
+        raise Usage(f"cannot mount the folder: {odd}", hint="rename it on the host") from odd
 
 
 def _advice(path: str, container: Container | None) -> str | None:

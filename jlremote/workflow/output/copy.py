@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import posixpath
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.errors import NotFound, Usage
 from jlremote.jupyter.scripts import session_directory
 from jlremote.output import notebook, pieces
 from jlremote.output.runs import Run
 from jlremote.runtimes.table import runtime_of
-from jlremote.text import one_line, reason_of
+from jlremote.storage import paths
+from jlremote.text import one_line
+from jlremote.untrusted import local_name
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.output.reading import Recorded, there
 
@@ -42,8 +45,9 @@ def check_destination(copy: Path, *, force: bool) -> None:
     """
     if copy.is_dir():
         return
-    if copy.exists() and not force:
-        raise Usage(f"`{copy}` exists", hint="`--force` overwrites it")
+    if os.path.lexists(copy) and not force:
+        named = f"--save {shlex.quote(str(copy))} --force"
+        raise Usage(f"`{copy}` exists", hint=f"`{named}` overwrites it")
     if not copy.parent.is_dir():
         raise Usage(
             f"there is no folder `{copy.parent}`", hint=f"`mkdir -p {copy.parent}` makes it"
@@ -52,6 +56,9 @@ def check_destination(copy: Path, *, force: bool) -> None:
 
 def save(recorded: Recorded, copy: Path, context: Context, *, force: bool) -> Saved:
     """Write a copy of the notebook, or of that of the latest run where several are recorded.
+
+    Where `copy` is a folder the far side names the file, so nothing is overwritten there, whatever
+    `force` says.
 
     Raises:
         NotFound: no cell of a notebook has run.
@@ -65,11 +72,15 @@ def save(recorded: Recorded, copy: Path, context: Context, *, force: bool) -> Sa
         context.progress.note(f"copying `{one_line(name)}`, which ran last")
     runs = [run for run in recorded.runs if run.notebook == name]
     if copy.is_dir():
-        copy = copy / one_line(Path(name).name)
+        copy, force = copy / local_name(posixpath.basename(name), ".ipynb"), False
     check_destination(copy, force=force)
     with context.progress.step(f"Copy {one_line(name)}"):
         made = _filled(recorded, name, runs, context)
-        _write(copy, notebook.text(made.content))
+        text = notebook.text(made.content)
+        if force:
+            paths.write_whole(copy, text, mode=0o666)
+        else:
+            paths.write_new(copy, text)
     return Saved(copy, name, made.filled, made.homeless, made.incomplete)
 
 
@@ -101,15 +112,3 @@ def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
         else None
     )
 
-
-def _write(copy: Path, data: bytes) -> None:
-    """Write a file whole, with the mode of any new file of the user."""
-    draft = copy.with_name(f".{copy.name}.{os.urandom(6).hex()}")
-    try:
-        draft.write_bytes(data)
-        draft.replace(copy)
-    except OSError as failure:
-        raise JlrError(f"cannot write `{copy}`: {reason_of(failure)}") from failure
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink()

@@ -70,7 +70,7 @@ def test_a_volume_of_the_engine_hints_at_a_folder_of_the_user(home: Path) -> Non
 def test_a_path_with_control_characters_is_refused(home: Path) -> None:
     (home / "a\x01b").mkdir()
     (home / "link").symlink_to("a\x01b")
-    with pytest.raises(Usage, match="contains control characters"):
+    with pytest.raises(Usage, match="without control characters"):
         look("~/link")
     shutil.rmtree(home / "a\x01b")
 
