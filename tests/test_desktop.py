@@ -52,12 +52,18 @@ def test_a_mac_is_asked_by_its_own_program_with_text_as_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "osascript"
-    program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{tmp_path}/shown\n")
+    program.write_text(
+        f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{tmp_path}/shown; cat >{tmp_path}/script\n"
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(sys, "platform", "darwin")
     desktop.show("dgx", 'it ended; `rm` "$HOME"')
-    assert (tmp_path / "shown").read_text().splitlines()[-2:] == ["dgx", 'it ended; `rm` "$HOME"']
+    assert (tmp_path / "shown").read_text().splitlines() == ["-", "dgx", 'it ended; `rm` "$HOME"']
+    assert (tmp_path / "script").read_text().startswith("on run argv\n")
+    desktop.show("-e", 'do shell script "calc"')
+    # What follows the script's name is no option: osascript(1).
+    assert (tmp_path / "shown").read_text().splitlines()[0] == "-"
     program.write_text("#!/bin/sh\necho no display >&2; exit 1\n")
     with pytest.raises(NoDesktop, match="no display"):
         desktop.show("dgx", "text")

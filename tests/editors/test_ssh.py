@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -127,3 +130,31 @@ sha256sum <err; sha256sum <given; wc -c <err; rm err given
     done = either.run("bash", "-c", script, timeout=280)
     out, err, given, size = done.stdout.decode().split("\n")[:4]
     assert (out, err, size) == (given, given, "1000000000"), done
+
+
+def test_a_name_is_one_word_of_the_proxys_command(clients: Clients, tmp_path: Path) -> None:
+    """ssh refuses most signs in a name; a version that takes them runs nothing of it either."""
+    noted, program = tmp_path / "noted", tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >>{noted}\n")
+    program.chmod(0o755)
+    (tmp_path / "other.jlr").touch()
+    text = clients.config.read_text(encoding="utf-8")
+    [command] = re.findall("ProxyCommand (.*)", text)
+    config, called = tmp_path / "config", f"{program} proxy {command.split()[-1]}"
+    config.write_text(text.replace(command, called))
+    names = [
+        "o*.jlr",
+        "[o]ther.jlr",
+        "~.jlr",
+        "#.jlr",
+        "$(touch x).jlr",
+        "`touch x`.jlr",
+        '";x".jlr',
+    ]
+    for name in names[:4]:
+        ssh = ("ssh", "-F", str(config), "-o", "ControlPath=none", name)
+        subprocess.run(ssh, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=SECONDS, check=False)
+    for name in names[4:]:
+        subprocess.run(("sh", "-c", f"exec {called.replace('%n', name)}"), cwd=tmp_path, check=True)
+    assert noted.read_text().splitlines() == [word for name in names for word in ("proxy", name)]
+    assert not (tmp_path / "x").exists()

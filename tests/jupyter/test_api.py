@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
+from jlremote.host.answers import OddAnswer
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, Kernel, NoAnswer
 from tests.link.fakes import new_server
 
@@ -128,3 +129,13 @@ def test_a_port_without_a_server_gives_no_answer(jupyter: Answers) -> None:
     jupyter.server_close()
     with pytest.raises(NoAnswer, match=f"no answer from Jupyter through 127.0.0.1:{port}"):
         JupyterApi(port, new_server(), timeout=1).status()
+
+
+@pytest.mark.parametrize("id_", ["--end", "", "a\0b", "a\nb", "\ud800"])
+def test_a_kernels_id_that_cannot_be_an_argument_is_refused(jupyter: Answers, id_: str) -> None:
+    jupyter.answers["POST /cont1/api/kernels"] = (201, {"id": id_})
+    with pytest.raises(OddAnswer):
+        api(jupyter).start_kernel()
+    jupyter.answers["GET /cont1/api/kernelspecs"] = (200, {"kernelspecs": {id_: {"spec": {}}}})
+    with pytest.raises(OddAnswer):
+        api(jupyter).kernel_specs()

@@ -32,6 +32,19 @@ def test_jupyter_finds_a_spec_under_its_name() -> None:
     assert specs.installed() == [spec]
 
 
+@pytest.mark.parametrize(
+    "kind", ["../../../evil", ".hidden", "/etc", "a\\b", "x" * 5000, "é", "$(x)"]
+)
+def test_a_container_names_no_folder_outside_and_no_long_one(data: Path, kind: str) -> None:
+    told = {"display_name": "x\n" * 5000, "language": {"a": "\ud800"}}
+    spec = specs.write("dgx", "cont1", kind, told, "program")
+    assert [path.name for path in data.iterdir()] == ["kernels"]
+    [folder] = (data / "kernels").iterdir()
+    assert folder.name == spec.name
+    assert KernelSpecManager().get_kernel_spec(spec.name).argv[-2] == kind
+    assert len(KernelSpecManager().get_kernel_spec(spec.name).display_name) < 200
+
+
 def test_a_spec_of_another_program_is_neither_replaced_nor_removed(data: Path) -> None:
     spec = specs.write("dgx", "cont1", "python3", THERE, "program")
     specs.remove(spec)

@@ -1,0 +1,152 @@
+"""Every module that writes local files is known, with where its names come from.
+
+A file's name may come from the far side only by `untrusted.local_name`. Content is written by
+`storage/paths`, which overwrites nothing that it was not told to.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from tests.test_ladder import modules
+
+# Modules that run on the far side, not on the laptop.
+FAR = re.compile(r".*_program|jupyter\.in_server\..*|output\.recording\..*|jupyter\.configuration")
+# Who writes, and why no far value decides where. Content goes through `storage.paths` only.
+WRITERS = {
+    "storage.paths": "the one writer of files: whole, or new and over nothing",
+    "storage.records": "removes records, whose names are quoted",
+    "storage.sessions": "removes its trial file, of a fixed name",
+    "storage.editor_keys": "a lock of a fixed name",
+    "storage.ssh_names": "removes control sockets by the names of sessions, which `is_name` allows",
+    "kernels.specs": "removes a spec's folder, by a name that it listed there",
+    "ssh.trust.known_hosts": "appends a line to the file that ssh's configuration names",
+    "cli.boundary": "opens the null device",
+    "cli.keyboard.prompts": "opens the terminal",
+    "link.wire.own_streams": "opens this process's own streams anew",
+    "link.client.link": "a file of the link, named by a hash (`link.wire.files`)",
+    "link.client.call": "likewise",
+    "link.client.dial": "likewise, and the link's log",
+    "link.service.link_log": "likewise",
+    "link.service.link_socket": "likewise",
+    "link.service.process": "opens the null device",
+    "link.mounts.mounts": "the link's socket for mounts, named by a hash",
+    "link.ssh_server.control_sockets": "a socket by a name that `ssh_names.control_socket` checks",
+    "workflow.editors.ssh_config": "the user's own file and ours, of fixed names",
+    "workflow.forward.browser": "removes redirect files, named by a local port",
+    "workflow.mounts.mount": "the folder that the person named",
+    "workflow.mounts.unmount": "the folder that the person named",
+    "workflow.session.start": "a lock, named by a hash",
+    "workflow.session.demo": "a lock of a fixed name",
+    "workflow.copies": "`jlr cp` has rules of its own for what it fetches",
+    "demo.own_files": "a folder for temporary files, and fixed names in it",
+    "demo.server": "removes the demo's own folder, of a fixed name",
+    "gpus.waiting.archive": "an archive in memory",
+}
+# Who makes local names of far ones.
+NAMED = {"workflow.output.copy", "kernels.specs"}
+MODULES = {
+    "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree", "unpack_archive"},
+    "os": {
+        *("replace", "rename", "renames", "link", "symlink", "mkdir", "makedirs", "mkfifo"),
+        *("mknod", "truncate", "unlink", "remove", "rmdir", "removedirs", "chmod", "chown"),
+    },
+    "tempfile": {"mkdtemp", "mkstemp", "NamedTemporaryFile", "TemporaryDirectory", "TemporaryFile"},
+    "sqlite3": {"connect"},
+    "zipfile": {"ZipFile"},
+    "tarfile": {"open", "TarFile"},
+}
+# Of `pathlib.Path`, and of archives.
+METHODS = {
+    *("write_text", "write_bytes", "mkdir", "touch", "symlink_to", "hardlink_to", "rename"),
+    *("unlink", "rmdir", "chmod", "extract", "extractall"),
+}
+NAMES = {"FileLock", "RotatingFileHandler", "FileHandler", "mkdtemp", "mkstemp"}
+WRITING = re.compile("O_(CREAT|WRONLY|RDWR|TRUNC|APPEND)|[a-z_]+(?= [|])")
+
+
+def writers(tree: ast.AST) -> Iterator[str]:
+    """Yield the calls that make, change or remove a local file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and is_writer(node):
+            yield ast.unparse(node.func)
+
+
+def is_writer(call: ast.Call) -> bool:
+    owner, _, name = ast.unparse(call.func).rpartition(".")
+    if name in NAMES or name in MODULES.get(owner, ()):
+        return True
+    if owner in MODULES:
+        return name == "open" and WRITING.search(ast.unparse(call.args[1])) is not None
+    if name == "open":
+        return writes(call, at=1 if owner in ("", "io") else 0)
+    if name == "replace":  # that of a text takes two
+        return bool(owner) and len(call.args) == 1 and not call.keywords
+    return bool(owner) and name in METHODS and not owner.startswith("super()")
+
+
+def writes(call: ast.Call, *, at: int) -> bool:
+    modes = [*call.args[at : at + 1], *(word.value for word in call.keywords if word.arg == "mode")]
+    texts = (mode.value for mode in modes if isinstance(mode, ast.Constant))
+    return any(isinstance(text, str) and set(text) & set("wax+") for text in texts)
+
+
+def here() -> Iterator[tuple[str, ast.Module]]:
+    """Yield the modules that run on the laptop."""
+    for module, tree in modules().items():
+        name = module.removeprefix("jlremote.")
+        if not FAR.fullmatch(name):
+            yield name, tree
+
+
+def test_each_module_that_writes_local_files_is_known_with_its_reason() -> None:
+    found = {name: sorted(set(writers(tree))) for name, tree in here()}
+    wrote = {name: calls for name, calls in found.items() if calls}
+    assert {name: calls for name, calls in wrote.items() if not known(name, WRITERS)} == {}
+    assert {each for each in WRITERS if not any(known(name, (each,)) for name in wrote)} == set()
+
+
+def known(module: str, table: Iterable[str]) -> bool:
+    """Return whether a module, or its folder, is in a table."""
+    return any(module == each or module.startswith(f"{each}.") for each in table)
+
+
+def test_far_names_of_local_files_pass_the_door() -> None:
+    through = {
+        name
+        for name, tree in here()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "local_name"
+    }
+    assert through == NAMED
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("open(x, 'w')", True),
+        ("open(x)", False),
+        ("path.open('xb')", True),
+        ("path.open(encoding='utf-8')", False),
+        ("path.open(mode='a')", True),
+        ("os.open(x, os.O_WRONLY | os.O_CREAT)", True),
+        ("os.open(x, flags | os.O_NOCTTY)", True),
+        ("os.open(x, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0))", False),
+        ("draft.replace(path)", True),
+        ("text.replace('a', 'b')", False),
+        ("replace(record, made=1)", False),
+        ("os.replace(a, b)", True),
+        ("shutil.copyfileobj(a, b)", False),
+        ("tempfile.mkdtemp()", True),
+        ("(folder / name).write_bytes(data)", True),
+        ("archive.extractall(path)", True),
+        ("sqlite3.connect(path)", True),
+    ],
+)
+def test_writers_are_found(source: str, *, found: bool) -> None:
+    """A check that finds nothing would always pass."""
+    assert bool(list(writers(ast.parse(source)))) is found

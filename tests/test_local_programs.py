@@ -1,0 +1,76 @@
+"""Every module that starts a program of the laptop is known, with where its words come from.
+
+A far value reaches one only where it is no option, no host of a URL and no text of a shell.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.test_local_files import here, known
+
+STARTERS = {
+    "cli.commands.machine": "the editor of VISUAL or EDITOR, through a shell: jlr's own path",
+    "desktop": "osascript: far texts follow the script's name, where no option can be",
+    "link.client.dial": "the link: host and configuration, as typed",
+    "mounts.points": "sshfs, fusermount, umount: see `mounts.sshfs`, and folders behind `--`",
+    "mounts.sshfs": "sshfs: an absolute path behind a host, and `fsname` with its commas escaped",
+    "ssh.config.ssh_settings": "`ssh -G`: a host behind `--`",
+    "ssh.route.proxy_command": "the command of ssh's configuration, with names that ssh takes",
+    "workflow.copies": "rsync: `jlr cp` has rules of its own",
+    "workflow.editors.code": "an editor: a folder that `absolute_path` lets through, quoted",
+    "workflow.editors.connection_sharing": "`ssh -G`: a name behind `--`",
+    "workflow.forward.browser": "a browser: jlr's own file or page; the URL is in that",
+    "workflow.forward.loopback_page": "jlr's page: the URL on stdin",
+    "workflow.kernels.lab": "JupyterLab: words as typed; its URL has a quoted path",
+    "workflow.kernels.run": "the end of a kernel: an id that `argument` lets through",
+    "demo.command_session": "the demo's host: what its own link sends it",
+    "demo.engine": "the demo's engine: fixed words",
+}
+MODULES = {
+    "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput"},
+    "webbrowser": {"get", "open", "open_new", "open_new_tab", "BackgroundBrowser"},
+    "click": {"edit", "launch"},
+    "pty": {"spawn", "fork"},
+    "asyncio": {"create_subprocess_exec", "create_subprocess_shell"},
+}
+OF_OS = ("exec", "spawn", "posix_spawn", "startfile", "system", "popen")
+
+
+def starters(tree: ast.AST) -> Iterator[str]:
+    """Yield the calls that start a program."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.module not in MODULES.keys() - {"asyncio", "click"}, "import the module"
+        if isinstance(node, ast.Call):
+            owner, _, name = ast.unparse(node.func).rpartition(".")
+            if name in MODULES.get(owner, ()) or (owner == "os" and name.startswith(OF_OS)):
+                yield f"{owner}.{name}"
+
+
+def test_each_module_that_starts_a_program_is_known_with_its_words() -> None:
+    started = {name: found for name, tree in here() if (found := sorted(set(starters(tree))))}
+    assert {name: calls for name, calls in started.items() if not known(name, STARTERS)} == {}
+    assert {each for each in STARTERS if not any(known(name, (each,)) for name in started)} == set()
+
+
+def test_no_far_value_goes_through_a_shell() -> None:
+    """Beside the editor's, only a proxy command does, which is the person's own."""
+    through = {
+        name
+        for name, tree in here()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and any(word.arg == "shell" for word in node.keywords)
+    }
+    assert through == {"cli.commands.machine"}
+
+
+@pytest.mark.parametrize(
+    "source", ["subprocess.run(a)", "os.execve(a, b, c)", "webbrowser.get(a)", "os.startfile(a)"]
+)
+def test_starters_are_found(source: str) -> None:
+    """A check that finds nothing would always pass."""
+    assert list(starters(ast.parse(source)))
