@@ -18,6 +18,7 @@ from jlremote.jupyter.server import LAB, TREE, Server
 from jlremote.output import recorder
 from jlremote.output.recorder import NOT_RECORDED, Recording
 from jlremote.text import one_line
+from jlremote.untrusted import absolute_path
 
 BASE_URL = re.compile(r"/(?:[^/\s].*/)?")
 TOKEN = re.compile(r"[\x21-\x7e]*")
@@ -176,6 +177,7 @@ def _facts(text: str) -> dict[str, Any]:
     ):
         raise ValueError("not a Jupyter server's file")
     # They become parts of a URL and of a header.
-    if not BASE_URL.fullmatch(facts["base_url"]) or not TOKEN.fullmatch(facts["token"]):
+    path = absolute_path(facts["base_url"])
+    if not BASE_URL.fullmatch(path) or not TOKEN.fullmatch(facts["token"]):
         raise ValueError("not a path or a token of Jupyter's")
     return facts

@@ -282,6 +282,18 @@ def test_a_name_of_any_kind_works_on_both_sides(desk: Desk) -> None:
         assert not desk.is_mounted(local), name
 
 
+def test_the_name_of_a_folder_there_is_no_option_of_the_mount(desk: Desk) -> None:
+    folder = "x,allow_other,suid,dev,fsname=y\\,exec"
+    (desk.project / folder).mkdir()
+    desk.mount("--remote", f"project/{folder}")
+    [line] = [line for line in _mountinfo() if f" {desk.local} " in line]
+    about, _, system = line.partition(" - ")
+    assert {"nosuid", "nodev"} <= set(about.split()[5].split(","))
+    _, source, options = system.split()
+    assert source.startswith(f"lab:{desk.project}/x,allow_other,")
+    assert "allow_other" not in options.split(",")
+
+
 def test_a_name_with_control_characters_is_refused(desk: Desk) -> None:
     desk.jlr("mount", str(desk.local) + "\n", "--remote", "project", code=2)
     (desk.project / "a\nb").mkdir()

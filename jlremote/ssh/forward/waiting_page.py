@@ -51,7 +51,7 @@ def waiting_page(error: JlrError) -> bytes:
     message = html.escape(error.message)
     body = _PAGE.format(
         seconds=_RELOAD_SECONDS, title=title, message=message, hint=hint, kernels=kernels
-    ).encode()
+    ).encode(errors="replace")
     head = (
         "HTTP/1.1 503 Service Unavailable\r\n"
         "Content-Type: text/html; charset=utf-8\r\n"

@@ -50,7 +50,8 @@ def check_destination(copy: Path, *, force: bool) -> None:
         raise Usage(f"`{copy}` exists", hint=f"`{named}` overwrites it")
     if not copy.parent.is_dir():
         raise Usage(
-            f"there is no folder `{copy.parent}`", hint=f"`mkdir -p {copy.parent}` makes it"
+            f"there is no folder `{copy.parent}`",
+            hint=f"`mkdir -p {shlex.quote(str(copy.parent))}` makes it",
         )
 
 

@@ -25,6 +25,10 @@ def test_the_page_says_why_and_reloads_itself() -> None:
     assert b"Your kernels keep running" in body
 
 
+def test_words_of_a_host_that_are_no_text_are_shown() -> None:
+    assert b"it said `?`" in waiting_page(JlrError("it said `\ud800`"))
+
+
 def test_a_page_promises_nothing_about_kernels_of_a_server_that_is_gone() -> None:
     body = waiting_page(JlrError("the container has ended")).decode()
     assert "kernels" not in body

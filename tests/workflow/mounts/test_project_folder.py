@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from jlremote.host.contract import Completed, Steps
 from jlremote.runtimes.contract import Container, Volume
 from jlremote.workflow.mounts import project_folder
 from tests.host.shells import through
+from tests.workflow.parts import FakeHost
 
 
 class ThisMachine:
@@ -57,6 +59,13 @@ def test_a_home_of_this_machine_hints_at_the_shells_tilde(home: Path) -> None:
     with pytest.raises(NotFound) as error:
         look(f"{home}/missing")
     assert "in quotes" in (error.value.hint or "")
+
+
+@pytest.mark.parametrize("told", ["-oallow_other", "project", "", "/a\n-x", "/a\x1b[2J"])
+def test_what_a_host_prints_is_mounted_only_if_it_is_an_absolute_path(told: str) -> None:
+    host: Any = FakeHost("lab", {"script": f"writable\n{told}\n"})
+    with pytest.raises(Usage, match="no absolute path"):
+        project_folder._look(host, "~/project")
 
 
 def test_a_volume_of_the_engine_hints_at_a_folder_of_the_user(home: Path) -> None:

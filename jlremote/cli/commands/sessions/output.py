@@ -39,7 +39,7 @@ NOTEBOOK = ".ipynb"
     metavar="COPY",
     help="Write a copy of the notebook with all outputs in their cells.",
 )
-@click.option("--force", is_flag=True, help="Let --save overwrite a file.")
+@click.option("--force", is_flag=True, help="Let --save overwrite the file that it names.")
 @shared.json_option("Print a JSON array, an object for each run of a cell; with -f one per line.")
 @click.pass_obj
 def output(
