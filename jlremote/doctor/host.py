@@ -86,7 +86,7 @@ def _logout(facts: HostFacts) -> Judgement:
         return warn(
             "systemd ends all your processes, Jupyter too, when your last login ends "
             "(`KillUserProcesses`)",
-            f"sudo loginctl enable-linger {facts.user}",
+            command_line(("sudo", "loginctl", "enable-linger", facts.user)),
         )
     return fine("what you run survives the logout")
 
@@ -156,7 +156,8 @@ def _permission(facts: HostFacts) -> Judgement:
     if "may not use" in error.message:
         group = engine.kind.daemon or engine.kind.program
         again = f"then `jlr disconnect {facts.host}`: a login reads groups"
-        return from_error(error, f"sudo usermod -aG {group} {facts.user}", again)
+        joins = command_line(("sudo", "usermod", "-aG", group, facts.user))
+        return from_error(error, joins, again)
     return from_error(error)
 
 
@@ -194,8 +195,9 @@ def _image(facts: HostFacts) -> Judgement:
         return skip(f"`{facts.image.name}` is gone from the host, but the session does not need it")
     if facts.image.complaint is not None:
         return fail(f"the engine cannot describe the image: {facts.image.complaint}")
-    pull = f"`jlr pull {facts.host} {facts.image.name}`"
-    return from_error(NotFound(f"the image `{facts.image.name}` is not on the host", hint=pull))
+    pull = command_line(("jlr", "pull", facts.host, facts.image.name))
+    missing = NotFound(f"the image `{facts.image.name}` is not on the host", hint=f"`{pull}`")
+    return from_error(missing)
 
 
 def _architecture(facts: HostFacts) -> Judgement:
@@ -203,11 +205,11 @@ def _architecture(facts: HostFacts) -> Judgement:
     here = ARCHITECTURES.get(facts.machine, facts.machine)
     made_for = facts.image.architecture
     if made_for and made_for != here:
-        program = facts.engine.name if facts.engine else "docker"
+        engine = facts.engine or DOCKER
+        pull = engine.shown("pull", "--platform", f"linux/{here}", facts.image.name)
         return fail(
             f"the image is made for {made_for}, and the host is {here}",
-            "pull or build the image for that architecture: "
-            f"`{program} pull --platform linux/{here} {facts.image.name}`",
+            f"pull or build the image for that architecture: `{pull}`",
         )
     return fine(f"{here}, as the host")
 

@@ -126,6 +126,15 @@ def test_a_user_without_permission_is_told_the_group() -> None:
     assert found.mend[0] == "sudo usermod -aG docker ada"
 
 
+def test_words_of_the_host_in_a_command_are_quoted() -> None:
+    ends = read_facts("dgx", None, None, TOLD | {"logout": said("b true\n")})
+    hostile = replace(ends, gpus=SEEN, user="$(evil)", machine="x;evil")
+    found = finding("logout", host.CHECKS, hostile)
+    assert found.mend == ("sudo loginctl enable-linger '$(evil)'",)
+    arm = replace(facts(image=said('[{"Architecture": "arm64"}]')), machine="x;evil")
+    assert "'linux/x;evil'" in finding("architecture", host.CHECKS, arm).mend[0]
+
+
 def test_a_daemon_that_does_not_run_is_another_fault() -> None:
     words = (
         "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. "

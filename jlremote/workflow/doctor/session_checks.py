@@ -115,8 +115,8 @@ class SessionChecks:
         if tried.status != 0:
             raise JlrError(
                 f"nothing runs in a new container of {trial.request.image}: {reason(tried)}",
-                hint=f"try it there: `{trial.runtime.shown('run', '--rm', '-it')} "
-                f"{trial.request.image} sh`",
+                hint="try it there: "
+                f"`{trial.runtime.shown('run', '--rm', '-it', trial.request.image, 'sh')}`",
             )
         return fine(f"a new container of {trial.request.image} starts")
 

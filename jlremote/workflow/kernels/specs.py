@@ -32,8 +32,7 @@ def install(selector: str | None, context: Context, program: str) -> list[Kernel
     for former in _of(f"{record.host}/{record.name}"):
         specs.remove(former)
     return [
-        specs.write(record.host, record.name, kind, there, program)
-        for kind, there in found.items()
+        specs.write(record.host, record.name, kind, there, program) for kind, there in found.items()
     ]
 
 

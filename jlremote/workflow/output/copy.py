@@ -112,4 +112,3 @@ def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
         if done.status == 0 and moment.isdecimal()
         else None
     )
-
