@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, Usage
 from jlremote.storage import paths
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -154,6 +154,31 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("this machine lets nobody mount a tmpfs")
     yield disk
     subprocess.run(["umount", disk], check=True)
+
+
+def test_a_new_file_takes_nothings_place(tmp_path: Path) -> None:
+    new, there, link = (tmp_path / name for name in ("new", "there", "link"))
+    there.write_text("mine")
+    link.symlink_to(tmp_path / "nowhere")
+    paths.write_new(new, "né")
+    assert new.read_bytes() == "né".encode()
+    for taken in (there, link, tmp_path):
+        with pytest.raises(Usage, match="exists"):
+            paths.write_new(taken, "x")
+    assert there.read_text() == "mine"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_folder_that_is_missing_is_made_for_this_user_alone(tmp_path: Path) -> None:
+    paths.write_whole(tmp_path / "a" / "b", "x")
+    assert mode(tmp_path / "a") == 0o700
+
+
+@needs_root
+def test_a_full_disk_leaves_no_part_of_a_new_file(small_disk: Path) -> None:
+    with pytest.raises(JlrError, match="no space left"):
+        paths.write_new(small_disk / "new", b"x" * 200_000)
+    assert list(small_disk.iterdir()) == []
 
 
 @needs_root

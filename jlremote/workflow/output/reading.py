@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -186,7 +187,7 @@ def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
     found = found or [name for name in known if name.endswith(typed)]
     if len(found) == 1:
         return found[0]
-    names = listed([f"`{one_line(name)}`" for name in found or known], 4)
+    names = listed([f"`{shlex.quote(one_line(name))}`" for name in found or known], 4)
     if found:
         raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
     raise NotFound(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from jlremote.errors import JlrError, Usage
@@ -112,6 +113,6 @@ def _lost(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) ->
 
 def _tell_lost(names: Sequence[str], why: str, start: str, context: Context) -> None:
     if names:
-        given = " ".join(f"--env {name}" for name in names)
-        again = " ".join((start, *(f"--env {name}=…" for name in names)))
+        given = " ".join(f"--env {shlex.quote(name)}" for name in names)
+        again = " ".join((start, *(f"--env {shlex.quote(name)}=…" for name in names)))
         context.progress.note(f"`{given}` is lost, as {why}: {again}` gives it again")

@@ -45,6 +45,9 @@ def test_a_notebook_that_is_not_clear_is_asked_for() -> None:
     with pytest.raises(NotFound) as empty:
         chosen("a.ipynb", [None])
     assert empty.value.hint == "no cell has run"
+    with pytest.raises(NotFound) as hostile:
+        chosen("a.ipynb", ["$(evil)"])
+    assert hostile.value.hint == "there is `'$(evil)'`"
 
 
 class Host:

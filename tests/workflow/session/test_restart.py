@@ -137,14 +137,15 @@ def test_variables_that_cannot_be_given_again_are_named(
 def test_variables_that_went_with_a_dead_jupyter_are_named(
     done: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answering(monkeypatch, f"TOKEN\n{END}")
+    answering(monkeypatch, f"TOKEN $(evil)\n{END}")
     dead, notes = Survey(HERE, Findings("/tmp/jlr-0/cont1", "jupyter-lab", 137, ())), Notes()
     restart(monkeypatch, replace(AGAIN, force=True), IN_DOCKER, dead, notes)
     assert done[-1].options.environment == ()
     [note] = notes.notes
     assert note == (
-        "`--env TOKEN` is lost, as Jupyter had ended before: after `jlr stop dgx/cont1`, "
-        "`jlr start dgx cont1 --env TOKEN=…` gives it again"
+        "`--env TOKEN --env '$(evil)'` is lost, as Jupyter had ended before: "
+        "after `jlr stop dgx/cont1`, `jlr start dgx cont1 --env TOKEN=… --env '$(evil)'=…` "
+        "gives it again"
     )
 
 
