@@ -8,6 +8,7 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 from socket import create_connection
 from urllib.error import HTTPError
@@ -73,6 +74,32 @@ def test_the_browser_gets_a_file_that_leads_to_the_url(recorder: tuple[Path, Rec
     assert address.startswith("file:///")
     assert "5ec2e7" not in address
     assert followed(address) == PAGE
+
+
+def test_an_address_cannot_leave_its_place_in_the_page(recorder: tuple[Path, Record]) -> None:
+    program, argv = recorder
+    hostile = f"{PAGE}\"'><script>alert(1)</script></a><meta http-equiv=refresh content=0;url=//x>"
+    assert open_in_browser(Address(hostile, hostile), str(program)) is None
+    text = Path(urlsplit(argv()[0]).path).read_text()
+    found = Tags(text)
+    assert found.names[:7] == ["html", "head", "meta", "meta", "noscript", "meta", "title"]
+    assert found.names[7:] == ["body", "a", "a", "script"]
+    assert found.links == [hostile, hostile]
+    assert "alert" not in text[text.index("<script>") :]
+
+
+class Tags(HTMLParser):
+    """The tags of a page, and the targets of its links."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.links: list[str | None] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.links += [value for name, value in attrs if name == "href"]
 
 
 def test_only_this_user_can_read_the_file(recorder: tuple[Path, Record]) -> None:
