@@ -47,8 +47,6 @@ def _drained(printed: str) -> Mapping[str, str]:
 
 def _queue(scheduler: Scheduler, asked: str) -> tuple[Mapping[str, QueuedJob], str | None]:
     """Return the queue, or why it is not known."""
-    if not asked.strip():
-        return {}, None
     try:
         return scheduler.read_queue(asked), None
     except SchedulerSilent as silent:

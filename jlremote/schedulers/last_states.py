@@ -21,7 +21,7 @@ long_ago=$(($(date +%s) - {_SKEW_SECONDS}))
 queue=$(
 QUEUE
 2>&1
-)
+) || queue="no whole answer (status $?): $(printf %s "$queue" | tr '\\n\\037' '  ')"
 printf '%s\\n' "$queue"
 separator=$(printf '{PRINT_FIELD}')
 printf '%s\\n' "$queue" | while IFS=$separator read -r id name state reason start end rest; do

@@ -288,12 +288,25 @@ def test_accounting_knows_who_cancelled_a_forgotten_job(cluster: Cluster) -> Non
     assert job.ended == 1795390731.0
 
 
-def test_without_an_answer_a_job_is_unknown_and_never_ended(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("echo 'slurm_load_jobs error: Socket timed out' >&2; exit 0", "Socket timed out"),
+        ("exit 0", "squeue printed nothing"),
+        ("exit 124", "no whole answer (status 124)"),
+        ("echo 'Welcome! Maintenance on Monday.'", "Welcome!"),
+        (f"printf '%s\\n' '{HEAD}'; exit 1", "no whole answer (status 1)"),
+    ],
+    ids=["error", "empty", "too-slow", "banner", "cut-off"],
+)
+def test_without_an_answer_a_job_is_unknown_and_never_ended(
+    cluster: Cluster, answer: str, words: str
+) -> None:
     cluster.run(JOBS.submit(plan("true")))
-    cluster.program("squeue", "echo 'slurm_load_jobs error: Socket timed out' >&2; exit 0")
+    cluster.program("squeue", answer)
     [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
     assert job.state == "unknown"
-    assert "Socket timed out" in (job.detail or "")
+    assert words in (job.detail or "")
     assert not job.over
 
 
