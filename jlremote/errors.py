@@ -25,7 +25,8 @@ An error that is defined in another package is drawn with that package's name. :
     ├── NotFound                 exit 6    no such session, container, image or file
     │   └── KernelGone           kernels   the kernel that a local client uses has ended
     ├── Busy                     exit 7    kernels, a GPU or a port in use
-    │   └── JustCreated          runtimes  another command created that container a moment ago
+    │   ├── JustCreated          runtimes  another command created that container a moment ago
+    │   └── Unasked              jupyter   what runs in a container could not be asked for
     ├── NoShell                            the login shell on the host runs no scripts
     ├── OutputTooLong            host      a script printed more than its limit
     ├── OddAnswer                host      a program there answered in no form that it has

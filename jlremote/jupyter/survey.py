@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jlremote.errors import JlrError
+from jlremote.errors import Busy, JlrError
 from jlremote.gpus import lost
 from jlremote.gpus.snapshot_script import MINE
 from jlremote.host.contract import Host
@@ -16,7 +16,7 @@ from jlremote.runtimes.contract import TYPED_LABEL, Container, Runtime
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.on_node import STOPPED
 from jlremote.runtimes.owner import WHO, labelled, other_owner
-from jlremote.text import is_name
+from jlremote.text import is_name, one_line
 
 
 class ContainerGone(JlrError):
@@ -63,12 +63,16 @@ class IdleStopped(JlrError):
     """The session's Jupyter server has ended by itself after its idle time."""
 
 
+class Unasked(Busy):
+    """What runs in the container of a session could not be asked for, so it may be anything."""
+
+
 @dataclass(frozen=True)
 class Survey:
     """The result of one round trip about a session."""
 
     container: Container | None  # the container, `None` if none has that name
-    # the probe's result, `None` if the probe could not run in the container
+    # the probe's result, `None` if the container does not run, or the probe could not run in it
     findings: Findings | None
     gpu_fault: lost.Fault | None = None  # why it has lost its GPUs, if that was checked
     # containers whose label has the typed name, if no container has the name itself
@@ -77,6 +81,7 @@ class Survey:
     # the other user who launched the server in a container that is of no user
     launched_by: str | None = None
     user: str = ""  # the person's own name on the host, where it was asked for
+    unasked: str | None = None  # why the probe could not run in a container that runs
 
     @property
     def whose(self) -> str | None:
@@ -85,7 +90,17 @@ class Survey:
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """The Jupyter servers that run in it, the session's own first."""
+        """The Jupyter servers that run in it, the session's own first.
+
+        Raises:
+            Unasked: they could not be asked for.
+        """
+        if self.unasked is not None and self.container is not None:
+            called = self.container.called
+            raise Unasked(
+                f"cannot ask what runs in `{called}`: {self.unasked}",
+                hint="the engine runs no program in that container; what runs there goes on",
+            )
         return self.findings.servers if self.findings else ()
 
     @property
@@ -122,8 +137,11 @@ def survey(
         called = tuple(filter(is_name, results["called"].stdout.split()))
         return Survey(None, None, called=called, user=user)
     probed = results["inside"]
-    if container is None or not container.running or probed.status != 0:
+    if container is None or not container.running:
         return Survey(container, None, owner=owner, user=user)
+    if probed.status != 0:
+        why = one_line(probed.complaint) or f"the probe ended with status {probed.status}"
+        return Survey(container, None, owner=owner, user=user, unasked=why)
     fault = lost.read(probed.stdout, name, runtime.shown("restart", name))
     findings = read_probe(probed.stdout)
     launcher = _other_launcher(container, findings, user)

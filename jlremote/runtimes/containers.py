@@ -102,9 +102,9 @@ class Containers:
         raise engine_error(self.engine, inspected)
 
     def inside(self, name: str, script: str) -> str:
-        return command_line(
-            self.engine("exec", self.reference(name), *AS_MAIN_USER, "sh", "-c", script)
-        )
+        """Run it in `/`: the container's own folder may be gone, and then no `exec` runs there."""
+        begin = ("exec", "--workdir=/", self.reference(name), *AS_MAIN_USER)
+        return command_line(self.engine(*begin, "sh", "-c", script))
 
     def on_machine(self, name: str, script: str) -> str:
         """Return `script`: the container has both."""

@@ -17,6 +17,7 @@ from jlremote.jupyter.survey import (
     JobWaits,
     JupyterDead,
     JupyterStopped,
+    Unasked,
     gone,
     refuse_without_job,
     survey,
@@ -87,19 +88,18 @@ def test_a_container_without_a_server_has_none() -> None:
     assert (found.server, found.servers) == (None, ())
 
 
-@pytest.mark.parametrize(
-    ("container", "inside"),
-    [
-        (inspected(running=False), probed(server())),
-        (inspected(), Completed(126, "", "cannot exec in a paused container")),
-    ],
-)
-def test_a_container_in_which_nothing_runs_has_no_findings(
-    container: str, inside: Completed | str
-) -> None:
-    found = survey(FakeHost("dgx", {"container": container, "inside": inside}), RUNTIME, "cont1")
+def test_a_container_that_does_not_run_has_no_findings() -> None:
+    stopped = {"container": inspected(running=False), "inside": probed(server())}
+    found = survey(FakeHost("dgx", {**stopped}), RUNTIME, "cont1")
     assert found.container is not None
     assert (found.findings, found.server) == (None, None)
+
+
+def test_where_the_engine_runs_no_probe_the_servers_are_unknown() -> None:
+    inside = Completed(126, "", "OCI runtime exec failed: cannot fork")
+    found = survey(FakeHost("dgx", {"container": inspected(), "inside": inside}), RUNTIME, "cont1")
+    with pytest.raises(Unasked, match="cannot ask what runs in `cont1`: OCI runtime exec failed"):
+        _ = found.server
 
 
 def test_a_missing_container_is_looked_for_by_its_typed_name() -> None:

@@ -65,6 +65,8 @@ def work(
         api = None
     if container is None or not (api or (ends_all and container.running)):
         return Work()
+    if found.unasked is not None:
+        return Work(unseen=found.unasked, whole=ends_all)
     looking = runtime.on_machine(container.id, activity.script(runtime, container))
     looked = run_script(host, runtime.inside(container.id, looking))
     if looked.status != 0 and _has_ended(host, runtime, container, looked.status):

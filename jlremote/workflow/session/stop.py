@@ -162,6 +162,7 @@ def _looked(
         nothing = Destruction("", ())
         return _Look(host, runtime, found, forward, None, nothing, found.whose)
     _refuse_paused(record, found.container, runtime, request)
+    _refuse_unasked(record, found, runtime, request)
     server, api = _server(found, forward, request), None
     if server is not None and found.container is not None:
         to = server_endpoint(runtime, found.container, server)
@@ -222,6 +223,25 @@ def _refuse_paused(
     )
 
 
+def _refuse_unasked(
+    record: SessionRecord, found: Survey, runtime: Runtime, request: StopRequest
+) -> None:
+    """Refuse to stop what could not be asked for, unless all of it is to end by `force`.
+
+    Raises:
+        Busy: it could not be asked for.
+    """
+    whole = request.ends_container or runtime.in_jobs
+    if found.unasked is None or (whole and request.force):
+        return
+    forced = replace(request, force=True, container=runtime.has_containers)
+    command = destruction.stop_command(record.host, record.name, forced)
+    raise Busy(
+        f"cannot ask `{record.host}/{record.name}` for busy kernels and programs: {found.unasked}",
+        hint=f"nothing was stopped; `{command}` ends all that runs there",
+    )
+
+
 def _left(host: Link, record: SessionRecord, owner: str, request: StopRequest) -> StopReport:
     """Release the ports of another user's session that was joined, and leave it running.
 
@@ -255,6 +275,8 @@ def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) 
 
     A container ends with any server in it, so with `--container` each of them counts.
     """
+    if found.unasked is not None:
+        return None  # all ends by force
     forwarded = forward.server.identity if forward else None
     likely = sorted(found.servers, key=lambda server: server.identity != forwarded)
     with_it = request.ends_container
