@@ -16,7 +16,7 @@ KEY = '"$directory/.key"'  # shell text
 # a process group (`set -m`), and does not ignore SIGINT as one that `&` starts would. What comes
 # before the command is there counts as the command's end.
 _BEGIN = """\
-[ -d "$directory" ] || exit 0
+[ "$(cat "$directory/mark" 2>/dev/null)" = MARK ] || exit 0
 (set -C; echo "$SLURM_JOB_ID" >"$directory/claimed") 2>/dev/null ||
   [ "$(cat "$directory/claimed")" = "$SLURM_JOB_ID" ] || exit 0
 early=
@@ -45,6 +45,8 @@ else
   (work)
 fi
 status=$?
+# Another job may have the name, and so the folder, by now.
+[ "$(cat "$directory/claimed" 2>/dev/null)" = "$SLURM_JOB_ID" ] || exit "$status"
 OVER
 printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
 mv -f "$directory/.exit" "$directory/exit"
@@ -100,7 +102,8 @@ def job_script(plan: ScheduledPlan, scheduler: Scheduler) -> str:
         command = f"exec {command_line(plan.argv)}"
     else:
         command = scheduler.launched(plan.argv, plan.ranks)
-    begin, end = _BEGIN.replace("ONCE\n", once), _END.replace("OVER\n", over)
+    begin = _BEGIN.replace("ONCE\n", once).replace("MARK", shlex.quote(plan.mark))
+    end = _END.replace("OVER\n", over)
     return f"{_replacing(plan)}{begin}{_before(plan)}{command}{end}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import KEY, ScheduledPlan
 from jlremote.schedulers.contract import Resources
 from jlremote.schedulers.slurm.commands import SLURM
+from tests.lab.programs import wait_until
 
 JOBS = ScheduledJobs(SLURM)
 HEAD = "JOBID\x1fNAME\x1fSTATE\x1fREASON\x1fSTART_TIME\x1fEND_TIME\x1fNODELIST"
@@ -220,6 +222,37 @@ def test_a_job_whose_folder_was_deleted_runs_nothing(cluster: Cluster) -> None:
     cluster.run(JOBS.remove("t"))
     cluster.run_job(12)
     assert not (cluster.folder / "runs").exists()
+
+
+def test_a_job_that_outlived_its_folder_ends_no_other_of_its_name(cluster: Cluster) -> None:
+    wait = f"echo >{cluster.folder}/begun; while [ ! -e {cluster.folder}/go ]; do sleep 0.1; done"
+    cluster.run(JOBS.submit(plan("sh", "-c", f"{wait}; exit 9")))
+    first = (cluster.folder / "job").rename(cluster.folder / "first")
+    with ThreadPoolExecutor() as pool:
+        orphan = pool.submit(cluster.run, f"bash {first}", SLURM_JOB_ID="12")
+        wait_until((cluster.folder / "begun").exists, "the first job")
+        cluster.run(JOBS.remove("t"))
+        cluster.submit_answers("13")
+        second = replace(plan("true", variables="export WORD=a\n"), mark="def")
+        assert cluster.run(JOBS.submit(second)).stdout == "13\n"
+        (cluster.folder / "go").touch()
+        assert orphan.result().returncode == 9
+    row = "13\x1ft.jlrdef\x1fRUNNING\x1fNone\x1f5\x1f6\x1fn1"
+    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+    assert (job.job, job.state) == ("13", "running")
+    assert list(cluster.folder.rglob(".variables")), "the second job has still to read them"
+
+
+def test_a_late_job_does_not_take_the_folder_of_another_of_its_name(cluster: Cluster) -> None:
+    cluster.run(JOBS.submit(plan("sh", "-c", f"echo >>{cluster.folder}/runs")))
+    late = (cluster.folder / "job").read_text()
+    cluster.run(JOBS.remove("t"))
+    cluster.run(JOBS.submit(replace(plan("true"), mark="def")))
+    (cluster.folder / "job").write_text(late)
+    cluster.run_job(12)
+    assert not (cluster.folder / "runs").exists()
+    assert not list(cluster.folder.rglob("claimed"))
 
 
 @pytest.mark.parametrize(

@@ -48,12 +48,16 @@ _SILENT = re.compile(
     r"|Slurm backup controller in standby|Connection refused|Connection timed out",
     re.IGNORECASE,
 )
-# `12` or `12;cluster` on a line of its own, else the last number of all.
+# `12` or `12;cluster` and nothing else is the id. Among words of the site's, any number may be
+# another job's, so the job is looked for by its name.
 _ID = r"""
-jlr_id=$(printf '%s\n' "$jlr_said" | sed -n 's/^\([0-9][0-9]*\)\(;.*\)*$/\1/p' | tail -n 1)
-[ -n "$jlr_id" ] ||
-  jlr_id=$(printf ' %s\n' "$jlr_said" | sed -n 's/.*[^0-9]\([0-9][0-9]*\)[^0-9]*$/\1/p' | tail -n 1)
-printf '%s\n' "$jlr_id"
+jlr_id=${jlr_said%%;*}
+case $jlr_id in
+  ''|*[!0-9]*) jlr_id=$(
+SEARCH
+  ) || jlr_id=;;
+esac
+printf '%s\n' "$jlr_id" | tail -n 1
 """
 # One question for the nodes of all running jobs; `scontrol show hostnames` asks no daemon.
 _DRAINED = f"""
@@ -138,10 +142,11 @@ class Slurm:
     def submit(self, name: str, log: str, resources: Resources) -> str:
         """Submit by `sbatch`, whose answer may stand among words of the site's."""
         argv = ("sbatch", "--parsable", f"--job-name={name}", *_asked(resources))
+        find = _ID.replace("SEARCH\n", self.search(name))
         # In the name of a log file `%` has a meaning.
         return (
             f"{_ON_PATH}jlr_log=$(printf %s {log} | sed 's/%/%%/g; s/{INDEX}/%a/')\n"
-            f'jlr_said=$({_first(argv)} --output="$jlr_log") || exit\n{_ID}'
+            f'jlr_said=$({_first(argv)} --output="$jlr_log") || exit\n{find}'
         )
 
     def indices(self, array: str) -> tuple[int, ...]:

@@ -61,18 +61,35 @@ def test_words_that_ask_for_gpus_are_known(wanted: Resources, gpus: bool) -> Non
 
 
 @pytest.mark.parametrize(
-    ("answer", "id_"),
+    ("answer", "listed", "id_"),
     [
-        ("12", "12"),
-        ("12;cluster2", "12"),
-        ("2 messages of the day\n12\ngood luck, 3 GPUs are free", "12"),
-        ("Submitted batch job 12", "12"),
-        ("your quota is fine", ""),
+        ("12", "", "12"),
+        ("12;cluster2", "", "12"),
+        ("2 messages of the day\n12\ngood luck, 3 GPUs are free", "12", "12"),
+        ("Submitted batch job 12", "12", "12"),
+        ("12\n4711", "12", "12"),
+        ("your quota is fine", "", ""),
     ],
 )
-def test_the_id_is_found_among_words_of_the_site(tmp_path: Path, answer: str, id_: str) -> None:
+def test_among_words_of_the_site_the_id_is_that_of_the_jobs_name(
+    tmp_path: Path, answer: str, listed: str, id_: str
+) -> None:
+    program = tmp_path / "squeue"
+    program.write_text(
+        f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{tmp_path}/asked\nprintf 'JOBID\\n{listed}\\n'\n"
+    )
+    program.chmod(0o755)
     done = submitted(tmp_path, answer)
     assert (done.returncode, done.stdout.strip()) == (0, id_)
+    asked = tmp_path / "asked"
+    assert not asked.exists() or "--name=t.jlr1" in asked.read_text().splitlines()
+
+
+def test_among_words_of_the_site_a_silent_slurm_gives_no_id(tmp_path: Path) -> None:
+    (tmp_path / "squeue").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "squeue").chmod(0o755)
+    done = submitted(tmp_path, "12\n4711")
+    assert (done.returncode, done.stdout.strip()) == (0, "")
 
 
 def test_only_what_was_asked_is_sent_and_the_persons_own_words_come_last(tmp_path: Path) -> None:
