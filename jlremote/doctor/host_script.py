@@ -40,7 +40,7 @@ SOCKET = command_line(("python3", "-c", _LISTEN))
 # A quota and a full disk show only when a file is written. `cat` writes it, because a shell's own
 # `echo` reports `I/O error` for every reason.
 _PLACE = """\
-folder={folder}; echo "$folder"
+folder={folder}; printf '%s\\n' "$folder"
 file=$(mktemp "$folder/.jlr-doctor-XXXXXXXX") &&
   {{ printf jlr | cat >"$file"; status=$?; rm -f "$file"; }}
 [ "${{status:-1}}" = 0 ] || exit 1
@@ -59,7 +59,7 @@ busctl get-property org.freedesktop.login1 /org/freedesktop/login1 \
 _HARDWARE = """\
 for device in /sys/bus/pci/devices/*; do
   [ "$(cat "$device/vendor" 2>/dev/null)" = 0x10de ] || continue
-  case $(cat "$device/class" 2>/dev/null) in 0x03*) echo "$device";; esac
+  case $(cat "$device/class" 2>/dev/null) in 0x03*) printf '%s\\n' "$device";; esac
 done
 """
 _DRIVER = "head -n 1 /proc/driver/nvidia/version 2>/dev/null"
@@ -115,7 +115,7 @@ def _storage(engine: Engine) -> str:
         f"{unless_silent(_DAEMON)}\n"
         f"root=$({tried(engine('info', '--format', root))} 2>/dev/null)\n"
         '[ -n "$root" ] || exit 1\n'
-        'echo "$root"; LC_ALL=C df -Pk "$root" | tail -n 1\n'
+        'printf "%s\\n" "$root"; LC_ALL=C df -Pk "$root" | tail -n 1\n'
         'LC_ALL=C df -Pi "$root" 2>/dev/null | tail -n 1\n'
     )
 

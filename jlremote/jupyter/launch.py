@@ -144,7 +144,7 @@ def launch(
     if not record:
         settings += recorder.OFF
     if user:
-        settings += f'echo {shlex.quote(user)} >"$directory/user" || exit\n'
+        settings += f'printf %s {shlex.quote(user)} >"$directory/user" || exit\n'
     opening = _IN_FOLDER.replace("FOLDERS", shlex.join(folders)) if folders else ""
     script = (
         _LAUNCH.replace("CONFIGURE\n", settings)

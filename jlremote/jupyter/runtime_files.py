@@ -30,13 +30,13 @@ mounted() {{
 }}
 for folder in /tmp/jlr-[0-9]*/*/runtime {" ".join(FOREIGN_FOLDERS)}; do
   [ -d "$folder" ] || continue
-  folder=$(cd -P "$folder" 2>/dev/null && pwd || echo "$folder")
+  folder=$(cd -P "$folder" 2>/dev/null && pwd || printf '%s\\n' "$folder")
   ! mounted "$folder" || continue
   DO
 done
 """
 _EMPTY = '[ -z "$(ls -A "$folder")" ]'
-_TELL = '(set -- $(ls -ldn "$folder"); echo "$3 $folder")'
+_TELL = '(set -- $(ls -ldn "$folder"); printf "%s %s\\n" "$3" "$folder")'
 # Each prints owners with their folders. Without capabilities not even root can read all folders;
 # then their owners see to those.
 _TO_MOVE = _EACH.replace("DO", f'[ -r "$folder" ] && {_EMPTY} || {_TELL}') + f"echo {_ALL}\n"
@@ -47,7 +47,7 @@ _ASIDE = "umask 077; count=0\n" + _EACH.replace(
     """\
 [ -O "$folder" ] || continue
   count=$((count + 1)) part=$aside/part
-  mkdir -p "$part" && cp -pR "$folder" "$part/files" && echo "$folder" >"$part/folder" &&
+  mkdir -p "$part" && cp -pR "$folder" "$part/files" && printf '%s\\n' "$folder" >"$part/folder" &&
     mv "$part" "$aside/$count" || { rm -rf "$part"; exit 1; }
   rm -rf "$folder"/* "$folder"/.[!.]* || exit""",
 )
@@ -90,10 +90,12 @@ listed() {{ head -c {_MOST_BYTES}; }}
 aside() {{
   folders=$({inside(_TO_MOVE)} | listed; {inside(_TO_MOVE, "--user=0")} | listed)
   case $folders in *{_ALL}*{_ALL}) ;; *) return 1;; esac
-  owners=$(echo "$folders" | grep -o '^[0-9]\\{{1,10\\}} ' | sort -u | head -n {_MOST_OWNERS})
+  owners=$(printf '%s\\n' "$folders" | grep -o '^[0-9]\\{{1,10\\}} ' | sort -u |
+    head -n {_MOST_OWNERS})
   for owner in $owners; do {by_owner(_ASIDE)} || return; done
   left=$({inside(_LEFT)} | listed; {inside(_LEFT, "--user=0")} | listed)
-  [ "$left" = "$(printf '{_ALL}\\n{_ALL}')" ] || {{ echo "they remain: $left" >&2; return 1; }}
+  [ "$left" = "$(printf '{_ALL}\\n{_ALL}')" ] ||
+    {{ printf 'they remain: %s\\n' "$left" >&2; return 1; }}
 }} </dev/null >/dev/null
 back() {{ for owner in $owners; do {by_owner(_BACK)} || return; done; }}
 finish() {{
@@ -107,7 +109,7 @@ true) aside || exit {NOT_ASIDE};;
 *)
   changed=$({changes}) || exit
   left=$(printf '%s\\n' "$changed" | grep '^[AC] .*_cookie_secret$' | grep -v '^. /tmp/jlr-[0-9]')
-  [ -z "$left" ] || {{ echo "$left" | cut -c3- >&2; exit {LEFT_THERE}; }};;
+  [ -z "$left" ] || {{ printf '%s\\n' "$left" | cut -c3- >&2; exit {LEFT_THERE}; }};;
 esac
 {command}
 """

@@ -37,7 +37,7 @@ from jlremote.runtimes.scripts import conda, homes
 # Among the arguments of the shell that waits for a server's end, and of no probe.
 LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
 # The user who began it, there as well; see `launch`.
-LAUNCHER = re.compile(r'echo (\S+) >"\$directory/user"')
+LAUNCHER = re.compile(r'printf %s (\S+) >"\$directory/user"')
 WAIT_SECONDS = 120
 LAUNCH_SECONDS = 20
 VARIABLES = "config/variables"  # the names of those that the server was given, a line

@@ -269,6 +269,18 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
     }
 
 
+def test_the_name_of_a_user_of_a_domain_is_kept_letter_by_letter(
+    folder: Path, tmp_path: Path
+) -> None:
+    user, jupyter = "CORP\\a.smith", fake_jupyter(tmp_path, "exit 0")
+    text = launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter, user=user)
+    assert sh(text).returncode == 0
+    assert found().launcher == user
+    noted = scripts.LAUNCHER.search(text)
+    assert noted is not None
+    assert noted[1].strip("'") == user
+
+
 def test_a_launch_on_a_socket_names_no_port(folder: Path, tmp_path: Path) -> None:
     jupyter = fake_jupyter(tmp_path, 'echo "$@"')
     sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter, on_socket=True))

@@ -52,7 +52,7 @@ def put(plan: Mapping[str, Any]) -> str:
     """Return the shell text that puts a waiter and its plan into `$directory`, as files."""
     packed = base64.encodebytes(_packed()).decode("ascii")
     return f"""\
-echo "$python" >"$directory/.python"
+printf '%s\\n' "$python" >"$directory/.python"
 "$python" -I -c '{_UNPACK}' >"$directory/.waiter" <<'jlr-archive-end'
 {packed}jlr-archive-end
 cat >"$directory/.wait" <<'jlr-plan-end'

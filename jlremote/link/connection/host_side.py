@@ -52,7 +52,7 @@ for one in KNOWN; do
     turns=$((turns + 1)); PAUSE
   done
 done
-echo "$own"
+printf '%s\\n' "$own"
 """.replace("PAUSE", pause(0.2))
 
 

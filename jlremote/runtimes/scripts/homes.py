@@ -19,7 +19,7 @@ jlr_private() {{
   (umask 077; mkdir "$1") 2>/dev/null
   [ -e "$1" ] || [ -L "$1" ] || return 0
   [ -O "$1" ] && case $(ls -ld "$1") in drwx--[-S]---*) return 0;; esac
-  echo "$1 {NOT_PRIVATE}, with mode 0700 and no link" >&2
+  printf '%s {NOT_PRIVATE}, with mode 0700 and no link\\n' "$1" >&2
   return 1
 }}
 jlr_private "{ROOT}\""""

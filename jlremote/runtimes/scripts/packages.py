@@ -154,7 +154,7 @@ def share(engine: Engine, name: str, *, fresh: bool) -> str:
     They are linked below `SHARED`, and the folders of programs and of packages there printed, one a
     line. With `fresh`, those of an earlier call are left out that are gone.
     """
-    who = ("sh", "-c", 'echo "$(id -u) $HOME"')
+    who = ("sh", "-c", 'printf "%s %s" "$(id -u)" "$HOME"')
     ask = command_line(engine("exec", name, *AS_MAIN_USER, *who))
     text = (f"rm -rf {SHARED}\n" if fresh else "") + _SHARE
     link = command_line(engine("exec", "--user=0", name, "sh", "-c", text, "sh"))

@@ -54,7 +54,7 @@ if [ ! -e {{file}} ]; then
   rm -f "$directory/abandoned-$launch"; echo 1 >"$directory/exit"; exit 1
 fi
 . {{file}}; rm -f {{file}}
-echo {{names}} >"$directory/{scripts.VARIABLES}"
+printf '%s ' {{names}} >"$directory/{scripts.VARIABLES}"
 """
 
 
