@@ -100,7 +100,7 @@ def ended_early(stdout: str, stderr: str) -> NoShell:
     """Return the error of a shell that ended before the script, with its last words."""
     last_words = printable((stderr.strip() or stdout.strip())[-200:].strip())
     said = f"; it said: {last_words}" if last_words else ""
-    hint = "look in the host's shell startup files for an `exit`, an error or a reader of stdin"
+    hint = "look in the host's startup files for `exit`, `exec`, an error or a reader of stdin"
     if _EXPIRED.search(last_words):
         hint = "run `ssh HOST`, which asks for a new password"
     elif "sftp" in last_words:

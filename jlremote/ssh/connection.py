@@ -13,8 +13,8 @@ from jlremote.errors import Busy, LinkLost
 from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.contract import Direct, Output, Stdin, SudoPassword, Terminal, WriteNow
 from jlremote.ssh.sessions.deadline import Deadline
-from jlremote.ssh.sessions.search_path import with_search_path
 from jlremote.ssh.sessions.shell_session import ShellSession
+from jlremote.ssh.sessions.startup_files import mended
 from jlremote.ssh.sessions.sudo_password import SudoScript, with_password
 from jlremote.ssh.transport.transport import Transport
 from jlremote.ssh.wire_format import STREAMLOCAL, direct_streamlocal
@@ -74,7 +74,7 @@ class SSHConnection:
         return not stdin.preempted
 
     def with_sudo_password(self, script: bytes) -> bytes:
-        return with_search_path(with_password(script, self._sudo))
+        return mended(with_password(script, self._sudo))
 
     def probe(self, timeout: float) -> float:
         return self.transport.probe(timeout)

@@ -330,6 +330,28 @@ def test_a_login_shell_that_exits_ends_the_call(
     assert (b"inside" in output.stdout) == (not reads_rc)
 
 
+@pytest.mark.parametrize(
+    "rc", ["exec zsh", "export TMOUT=1", "readonly TMOUT=1; export TMOUT"], ids=str
+)
+def test_a_script_is_read_by_sh_without_a_time_limit_whatever_bash_becomes(
+    rc: str, host: SSHServer, guest: Laptop, account: Account
+) -> None:
+    before = account.home / ".bashrc"
+    kept = before.read_text()
+    before.write_text(f"{rc}\n")
+    guest.configure(host, account)
+    script = (
+        'set -- a\nprintf "%s" "${ZSH_VERSION-}${TMOUT-}$#"; words="1 2"; for word in $words; do\n'
+        'printf "<%s>" "$word"; done; sleep 1.5 | { read -r line; echo "$?"; }\n'
+    )
+    try:
+        with guest.connected() as connection:
+            status, output = run(connection, script)
+    finally:
+        before.write_text(kept)
+    assert (status, output.stdout) == (0, b"1<1><2>1\n")
+
+
 def test_a_script_finds_programs_though_startup_files_break_the_path(
     shell_user: Account, shared: StartServer, shared_key: Path, key_folder: Path
 ) -> None:

@@ -14,7 +14,7 @@ from jlremote.ssh.sessions import pseudo_terminal
 from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.direct_streams import DirectWay
 from jlremote.ssh.sessions.script_channel import ScriptChannel
-from jlremote.ssh.sessions.search_path import with_search_path
+from jlremote.ssh.sessions.startup_files import mended
 from jlremote.ssh.wire_format import string
 
 _COMMAND = "exec /bin/sh -s"
@@ -183,7 +183,7 @@ class ShellSession:
         """
         sender = None
         try:
-            script = self._begin(with_search_path(script))
+            script = self._begin(mended(script))
             hold_stdin = hold_stdin or self._terminal is not None
             sender = StdinSender(self._channel, script, stdin, hold=hold_stdin, direct=self._direct)
             if stdin is not None:
