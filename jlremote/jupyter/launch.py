@@ -184,6 +184,7 @@ echo "$launch" >"$directory/launch" || exit
 # A container with a user id without a passwd entry gets HOME=/, which it cannot write to.
 [ -w "${HOME:-/nonexistent}" ] || { HOME=$directory/home; mkdir -p "$HOME"; export HOME; }
 LAUNCH_MARK
+unset JUPYTER_NO_CONFIG
 export JUPYTER_CONFIG_PATH="$directory/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
 FIND_JUPYTER
 # Not in the background: a shell makes background processes ignore SIGINT, and then Ctrl-C works

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 
 from jlremote.host.shell_text import command_line, wait_while
-from jlremote.jupyter.scripts import FOREIGN_FOLDERS
+from jlremote.jupyter.scripts import FOREIGN_FOLDERS, TOLD_FOLDERS
 from jlremote.runtimes.docker.docker_commands import state_argv
 from jlremote.runtimes.engine.engine import Engine
 
@@ -28,7 +28,7 @@ mounted() {{
   done </proc/self/mountinfo
   return 1
 }}
-for folder in /tmp/jlr-[0-9]*/*/runtime {" ".join(FOREIGN_FOLDERS)}; do
+for folder in /tmp/jlr-[0-9]*/*/runtime {" ".join(FOREIGN_FOLDERS)} {TOLD_FOLDERS}; do
   [ -d "$folder" ] || continue
   folder=$(cd -P "$folder" 2>/dev/null && pwd || printf '%s\\n' "$folder")
   ! mounted "$folder" || continue

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from jlremote.host.records import PRINT_FIELD as FIELD
 from jlremote.host.records import PRINT_GROUP as GROUP
@@ -150,13 +150,30 @@ FOREIGN_FOLDERS = (
     "/home/*/.local/share/jupyter/runtime",
 )
 
+# Shell text that becomes, with FILES behind each, the folders of servers that run: an image or an
+# entrypoint may have set their variables, also for another user, whose processes not even root can
+# look into here. Kernels have the same variables.
+_TOLD = r"""$(
+for told in $(grep -Ls ipykernel /dev/null $(grep -ls jupyter /proc/[0-9]*/cmdline)); do
+  set -- cat "${told%/cmdline}/environ"
+  [ -O "$told" ] || set -- setpriv --clear-groups --reuid="$(stat -c %u "$told")" "$@"
+  "$@"
+done 2>/dev/null | tr '\0' '\n' | sed -n '
+  s,^JUPYTER_RUNTIME_DIR=\(/.*\),\1FILES,p; s,^JUPYTER_DATA_DIR=\(/.*\),\1/runtimeFILES,p
+  s,^XDG_RUNTIME_DIR=\(/.*\),\1/jupyterFILES,p; s,^XDG_DATA_HOME=\(/.*\),\1/jupyter/runtimeFILES,p
+  s,^HOME=\(/.*\),\1/.local/share/jupyter/runtimeFILES,p' | sort -u)"""
+TOLD_FOLDERS = _TOLD.replace("FILES", "")
+
 
 def _folders(runtime: Runtime) -> tuple[str, ...]:
     return (_OWN_FOLDER, *(FOREIGN_FOLDERS if runtime.has_containers else ()))
 
 
-def _runtime_files(folders: Iterable[str]) -> str:
-    return " ".join(f"{folder}/{kind}-*.json" for folder in folders for kind in KINDS)
+def _runtime_files(folders: Sequence[str]) -> str:
+    files = [f"{folder}/{kind}-*.json" for folder in folders for kind in KINDS]
+    if FOREIGN_FOLDERS[0] in folders:
+        files.append(_TOLD.replace("FILES", "/[jn]?server-*.json"))
+    return " ".join(files)
 
 
 def until_foreign_server(then: str) -> str:

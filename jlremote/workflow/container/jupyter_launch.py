@@ -24,7 +24,7 @@ from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.docker.docker_commands import logs_argv, state_argv
 from jlremote.runtimes.engine.engine_errors import engine_error, tried
 from jlremote.runtimes.scripts import homes, packages, waiting
-from jlremote.text import printable
+from jlremote.text import one_line, printable
 from jlremote.workflow.container import recording, server_variables
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import StartRequest
@@ -254,6 +254,7 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
             continue
         for server in findings.servers:
             if server.ours or findings.joined:
+                _refuse_other_settings(start, server)
                 return server, not findings.joined
         if not findings.joined:
             raise _failed(start, found, findings)
@@ -263,6 +264,21 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
         f"another start of Jupyter in `{start.name}` ended before it answered",
         hint="run the command again",
     )
+
+
+def _refuse_other_settings(start: StartContext, server: Server) -> None:
+    """Refuse a server of ours that does not serve where its configuration says.
+
+    Raises:
+        JlrError: the image's Jupyter reads no configuration of ours.
+    """
+    if server.ours and not server.base_url.startswith(f"/{start.name}-"):
+        raise JlrError(
+            f"the Jupyter of `{start.name}` does not read its settings: it serves "
+            f"`{one_line(server.base_url)}`",
+            hint="look for a `jupyter-lab` of the image that drops `JUPYTER_CONFIG_PATH`; "
+            "`--python` or `--conda-env` chooses another one",
+        )
 
 
 def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None:

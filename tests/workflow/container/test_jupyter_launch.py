@@ -295,7 +295,7 @@ SOCKET = "/tmp/jlr-0/cont1/runtime/sock-l1"
 
 def on_socket() -> str:
     """Return what the probe prints of a server on its session's socket."""
-    facts = {"port": 0, "base_url": "/cont1/", "token": "t", "sock": SOCKET}
+    facts = {"port": 0, "base_url": "/cont1-5ec2e7/", "token": "t", "sock": SOCKET}
     stat = "7 (jupyter-lab) S " + " ".join(str(number) for number in range(4, 53))
     path, held = "/tmp/jlr-0/cont1/runtime/jpserver-7.json", "3 -> socket:[99]"
     server = "\037".join(("server", path, "7", json.dumps(facts), stat, held, "", ""))

@@ -1,0 +1,61 @@
+"""A Jupyter that runs in a container is found wherever its variables let it keep its files."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.sessions.parts import SERVER, failed, start, started
+
+OPEN = (*SERVER, "--ip=0.0.0.0")
+HOME = "mkdir -p /srv/home; chown 1000 /srv/home; cd /srv/home"
+ALONE = "setpriv --reuid=1000 --clear-groups env HOME=/srv/home"
+
+
+@pytest.fixture
+def laptop(clean_laptop: Laptop) -> Laptop:
+    return clean_laptop
+
+
+@pytest.mark.parametrize(
+    ("options", "begin"),
+    [
+        (("--env=JUPYTER_DATA_DIR=/srv/data",), "exec"),
+        ((), "export JUPYTER_RUNTIME_DIR=/srv/run; exec"),
+        ((), f"{HOME}; exec {ALONE}"),
+    ],
+    ids=["image", "entrypoint", "user"],
+)
+def test_a_server_with_folders_of_its_own_is_reused_and_not_doubled(
+    laptop: Laptop, container: ContainerFactory, options: tuple[str, ...], begin: str
+) -> None:
+    run = ("sh", "-c", f'{begin} "$@"', "sh", *OPEN)
+    here = container("lab/jupyter", *run, options=options)
+    here.await_output("is running at")
+    assert "/theirs/" in started(laptop, here).url
+
+
+def test_settings_of_ours_are_on_though_an_image_switches_configuration_off(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container(options=("--env=JUPYTER_NO_CONFIG=1",))
+    session = started(laptop, here)
+    assert f"/{here.name}-" in session.url
+
+
+def test_a_jupyter_that_drops_the_settings_of_ours_is_refused_and_ended(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    program = here.execute("sh", "-c", "command -v jupyter-lab").strip()
+    wrapper = f'unset JUPYTER_CONFIG_PATH; exec {program}-real "$@"'
+    write = f"mv {program} {program}-real; printf '#!/bin/sh\n%s\n' \"$1\" >{program}"
+    here.execute("sh", "-c", f"{write}; chmod 755 {program}", "sh", wrapper)
+    failed(start(laptop, "lab", here.name), 1, "does not read its settings: it serves `/`")
+
+    def runs() -> bool:
+        return "-real" in here.engine.docker("top", here.name, "-eo", "pid,args")
+
+    wait_until(lambda: not runs(), "the end of that server")
