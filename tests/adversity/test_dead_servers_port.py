@@ -22,9 +22,9 @@ from tests.link.test_proof import asked, check_turned_away
 from tests.ssh.forward.test_connection_router import PAGE, is_closed
 from tests.ssh.forward.test_connection_router import Desk as Router
 
-SECRET = b"GET /cont1/lab HTTP/1.1\r\nCookie: secret\r\n\r\n"
+SECRET = b"GET /cont1/lab HTTP/1.1\r\nHost: localhost:8888\r\nCookie: secret\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\n\r\n<script>"
-PUT = b"PUT /one/api/contents/a.ipynb HTTP/1.1\r\nHost: x\r\nCookie: a=b\r\n\r\n"
+PUT = b"PUT /one/api/contents/a.ipynb HTTP/1.1\r\nHost: localhost:%d\r\nCookie: a=b\r\n\r\n"
 
 # Waits until the port is free, answers everybody on it, and prints what it is sent.
 LURKS = """

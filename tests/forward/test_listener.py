@@ -28,7 +28,8 @@ from tests.forward.parts import (
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import until
 
-PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/html,*/*\r\n\r\n"
+PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: text/html,*/*\r\n\r\n"
+POST = b"POST /api HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"
 
 
 def test_it_listens_on_loopback_only(forward: TunnelForward) -> None:
@@ -110,13 +111,13 @@ def test_a_connection_waits_for_the_gateway_and_is_served(
 
 
 def test_a_connection_is_closed_when_the_gateway_stays_away(forward: TunnelForward) -> None:
-    assert is_turned_away(forward.local_port, b"POST /api HTTP/1.1\r\n\r\n")
+    assert is_turned_away(forward.local_port, POST % forward.local_port)
     assert forward.failure == "`lab` is <gone> for now"
 
 
 def test_a_page_load_gets_a_page_that_reloads_itself(forward: TunnelForward) -> None:
     with connect(forward.local_port) as sock:
-        sock.sendall(PAGE_LOAD)
+        sock.sendall(PAGE_LOAD % forward.local_port)
         answer = read_all(sock).decode()
     assert answer.startswith("HTTP/1.1 503 ")
     assert "`lab` is &lt;gone&gt; for now" in answer
@@ -131,11 +132,11 @@ def test_a_closed_port_gives_browsers_a_page_and_closes_other_connections(
         port = gone.getsockname()[1]
     gateway.up(transport, Target("127.0.0.1", port))
     with connect(forward.local_port) as sock:
-        sock.sendall(PAGE_LOAD)
+        sock.sendall(PAGE_LOAD % forward.local_port)
         page = read_all(sock)
     assert page.startswith(b"HTTP/1.1 503 ")
     assert b'http-equiv="refresh"' in page
-    assert is_turned_away(forward.local_port, b"POST /api HTTP/1.1\r\n\r\n")
+    assert is_turned_away(forward.local_port, POST % forward.local_port)
 
 
 def test_a_page_promises_no_kernels_when_the_server_may_have_ended(
@@ -143,11 +144,11 @@ def test_a_page_promises_no_kernels_when_the_server_may_have_ended(
 ) -> None:
     promise = b"kernels keep running"
     with connect(forward.local_port) as sock:
-        sock.sendall(PAGE_LOAD)
+        sock.sendall(PAGE_LOAD % forward.local_port)
         assert promise in read_all(sock)
     gateway.final = JlrError("the container `cont1` is gone")
     with connect(forward.local_port) as sock:
-        sock.sendall(PAGE_LOAD)
+        sock.sendall(PAGE_LOAD % forward.local_port)
         page = read_all(sock)
     assert b"`cont1` is gone" in page
     assert promise not in page
@@ -157,7 +158,7 @@ def test_a_page_promises_no_kernels_when_the_server_may_have_ended(
 def test_a_script_that_accepts_html_gets_no_page(
     purpose: bytes, gets_it: bool, forward: TunnelForward
 ) -> None:
-    request = PAGE_LOAD.replace(b"\r\n\r\n", b"\r\nSec-Fetch-Dest: " + purpose + b"\r\n\r\n")
+    request = PAGE_LOAD[:-2] % forward.local_port + b"Sec-Fetch-Dest: %b\r\n\r\n" % purpose
     with connect(forward.local_port) as sock:
         sock.sendall(request)
         try:
@@ -172,7 +173,7 @@ def test_a_browser_that_asks_a_moment_after_it_connected_gets_the_page_too(
     gateway.final = NeedsAuthentication("`lab` wants a password")
     with connect(forward.local_port) as sock:
         until(lambda: forward.failure is not None, "the host's last word")
-        sock.sendall(PAGE_LOAD)
+        sock.sendall(PAGE_LOAD % forward.local_port)
         assert b"`lab` wants a password" in read_all(sock)
 
 
@@ -221,7 +222,7 @@ def test_a_silent_host_does_not_hold_connections_for_ever(
     gateway.up(transport, echo_server.target)
     forward_sshd.freeze_connections()
     try:
-        assert is_turned_away(forward.local_port, b"POST /api HTTP/1.1\r\n\r\n")
+        assert is_turned_away(forward.local_port, POST % forward.local_port)
     finally:
         forward_sshd.thaw_connections()
     assert ask(forward.local_port, b"thawed") == b"thawed"

@@ -57,7 +57,7 @@ def served(container: ContainerFactory) -> Container:
 
 def get(port: int) -> bytes:
     with connect(port) as sock:
-        sock.sendall(b"GET /etc/hostname HTTP/1.0\r\n\r\n")
+        sock.sendall(b"GET /etc/hostname HTTP/1.0\r\nHost: localhost:%d\r\n\r\n" % port)
         return read_all(sock)
 
 

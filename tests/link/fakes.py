@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from jlremote.errors import LinkLost, NeedsAuthentication
 from jlremote.host.target import Target
 from jlremote.jupyter.server import Server
+from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.questions import Asker, Question
 from jlremote.ssh.contract import Connection, Gateway, Output
@@ -95,7 +96,7 @@ class FakeListener:
 
     failure: str | None = None
 
-    def __init__(self, local_port: int, gateway: Gateway) -> None:
+    def __init__(self, local_port: int, gateway: Gateway, _key: ForwardKey) -> None:
         self.local_port = local_port or 50000
         self.gateway = gateway
         self.stopped = False

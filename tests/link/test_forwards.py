@@ -17,6 +17,7 @@ from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire import states
 from jlremote.link.wire.states import Condition, State
+from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ssh.contract import Connection, Gateway
 from tests.link.fakes import PATIENCE, Call, FakeConnection, FakeListener, new_endpoint, until
@@ -55,10 +56,10 @@ class Parts:
     def proofs_on(self, connection: Connection) -> queue.Queue[Outcome]:
         return self.outcomes.setdefault(id(connection), queue.Queue())
 
-    def listen(self, local_port: int, gateway: Gateway) -> FakeListener:
+    def listen(self, local_port: int, gateway: Gateway, key: ForwardKey) -> FakeListener:
         if local_port == 1:
             raise Busy("port `1` is taken")
-        self.listeners.append(FakeListener(local_port, gateway))
+        self.listeners.append(FakeListener(local_port, gateway, key))
         return self.listeners[-1]
 
     def reconnect(self) -> Connection:

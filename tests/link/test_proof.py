@@ -14,14 +14,14 @@ from tests.link.fakes import until
 from tests.link.servers import HostServers, Squatter, start_inside
 from tests.outages.parts import within
 
-PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/html\r\n\r\n"
+PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: text/html\r\n\r\n"
 PORT = 8888
 
 
 def asked(port: int, request: bytes) -> bytes:
-    """Send a request to a forward and return all that comes back."""
+    """Send a request, with the port to be filled in, and return all that comes back."""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
-        sock.sendall(request)
+        sock.sendall(request % port)
         answer = b""
         try:
             while data := sock.recv(65536):
@@ -46,7 +46,7 @@ def check_turned_away(desk: Desk, name: str, state: str, detail: str) -> None:
     until(told, "the page for a browser")
     assert pages[-1].startswith(b"HTTP/1.1 503 ")
     assert detail.encode() in pages[-1]
-    assert asked(forward.local_port, b"PUT /api HTTP/1.1\r\nHost: x\r\n\r\n") == b""
+    assert asked(forward.local_port, b"PUT /api HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n") == b""
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ VERDICTS: dict[type[JlrError], State] = {
 }
 
 Locate = Callable[[Connection, Endpoint], Endpoint]
-Listen = Callable[[int, Gateway], Forward]
+Listen = Callable[[int, Gateway, ForwardKey], Forward]
 # Takes a session and when its time limit ends it, some minutes before.
 Ending = Callable[[str, float], None]
 
@@ -127,7 +127,7 @@ class SessionForward:
         Raises:
             Busy: the port is taken.
         """
-        listener = listen(local_port, self)
+        listener = listen(local_port, self, (self.session, self.port))
         listener.start()
         self._listener = listener
 

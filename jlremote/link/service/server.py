@@ -30,10 +30,12 @@ from jlremote.link.wire.authentication import NotProved
 from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import PROTOCOL, Message, OtherVersion
 from jlremote.link.wire.states import State
+from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.ports.locate import locate
+from jlremote.ports.origins import hostname
 from jlremote.ports.time_limit import warning
-from jlremote.ssh.contract import Connection
+from jlremote.ssh.contract import Connection, Gateway
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.sftp import SftpStreams
 
@@ -294,8 +296,11 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     def connected(timeout: float) -> ConnectionHost:
         return ConnectionHost(files.host, supervisor.wait(timeout))
 
+    def listen(local_port: int, gateway: Gateway, key: ForwardKey) -> TunnelForward:
+        return TunnelForward(local_port, gateway, hostname(files.host, *key))
+
     events = ContainerEvents(changed)
-    forwards = Forwards(supervisor, find, TunnelForward, events.observe, ending)
+    forwards = Forwards(supervisor, find, listen, events.observe, ending)
     mounts = Mounts(supervisor, SftpStreams(), files.mount_socket)
     clients = SshClients(supervisor, forwards.own_address, forwards.is_sure)
     jobs = JobNotices(connected, shown.show)

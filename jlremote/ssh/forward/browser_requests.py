@@ -1,14 +1,33 @@
-"""What a browser asks for, as the beginning of a connection tells."""
+"""What a browser asks for, and under which name, as the beginning of a connection tells.
+
+Every page reaches every local port, under any name of this machine and, by DNS rebinding, under one
+of its own. The browser sends that name's cookies, which know no ports, and the answer counts as
+that name's. So a forward answers only under its own names.
+"""
 
 from __future__ import annotations
 
 import re
 
+from jlremote.host.loopback import LOCALHOST, LOCALHOST_6, own_address
+
+_HTTP_PORT = 80
 # Of a request that may have to be repeated.
 _MOST_OF_A_GET = 16 * 1024
 _MOST_OF_A_PUT = 8 * 1024 * 1024
-# This machine's names. Under any other a page of elsewhere would ask (DNS rebinding).
-_HERE = re.compile(rb"(127(\.[0-9]{1,3}){3}|\[::1\]|([a-z0-9-]+\.)?localhost)(:[0-9]+)?")
+# Of the head of a first request.
+MOST_OF_A_HEAD = 64 * 1024
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_HEAD = re.compile(
+    rb"%b (?:/[^ \r\n]*|\*) HTTP/1\.[01]\r\n((?:%b:[^\0\r\n]*\r\n)+)\r\n" % (_TOKEN, _TOKEN)
+)
+_END_OF_HEAD = re.compile(rb"\n\r?\n")
+_HOST = re.compile(rb"^host:[ \t]*(.*?)[ \t]*\r$", re.IGNORECASE | re.MULTILINE)
+_REQUEST_LINE = re.compile(rb"%b[ \t].*HTTP/[0-9]" % _TOKEN, re.IGNORECASE | re.DOTALL)
+_PART_OF_REQUEST_LINE = re.compile(rb"%b +(?:/|https?:)" % _TOKEN)
+_PART_OF_METHOD = re.compile(rb"[A-Z]{0,20} ?")
+# HTTP/2 without TLS (RFC 9113, section 3.4): gRPC, but no browser.
+_HTTP_2 = b"PRI * HTTP/2.0\r"
 # What a browser loads as a page, in the terms of https://www.w3.org/TR/fetch-metadata/.
 _PAGES = (b"document", b"iframe", b"frame")
 # What JupyterLab asks for every 10 to 60 s, and without a dialog if it fails.
@@ -16,6 +35,33 @@ _LIST = re.compile(rb"GET \S*/api/(kernels|kernelspecs|me|sessions|terminals|wor
 _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+) *\r\n")
 # A part of a large file, which Jupyter appends to what it has.
 _PART_OF_A_FILE = re.compile(rb'"chunk"\s*:')
+
+
+def hosts_of(port: int, *names: str) -> frozenset[bytes]:
+    """Return the `Host` headers of a forward on a local port that has further `names`."""
+    own = ("localhost", LOCALHOST, f"[{LOCALHOST_6}]", own_address(port), *names)
+    without_port = own if port == _HTTP_PORT else ()
+    return frozenset(host.encode() for host in (*(f"{name}:{port}" for name in own), *without_port))
+
+
+def is_admitted(begin: bytes | bytearray, hosts: frozenset[bytes], *, over: bool) -> bool | None:
+    """Return whether a connection that begins so may go on: to one of `hosts`, or without HTTP.
+
+    `None` stands for a beginning that does not tell yet; `over` says that the client may be waiting
+    for an answer to it. A request in a form that no browser sends is refused: servers differ in
+    what they take for its host. In a browser later requests of a connection have the same host.
+    """
+    head = _HEAD.match(begin)
+    if head is not None:
+        named = _HOST.findall(head[1])
+        return len(named) == 1 and named[0].lower() in hosts
+    line, newline, _ = begin.lstrip(b"\r\n").partition(b"\n")
+    is_http = _REQUEST_LINE.match(line) if newline else _PART_OF_REQUEST_LINE.match(line)
+    if is_http and line != _HTTP_2:
+        is_whole = _END_OF_HEAD.search(begin) or len(begin) >= MOST_OF_A_HEAD
+        return False if is_whole else None
+    is_undecided = not newline and _PART_OF_METHOD.fullmatch(line)
+    return None if is_undecided and not over else True
 
 
 def is_script(request: bytes) -> bool:
@@ -40,7 +86,7 @@ def is_page_load(request: bytes) -> bool:
     """Return whether a request is of a browser that loads a page.
 
     Only such a request may be answered in place of the server: a script or a WebSocket would take
-    the page for the server's own answer. It must name this machine as its host.
+    the page for the server's own answer.
     """
     if not request.startswith(b"GET "):
         return False
@@ -48,7 +94,6 @@ def is_page_load(request: bytes) -> bool:
     headers = {name: value.strip() for name, _, value in (line.partition(b":") for line in lines)}
     # A script may accept HTML as well; only a browser names the purpose.
     is_page = headers.get(b"sec-fetch-dest", b"document") in _PAGES
-    is_page &= _HERE.fullmatch(headers.get(b"host", b"")) is not None
     return is_page and b"text/html" in headers.get(b"accept", b"")
 
 

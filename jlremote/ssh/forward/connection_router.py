@@ -16,11 +16,17 @@ from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.contract import Connection, Gateway
-from jlremote.ssh.forward.browser_requests import is_fetch, is_list, is_page_load, is_script
+from jlremote.ssh.forward.browser_requests import (
+    is_admitted,
+    is_fetch,
+    is_list,
+    is_page_load,
+    is_script,
+)
 from jlremote.ssh.forward.confirmation import Confirmation
 from jlremote.ssh.forward.relay import Relay
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.forward.waiting_page import LATER, waiting_page
+from jlremote.ssh.forward.waiting_page import LATER, MISDIRECTED, waiting_page
 from jlremote.ssh.wire_format import STREAMLOCAL, direct_streamlocal, direct_tcpip
 
 _LOG = logging.getLogger(__name__)
@@ -47,13 +53,17 @@ class WaitLimits:
 class ConnectionRouter:
     """Joins each accepted connection with a far end, in the loop's thread.
 
-    `failure` is why the last refused connection was refused, `None` if there was none.
+    `hosts` are the `Host` headers under which requests are passed on. `failure` is why the last
+    refused connection was refused, `None` if there was none.
     """
 
-    def __init__(self, gateway: Gateway, loop: EventLoop, limits: WaitLimits) -> None:
+    def __init__(
+        self, gateway: Gateway, loop: EventLoop, limits: WaitLimits, hosts: frozenset[bytes]
+    ) -> None:
         self._gateway = gateway
         self._loop = loop
         self._limits = limits
+        self._hosts = hosts
         self._bridges: set[SocketBridge] = set()
         self._arrivals: dict[SocketBridge, float] = {}
         self._silent: dict[SocketBridge, float] = {}
@@ -68,7 +78,7 @@ class ConnectionRouter:
 
     def accept(self, sock: socket.socket) -> None:
         """Route a connection that was just accepted."""
-        bridge = SocketBridge(sock, self._loop, self)
+        bridge = SocketBridge(sock, self._loop, self, self._admits)
         self._bridges.add(bridge)
         self._arrivals[bridge] = time.monotonic()
         self._start_ticking()
@@ -97,8 +107,9 @@ class ConnectionRouter:
     def refused(self, bridge: SocketBridge, reason: str) -> None:
         self.failure = reason
         self._gateway.recheck()
-        if is_page_load(_request(bridge.socket) or b""):
-            _answer(bridge.socket, waiting_page(JlrError(f"nothing answers there: {reason}")))
+        request = bridge.question or _request(bridge.socket) or b""
+        if page := self._own_answer(request, JlrError(f"nothing answers there: {reason}")):
+            _answer(bridge.socket, page)
 
     def failed(self, bridge: SocketBridge) -> None:
         self._confirmation.forget(bridge)
@@ -111,6 +122,12 @@ class ConnectionRouter:
         self._bridges.discard(bridge)
         self._arrivals.pop(bridge, None)
         self._silent.pop(bridge, None)
+
+    def _admits(self, sock: socket.socket, begin: bytearray, over: bool) -> bool | None:
+        verdict = is_admitted(begin, self._hosts, over=over)
+        if verdict is False:
+            _answer(sock, MISDIRECTED)
+        return verdict
 
     def _route(self, bridge: SocketBridge) -> None:
         try:
@@ -215,7 +232,7 @@ class ConnectionRouter:
             lists += [bridge] * is_list(request)
             waits = is_script(request) and _is_open(bridge.socket)
             limit = self._limits.script if waits else self._limits.connection
-            if now - arrival >= limit or is_page_load(request):
+            if now - arrival >= limit or self._own_answer(request):
                 self._turn_away(bridge)
         for bridge in lists[: max(0, fetches - self._limits.fetches)]:
             _answer(bridge.socket, LATER)
@@ -228,9 +245,15 @@ class ConnectionRouter:
         request = bridge.question or _request(bridge.socket)
         if request is None and now < self._silent.setdefault(bridge, now + _SILENCE):
             return  # until the next tick
-        if is_page_load(request or b""):
-            _answer(bridge.socket, waiting_page(self._obstacle))
+        if page := self._own_answer(request or b""):
+            _answer(bridge.socket, page)
         bridge.close()
+
+    def _own_answer(self, request: bytes, error: JlrError | None = None) -> bytes:
+        """Return what a browser gets in place of the server's answer; empty for other clients."""
+        if not is_admitted(request, self._hosts, over=True):
+            return MISDIRECTED
+        return waiting_page(error or self._obstacle) if is_page_load(request) else b""
 
 
 def _explained(error: Exception) -> JlrError:

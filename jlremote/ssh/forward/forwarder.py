@@ -23,6 +23,7 @@ from jlremote.errors import Busy, JlrError
 from jlremote.host.loopback import LOCALHOST, LOCALHOST_6, own_address
 from jlremote.ssh.channels.event_loop import READ, EventLoop
 from jlremote.ssh.contract import Gateway
+from jlremote.ssh.forward.browser_requests import hosts_of
 from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
 from jlremote.ssh.transport.tuning import allow_many_descriptors, has_descriptors_to_spare
 from jlremote.text import reason_of
@@ -40,13 +41,20 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
     """A listener on the loopback whose connections end at the gateway's target; see `Forward`.
 
     The listener stays open while the forward lives, with or without an SSH connection. Its
-    `local_port` is 0 before `start` when any port was asked for.
+    `local_port` is 0 before `start` when any port was asked for. A browser's requests are passed on
+    only under `hostname` and the names of this machine.
     """
 
     def __init__(
-        self, local_port: int, gateway: Gateway, *, limits: WaitLimits | None = None
+        self,
+        local_port: int,
+        gateway: Gateway,
+        hostname: str = LOCALHOST,
+        *,
+        limits: WaitLimits | None = None,
     ) -> None:
         self._gateway = gateway
+        self._hostname = hostname
         self._limits = limits or WaitLimits()
         self.local_port = local_port
         self._started = False
@@ -107,7 +115,9 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         self._started = True  # the gateway is asked at every connection
 
     def _make_ssh_forward_server_class(self, _remote: Any) -> Any:
-        return functools.partial(_Server, gateway=self._gateway, limits=self._limits)
+        return functools.partial(
+            _Server, gateway=self._gateway, hostname=self._hostname, limits=self._limits
+        )
 
     def _make_ssh_forward_handler_class(self, remote: Any) -> type:
         return type("NoHandler", (), {"remote_address": remote})  # `_Server` accepts by itself
@@ -130,7 +140,13 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
     _paused = False
 
     def __init__(
-        self, address: tuple[str, int], *rest: Any, gateway: Gateway, limits: WaitLimits, **log: Any
+        self,
+        address: tuple[str, int],
+        *rest: Any,
+        gateway: Gateway,
+        hostname: str,
+        limits: WaitLimits,
+        **log: Any,
     ) -> None:
         try:
             super().__init__(address, *rest, **log)
@@ -139,7 +155,8 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
             raise _cannot_listen(address[1], error) from error
         self._loop = EventLoop()
         self._finished = threading.Event()
-        self.router = ConnectionRouter(gateway, self._loop, limits)
+        hosts = hosts_of(self.local_port, hostname)
+        self.router = ConnectionRouter(gateway, self._loop, limits, hosts)
 
     def serve_forever(self, poll_interval: float = 0.5) -> None:
         try:

@@ -5,16 +5,27 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from typing import Protocol
 
 from jlremote.ssh.channels.event_loop import PIECE, READ, WRITE, EventLoop
-from jlremote.ssh.forward.browser_requests import may_be_repeated, most_to_repeat
+from jlremote.ssh.forward.browser_requests import (
+    MOST_OF_A_HEAD,
+    may_be_repeated,
+    most_to_repeat,
+)
 from jlremote.ssh.transport.packet_reader import PacketReader
 
 # Bytes read at once from a local socket; more of them are part of an upload.
 _SMALL = 16 * 1024
-_HEAD = 16 * 1024  # of a question, which tells what it is
+# Seconds after which a silent client may be waiting for a server that talks first.
+_PAUSE = 0.25
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: closing sends a reset
+
+
+# Takes a client's socket, its first bytes, and whether to decide by those; see `is_admitted`. Where
+# it returns `False`, it has answered the client.
+Admits = Callable[[socket.socket, bytearray, bool], bool | None]
 
 
 class FarEnd(Protocol):
@@ -62,6 +73,10 @@ class BridgeOwner(Protocol):
 class SocketBridge:
     """Moves bytes both ways between a local socket and a far end.
 
+    With `admits` nothing is passed on before the client's first bytes are admitted. Those of the
+    far end wait as long, or it could answer a request that is to be refused; but not for a client
+    that is silent.
+
     If the connection is lost while a GET or a PUT waits for its answer, it is sent again on the
     next one.
 
@@ -70,7 +85,13 @@ class SocketBridge:
     is read when it has room, so none of that is kept.
     """
 
-    def __init__(self, sock: socket.socket, loop: EventLoop, owner: BridgeOwner) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        loop: EventLoop,
+        owner: BridgeOwner,
+        admits: Admits | None = None,
+    ) -> None:
         self.socket = sock
         self._loop = loop
         self._owner = owner
@@ -79,7 +100,10 @@ class SocketBridge:
         self._kept = bytearray()
         # Guards what both threads touch: `_kept`, `_far_ended`, and writing to the socket.
         self._lock = threading.Lock()
-        self._started = False
+        self._open = False  # whether the far end is open, and proved
+        self._admits = admits
+        self._admitted = admits is None
+        self._started = False  # whether the far end's bytes flow, and the client's if admitted
         self._question = bytearray()  # what was passed on since the far end's last byte
         self._most = 0  # bytes that are kept of it
         self._again = memoryview(b"")  # what is left of it to be sent once more
@@ -91,8 +115,8 @@ class SocketBridge:
 
     @property
     def question(self) -> bytes:
-        """The beginning of a request that is to be sent again, and was read already."""
-        return b"" if self._started else bytes(self._question[:_HEAD])
+        """The beginning of a request that is to be sent, and was read already."""
+        return b"" if self._started else bytes(self._question[:MOST_OF_A_HEAD])
 
     def join(self, far: FarEnd) -> None:
         """Set the far end, before it opens; again when the last one was lost."""
@@ -166,9 +190,51 @@ class SocketBridge:
             self.start()
 
     def start(self) -> None:
+        self._open = True
+        self._hear()
+        if not (self._started or self._closed):
+            self._watch(READ)
+            self._loop.call_later(_PAUSE, self._be_late)
+
+    def _hear(self) -> None:
+        """Read the client's first bytes, until they are admitted; then all of them flow."""
+        if not self._admitted:
+            piece = self._loop.piece[: MOST_OF_A_HEAD - len(self._question)]
+            try:
+                count = self.socket.recv_into(piece)
+            except BlockingIOError:
+                return
+            except OSError:
+                self.close()
+                return
+            self._question += piece[:count]
+            self._judge(over=not count)
+            if not (count or self._admitted):
+                self.close()
+        if self._admitted and not self._closed:
+            self._flow()
+
+    def _judge(self, *, over: bool) -> None:
+        assert self._admits is not None
+        verdict = self._admits(self.socket, self._question, over)
+        if verdict:
+            self._admitted = True
+            self._most = most_to_repeat(bytes(self._question[:4]))
+        elif verdict is False:
+            self.close()
+
+    def _be_late(self) -> None:
+        if not self._open or self._admitted or self._closed:
+            return
+        if self._question:
+            self._judge(over=True)
+        if self._admitted or not self._question:
+            self._flow()
+
+    def _flow(self) -> None:
         with self._lock:
             self._started = True
-        self._again = memoryview(bytes(self._question))  # empty at the first far end
+        self._again = memoryview(bytes(self._question))  # empty if the client is silent
         self._resume()
 
     def _be_refused(self, reason: str) -> None:
@@ -182,6 +248,7 @@ class SocketBridge:
         if self._started and not self._can_repeat():
             self.abort()
             return
+        self._open = False
         with self._lock:
             self._started = self._far_ended = self._far_closed = False
         self._watch(0)
@@ -209,6 +276,8 @@ class SocketBridge:
             piece = self._again[: min(room, PIECE)]
             self._far.send(piece)
             self._again = self._again[len(piece) :]
+        if not self._again:
+            self._sent(len(self._question))
         return not self._again
 
     def _ready(self, events: int) -> None:
@@ -216,13 +285,16 @@ class SocketBridge:
             return
         if events & WRITE and self._watched & WRITE:
             self._flush()
+        if events & READ and not self._admitted:
+            self._hear()
+            return
         if events & READ and self._watched & READ and self._read() and self._watched == READ:
             return  # a small message has changed nothing
         self._update()
 
     def _resume(self) -> None:
         """Read at once: data that waited for room, or for the far end, has most probably come."""
-        if self._started and not self._closed and not self._local_ended:
+        if self._started and self._admitted and not self._closed and not self._local_ended:
             self._read()
         self._update()
 
@@ -248,12 +320,16 @@ class SocketBridge:
         if count:
             self._note(piece[:count])
             far.send(piece[:count])
-            if count < _SMALL and far.reader is not None:
-                self._loop.busy_poll.sent(far.reader)
+            self._sent(count)
             return count < room and not self._far_closed
         self._local_ended = True
         far.send_end()
         return False
+
+    def _sent(self, count: int) -> None:
+        """Have the answer to a small message waited for."""
+        if count < _SMALL and self._far is not None and self._far.reader is not None:
+            self._loop.busy_poll.sent(self._far.reader)
 
     def _flush(self) -> None:
         with self._lock:

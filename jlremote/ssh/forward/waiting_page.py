@@ -1,4 +1,4 @@
-"""The page that a browser gets while the host cannot be reached."""
+"""What a browser gets from the forward itself, as while the host cannot be reached."""
 
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ body {{ font: 16px/1.5 system-ui, sans-serif; margin: 15vh auto; max-width: 36em
 LATER = (
     b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
     b"Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+)
+# Any page may read this, so it tells no name.
+_MISDIRECTED = b"jlr: this port does not answer under this name; `jlr open` opens its own address\n"
+MISDIRECTED = (
+    b"HTTP/1.1 421 Misdirected Request\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"
+    b"Cache-Control: no-store\r\nConnection: close\r\n\r\n%b" % (len(_MISDIRECTED), _MISDIRECTED)
 )
 
 

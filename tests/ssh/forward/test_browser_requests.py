@@ -1,10 +1,19 @@
-"""What a browser asks for: pages, lists, and what may be sent twice."""
+"""What a browser asks for: under which names, pages, lists, and what may be sent twice."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jlremote.ssh.forward.browser_requests import is_list, is_page_load, may_be_repeated
+from jlremote.ssh.forward.browser_requests import (
+    MOST_OF_A_HEAD,
+    hosts_of,
+    is_admitted,
+    is_list,
+    is_page_load,
+    may_be_repeated,
+)
 
 GET = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
@@ -28,30 +37,116 @@ def test_only_a_browser_that_loads_a_page_gets_one(request_: bytes, expected: bo
     assert is_page_load(request_) is expected
 
 
+HOSTS = hosts_of(8888, "cont1-dgx.localhost")
+
+
+def first(host: str, target: str = "/lab") -> bytes:
+    return f"GET {target} HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\n\r\n".encode()
+
+
 @pytest.mark.parametrize(
     ("host", "expected"),
     [
         ("localhost:8888", True),
+        ("127.0.0.1:8888", True),
         ("[::1]:8888", True),
         ("127.34.184.1:8888", True),
         ("Cont1-DGX.localhost:8888", True),
-        ("6006-cont1-dgx.localhost:6007", True),
+        ("cont2-dgx.localhost:8888", False),
+        ("6006-cont1-dgx.localhost:8888", False),
+        ("cont1-dgx.localhost:8889", False),
+        ("cont1-dgx.localhost", False),
+        ("cont1-dgx.localhost.:8888", False),
+        ("127.34.185.1:8888", False),
+        ("127.0.0.2:8888", False),
+        ("0.0.0.0:8888", False),
         ("evil.example:8888", False),
-        ("evil.example", False),
-        ("127.0.0.1.evil.example", False),
-        ("127.34.184.evil.example", False),
-        ("localhost.evil.example", False),
-        ("evil.example/.localhost", False),
+        ("127.0.0.1.evil.example:8888", False),
+        ("localhost:8888.evil.example", False),
+        ("evil.example@localhost:8888", False),
+        ("localhost:8888, evil.example", False),
         ("", False),
     ],
 )
-def test_a_page_of_elsewhere_that_rebinds_its_name_gets_nothing(host: str, expected: bool) -> None:
-    request = f"GET / HTTP/1.1\r\nHost: {host}\r\nAccept: text/html\r\n\r\n".encode()
-    assert is_page_load(request) is expected
+def test_a_request_is_passed_on_only_under_the_forwards_own_names(
+    host: str, expected: bool
+) -> None:
+    assert is_admitted(first(host), HOSTS, over=False) is expected
 
 
-def test_a_request_without_a_host_gets_nothing() -> None:
-    assert not is_page_load(b"GET / HTTP/1.0\r\nAccept: text/html\r\n\r\n")
+def test_a_forward_on_the_port_of_http_needs_no_port_in_its_name() -> None:
+    assert is_admitted(first("localhost"), hosts_of(80), over=False)
+
+
+OWN = b"Host: localhost:8888\r\n"
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.0\r\n\r\n",
+        b"GET / HTTP/1.1\r\n%b%b\r\n" % (OWN, OWN),
+        b"GET / HTTP/1.1\r\n%bhost: evil.example\r\n\r\n" % OWN,
+        b"GET / HTTP/1.1\r\nHost : evil.example\r\n%b\r\n" % OWN,
+        b"GET / HTTP/1.1\r\n%b evil.example\r\n\r\n" % OWN,
+        b"GET / HTTP/1.1\r\n Host: evil.example\r\n%b\r\n" % OWN,
+        b"GET / HTTP/1.1\nHost: localhost:8888\n\n",
+        b"GET / HTTP/1.1\r\nX: y\rHost: evil.example\r\n%b\r\n" % OWN,
+        b"GET / HTTP/1.1\r\nX: \0\r\n%b\r\n" % OWN,
+        b"GET http://evil.example/ HTTP/1.1\r\n%b\r\n" % OWN,
+        b"CONNECT evil.example:80 HTTP/1.1\r\n%b\r\n" % OWN,
+        b"GET  / HTTP/1.1\r\n%b\r\n" % OWN,
+        b"GET\t/ HTTP/1.1\r\n%b\r\n" % OWN,
+        b"GET / http/1.1\r\nHost: evil.example\r\n\r\n",
+        b"GET / HTTP/2.0\r\n%b\r\n" % OWN,
+        b"\r\n\r\n" + first("evil.example:8888"),
+        b"odd / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        b"GET / HTTP/1.1\r\n%bX: %b" % (OWN, b"x" * MOST_OF_A_HEAD),
+        b"odd /%b" % (b"x" * MOST_OF_A_HEAD),
+    ],
+)
+def test_a_request_in_a_form_that_no_browser_sends_is_refused(begin: bytes) -> None:
+    assert is_admitted(begin, HOSTS, over=False) is False
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"\x16\x03\x01\x02\x00\x01\n\x08http/1.1\n",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"*1\r\n$4\r\nPING\r\n",
+        b"EHLO laptop\r\n",
+        b"GET key\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"Content-Length: 20\r\n\r\n{}",
+        b"hello",
+        b"early bird",
+        b"\0",
+        bytes(range(256)) * 4,
+    ],
+)
+def test_what_is_no_http_passes_at_once(begin: bytes) -> None:
+    assert is_admitted(begin, HOSTS, over=False) is True
+
+
+@pytest.mark.parametrize("host", ["localhost:8888", "evil.example:8888"])
+def test_a_head_in_many_pieces_is_judged_when_it_is_whole(host: str) -> None:
+    whole = first(host)
+    for size in range(len(whole)):
+        assert is_admitted(whole[:size], HOSTS, over=False) is None, whole[:size]
+    assert is_admitted(whole + b"more", HOSTS, over=False) is (host == "localhost:8888")
+
+
+def test_a_word_may_be_all_that_a_client_says_but_half_a_request_is_not() -> None:
+    assert is_admitted(b"PING", HOSTS, over=True) is True
+    assert is_admitted(b"GET / HTTP/1.1\r\nHost: loc", HOSTS, over=True) is None
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_no_beginning_raises_or_takes_long(begin: bytes, over: bool) -> None:
+    for text in (begin, b"GET / HTTP/1.1\r\n" + begin, first("localhost:8888")[:-2] + begin):
+        assert is_admitted(text, HOSTS, over=over) in (True, False, None)
 
 
 FETCH = b"Host: localhost\r\nSec-Fetch-Mode: cors\r\n"

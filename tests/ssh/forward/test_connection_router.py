@@ -15,10 +15,13 @@ from jlremote.errors import ConnectionTimedOut, NeedsAuthentication
 from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.contract import Connection
+from jlremote.ssh.forward.browser_requests import hosts_of
 from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
 from tests.ssh.channels.parts import Transport
 
-PAGE = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nSec-Fetch-Dest: document\r\n\r\n"
+HOST = b"Host: localhost:8888\r\n"
+PAGE = b"GET / HTTP/1.1\r\n%bAccept: text/html\r\nSec-Fetch-Dest: document\r\n\r\n" % HOST
+POST = b"POST / HTTP/1.1\r\n%b\r\n" % HOST
 
 
 class Gateway:
@@ -55,7 +58,7 @@ class Desk:
         self.transport = Transport()
         self.gateway = Gateway(self.transport)
         gateway: Any = self.gateway
-        self.router = ConnectionRouter(gateway, self.loop, limits)
+        self.router = ConnectionRouter(gateway, self.loop, limits, hosts_of(8888))
         self.clients: list[socket.socket] = []
 
     def connect(self, said: bytes = b"") -> socket.socket:
@@ -124,7 +127,7 @@ def test_a_gateway_that_fails_unexpectedly_ends_one_wait_and_not_the_next(desk: 
     desk.turn_until(lambda: desk.router.failure is not None)
     assert b"by accident" in client.recv(100000)
     desk.gateway.error = NeedsAuthentication("`lab` wants a password")
-    second = desk.connect(b"POST / HTTP/1.1\r\n\r\n")
+    second = desk.connect(POST)
     desk.turn_until(lambda: is_closed(second))
     desk.gateway.error = None
     desk.connect(b"hello")
@@ -134,7 +137,7 @@ def test_a_gateway_that_fails_unexpectedly_ends_one_wait_and_not_the_next(desk: 
 def test_a_proof_that_fails_unexpectedly_ends_the_connection_that_waits_for_it(desk: Desk) -> None:
     desk.gateway.target = Target("127.0.0.1", 8888)
     desk.gateway.proofs.put(ZeroDivisionError("by accident"))
-    client = desk.connect(b"POST / HTTP/1.1\r\n\r\n")
+    client = desk.connect(POST)
     desk.channel()._set_remote_channel(3, 1000, 1000)
     desk.turn_until(lambda: is_closed(client))
     assert not any(b"POST" in message for message in desk.transport.sent)
@@ -177,7 +180,7 @@ def test_a_refused_browser_gets_a_page_with_the_reason(desk: Desk) -> None:
 
 def test_a_final_error_ends_the_wait_at_once(desk: Desk) -> None:
     desk.gateway.error = NeedsAuthentication("`lab` wants a password")
-    client = desk.connect(b"POST / HTTP/1.1\r\n\r\n")
+    client = desk.connect(POST)
     began = time.monotonic()
     desk.turn_until(lambda: is_closed(client))
     assert time.monotonic() - began < 0.4
@@ -187,7 +190,7 @@ def test_a_final_error_ends_the_wait_at_once(desk: Desk) -> None:
 
 def test_a_waiting_browser_gets_its_page_before_others_are_closed(desk: Desk) -> None:
     desk.gateway.error = ConnectionTimedOut("`lab` is away")
-    browser, script = desk.connect(PAGE), desk.connect(b"POST / HTTP/1.1\r\n\r\n")
+    browser, script = desk.connect(PAGE), desk.connect(POST)
     desk.turn_until(lambda: len(desk.router._bridges) == 1)
     assert b"`lab` is away" in browser.recv(100000)
     assert not is_closed(script)
@@ -222,7 +225,7 @@ def test_only_connections_with_a_far_end_are_cut(desk: Desk) -> None:
     assert not is_closed(waiting)
 
 
-FETCH = b"GET /api HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Mode: cors\r\n\r\n"
+FETCH = b"GET /api HTTP/1.1\r\nHost: localhost:8888\r\nSec-Fetch-Mode: cors\r\n\r\n"
 
 
 def test_a_pages_own_request_waits_longer_than_a_programs_while_the_page_is_there(
@@ -231,7 +234,7 @@ def test_a_pages_own_request_waits_longer_than_a_programs_while_the_page_is_ther
     desk.gateway.error = ConnectionTimedOut("away")
     asking, gone = desk.connect(FETCH), desk.connect(FETCH)
     gone.shutdown(socket.SHUT_WR)
-    program = desk.connect(b"GET /api HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    program = desk.connect(b"GET /api HTTP/1.1\r\nHost: localhost:8888\r\n\r\n")
     desk.turn_until(lambda: is_closed(program) and is_closed(gone))
     assert not is_closed(asking)
     desk.gateway.error = None
@@ -267,3 +270,41 @@ def test_of_many_requests_that_wait_lists_make_room_for_others(desk: Desk) -> No
         assert answer.startswith(b"HTTP/1.1 504 ")
         assert b"\r\nRetry-After: 1\r\n" in answer, "by it our pages know to ask again"
     assert not any(is_closed(clients[name]) for name in names[2:])
+
+
+FOREIGN = PAGE.replace(b"localhost", b"evil.example")
+
+
+def test_a_request_under_another_name_is_answered_here_and_not_passed_on(desk: Desk) -> None:
+    client = desk.connect(FOREIGN)
+    desk.channel()._set_remote_channel(3, 1000, 1000)
+    desk.channel()._take(memoryview(b"HTTP/1.1 200 OK\r\n\r\nof the far end"))
+    desk.turn()
+    assert client.recv(1000).startswith(b"HTTP/1.1 421 Misdirected Request\r\n")
+    assert not any(b"HTTP" in message for message in desk.transport.sent)
+    assert is_closed(client)
+
+
+@pytest.mark.parametrize("fault", ["away", "refused"])
+def test_a_request_under_another_name_is_not_told_why_the_host_is_away(
+    desk: Desk, fault: str
+) -> None:
+    if fault == "away":
+        desk.gateway.error = ConnectionTimedOut("`lab` is away")
+    client = desk.connect(FOREIGN)
+    if fault == "refused":
+        desk.channel().refuse("Connection refused by `lab`")
+    desk.turn_until(lambda: not desk.router._bridges)
+    answer = client.recv(100000)
+    assert answer.startswith(b"HTTP/1.1 421 ")
+    assert b"lab" not in answer
+
+
+def test_a_browser_that_connects_early_is_judged_when_it_asks(desk: Desk) -> None:
+    client = desk.connect()
+    desk.channel()._set_remote_channel(3, 1000, 1000)
+    desk.turn_until(lambda: next(iter(desk.router._bridges))._started)
+    client.sendall(FOREIGN)
+    desk.turn_until(lambda: not desk.router._bridges)
+    assert client.recv(1000).startswith(b"HTTP/1.1 421 ")
+    assert not any(b"HTTP" in message for message in desk.transport.sent)

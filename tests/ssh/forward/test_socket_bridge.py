@@ -297,3 +297,94 @@ def test_anything_else_that_is_lost_is_cut(desk: Desk, said: bytes, answer: byte
     desk.turn()
     assert desk.owner.events[-1] == "finished"
     assert desk.local.recv(100) == b""
+
+
+class Judged(Desk):
+    """A desk whose owner admits what begins with `+`, and refuses what begins with `-`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.judged: list[tuple[bytes, bool]] = []
+        self.bridge = SocketBridge(self.bridge.socket, self.loop, self.owner, self.admits)
+        self.bridge.join(self.far)
+
+    def admits(self, sock: socket.socket, begin: bytearray, over: bool) -> bool | None:
+        self.judged.append((bytes(begin), over))
+        return {b"+": True, b"-": False}.get(bytes(begin[:1]))
+
+
+@pytest.fixture
+def judged() -> Iterator[Judged]:
+    made = Judged()
+    yield made
+    made.bridge.close()
+    made.local.close()
+    made.loop.close()
+
+
+def wait(desk: Desk, happened: Callable[[], Any]) -> None:
+    desk.loop.call_later(5, lambda: pytest.fail("it did not happen"))
+    while not happened():
+        desk.loop._turn()
+
+
+def test_nothing_flows_either_way_before_the_first_bytes_are_admitted(judged: Judged) -> None:
+    judged.open()
+    assert judged.bridge.received(memoryview(b"early answer")) == 0
+    judged.local.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        judged.local.recv(100)
+    judged.local.send(b"+question")
+    judged.turn()
+    assert judged.judged == [(b"+question", False)]
+    assert judged.far.sent == b"+question"
+    assert judged.local.recv(100) == b"early answer"
+
+
+def test_what_is_refused_closes_both_sides(judged: Judged) -> None:
+    judged.open()
+    judged.bridge.received(memoryview(b"early answer"))
+    judged.local.send(b"-question")
+    judged.turn()
+    assert judged.far.sent == b""
+    assert judged.far.closed
+    assert judged.local.recv(100) == b""
+    assert judged.owner.events == ["accepted", "finished"]
+
+
+def test_a_server_that_talks_first_is_heard_by_a_client_that_is_silent(judged: Judged) -> None:
+    judged.open()
+    judged.bridge.received(memoryview(b"welcome"))
+    wait(judged, lambda: judged.bridge._started)
+    judged.turn()
+    assert judged.local.recv(100) == b"welcome"
+    judged.local.send(b"-question")
+    judged.turn()
+    assert judged.far.sent == b""
+    assert judged.far.closed
+
+
+def test_what_comes_in_pieces_is_judged_with_each_and_once_more_after_a_while(
+    judged: Judged,
+) -> None:
+    judged.open()
+    for piece in (b"a", b"b"):
+        judged.local.send(piece)
+        judged.turn()
+    wait(judged, lambda: len(judged.judged) == 3)
+    assert judged.judged == [(b"a", False), (b"ab", False), (b"ab", True)]
+    assert not judged.bridge._started
+    judged.local.shutdown(socket.SHUT_WR)
+    judged.turn()
+    assert judged.judged[-1] == (b"ab", True)
+    assert judged.owner.events[-1] == "finished", "half a request reaches nobody"
+
+
+def test_what_was_held_back_finds_the_next_connection(judged: Judged) -> None:
+    judged.open()
+    judged.local.send(b"*")
+    judged.turn()
+    judged.bridge.lost()
+    judged.turn()
+    assert judged.owner.events[-1] == "failed"
+    assert judged.bridge.question == b"*"
