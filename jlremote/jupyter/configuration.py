@@ -55,12 +55,15 @@ _PAGE_REQUESTS = (importlib.resources.files(__package__) / "in_server/page_reque
     "utf-8"
 )
 _PAGE_REQUESTS_FILE = "jlr_page_requests.py"
+_OUTSIDE = (importlib.resources.files(__package__) / "in_server/outside.py").read_text("utf-8")
+_OUTSIDE_FILE = "jlr_outside.py"
 _PARTS_OF_EACH = f"""\
 import pathlib
 for file, act in (
     ("{_BUFFERS_FILE}", "keep"),
     ("{_RESUMPTION_FILE}", "resume"),
     ("{_PAGE_REQUESTS_FILE}", "ask_again"),
+    ("{_OUTSIDE_FILE}", "say_nothing_outside"),
 ):
     part = {{"__name__": file.partition(".")[0]}}
     try:
@@ -164,6 +167,7 @@ def files(
         _RESUMPTION_FILE: _RESUMPTION,
         _BUFFERS_FILE: _BUFFERS,
         _PAGE_REQUESTS_FILE: _PAGE_REQUESTS,
+        _OUTSIDE_FILE: _OUTSIDE,
     }
     if idle_stop:
         own[_USE_FILE], keep = _USE, _KEEP.replace("SECONDS", str(idle_stop))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
+from itertools import product
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -147,6 +150,22 @@ def tells_kernels(session: Session) -> None:
         failed(session.laptop.jlr("stop", session.name, "--container", "--yes"), 7, "`busy.ipynb`")
 
 
+def answers_outside(address: str, base: str) -> str:
+    """Return all that a server answers to those who do not know the path that it has."""
+    told = []
+    for method, path, host in product(
+        ("GET", "POST", "OPTIONS"),
+        ("/", "/lab", "/tree", "/login", "/api/status", "/static/a.js", "/files/a", base[:-1], "*"),
+        (f"{address}:8888", "localhost:8888", "evil.example:8888"),
+    ):
+        with closing(HTTPConnection(address, 8888, timeout=30)) as connection:
+            connection.request(method, path, headers={"Host": host, "Accept": "text/html"})
+            answer = connection.getresponse()
+            told.append(f"{answer.status} {answer.headers} {answer.read().decode()}")
+    assert {each[:3] for each in told} == {"404"}
+    return "\n".join(told)
+
+
 @each_of(LAUNCHED)
 def test_every_version_is_launched_with_its_own_token_and_ended(
     laptop: Laptop, factory: ContainerFactory, age: Age
@@ -162,6 +181,8 @@ def test_every_version_is_launched_with_its_own_token_and_ended(
     assert age.program in arguments
     assert session.token not in arguments
     assert session.token not in laptop.jlr("logs", session.name, "--tail", "1000").stdout
+    base = urlsplit(session.base).path
+    assert base.strip("/") not in answers_outside(here.address, base)
     tells_kernels(session)
     session.output_with("42")
     assert laptop.jlr("stop", session.name).status == 0

@@ -30,6 +30,7 @@ def applied(name: str, hostname: str, *, socket: str | None = None) -> SimpleNam
     made = files(name, hostname, socket=socket, record=False)
     made["jlr_buffers.py"] = "keep = str"  # these change Jupyter's classes
     made["jlr_page_requests.py"] = "ask_again = str"
+    made["jlr_outside.py"] = "say_nothing_outside = str"
     try:
         with TemporaryDirectory() as folder:
             file = Path(folder, "jupyter_server_config.py")
