@@ -9,6 +9,8 @@ from pathlib import Path
 from playwright.sync_api import BrowserContext, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
+# A name of a page of elsewhere, which its owner has led to this machine (DNS rebinding).
+ELSEWHERE = "evil.example"
 FLAGS = (
     "--no-sandbox",  # Chromium refuses to run as root with its sandbox
     "--disable-gpu",
@@ -17,6 +19,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1",
 )
 
 

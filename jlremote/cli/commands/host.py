@@ -271,7 +271,8 @@ def disconnect(
 
     Open shells, copies and ssh clients over it end; a terminal is told which, and asked. Jobs of
     `jlr run` go on. The next command for the host connects again, and may ask for a password or a
-    code again; a `jlr list` without HOST does not.
+    code again; a `jlr list` without HOST does not. On a machine that others use, close its pages
+    first: they send their secrets to any program that takes their port.
     """
     if every == bool(host):
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")

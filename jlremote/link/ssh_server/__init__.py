@@ -27,6 +27,9 @@ finds at its `ControlPath`: it gives its streams away, and encrypts nothing. So 
 `git` begin in half the time, and a byte is encrypted once on the laptop and not three times. Which
 command is plain is decided before ssh looks there (`workflow/editors/connection_sharing`).
 
+Why are the requests of a client's own forwards (`ssh -L`) not judged, as those of `ssh/forward`?
+They have no names of ours, and the client chooses the port; a proxy is reached by them, too.
+
 What lasts how long? The connection between client and server lasts until the client ends it or
 `jlr stop` ends the session. When the link's connection to the host breaks, the commands on it end
 with status 255 and a line that says so; new ones wait for the reconnect. Each command takes one of

@@ -2,7 +2,8 @@
 
 A browser of snap or Flatpak cannot read the redirect file in jlr's runtime folder (`browser`). All
 users can read the page's address in the browser's arguments, so it answers only to sockets of this
-user, which the kernel tells, and ends with its first answer.
+user, which the kernel tells, and ends with its first answer. A page of elsewhere that leads a name
+of its own here (DNS rebinding) is known by that name.
 
 It is a process of its own, because the command ends before a browser has started: the target comes
 on stdin, so that it is in no argument, and the page's address is printed.
@@ -63,6 +64,9 @@ def serve(target: str) -> None:
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.headers.get_all("Host") != [f"{LOCALHOST}:{server.server_port}"]:
+                self.send_error(421)
+                return
             table = Path("/proc/net/tcp").read_text(encoding="ascii")
             if self.path != path or not is_own(table, self.client_address[1], server.server_port):
                 self.send_error(403)
