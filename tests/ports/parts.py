@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from jlremote.ports import listeners
 from tests.lab.accounts import Account
@@ -73,9 +73,11 @@ def listens_inside(container: Container, port: int) -> bool:
     return bool(listeners.read(container.execute("sh", "-c", listeners.probe(port))).found)
 
 
-def word_at(local_port: int) -> str | None:
-    """Return what a browser gets from a local port, `None` where it is turned away."""
-    with suppress(URLError, OSError), urlopen(f"http://127.0.0.1:{local_port}/", timeout=20) as got:
+def word_at(local_port: int, name: str = "127.0.0.1") -> str | None:
+    """Return what a browser gets from a local port under a name; `None` if it is turned away."""
+    headers = {"Host": f"{name}:{local_port}"}
+    asked = Request(f"http://127.0.0.1:{local_port}/", headers=headers)
+    with suppress(URLError, OSError), urlopen(asked, timeout=20) as got:
         return str(got.read().decode())
     return None
 

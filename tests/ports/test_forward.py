@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 
+from jlremote.ports.origins import hostname
 from jlremote.storage import sessions
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
@@ -58,6 +59,17 @@ def test_the_address_is_printed_and_the_port_is_the_same_here_until_it_is_remove
     assert told(laptop) == []
     socket.create_server(("127.0.0.1", port)).close()
     assert laptop.jlr("forward", "--remove", str(port)).status == 6
+
+
+def test_it_answers_under_its_own_name_and_not_under_the_sessions(
+    laptop: Laptop, inside: Container
+) -> None:
+    serve_inside(inside, "x", "0.0.0.0")
+    local = only(laptop, str(PORT))["local_port"]
+    until(lambda: word_at(local) == "x", "the word")
+    assert word_at(local, hostname("lab", inside.name, PORT)) == "x"
+    for name in (hostname("lab", inside.name), "evil.example"):
+        assert word_at(local, name) is None
 
 
 def test_a_taken_local_port_is_replaced_by_the_next_one_which_is_kept(

@@ -18,6 +18,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from jlremote.ports.origins import hostname
 from tests.adversity.sites import ASK, site
+from tests.lab.browser import ELSEWHERE
 from tests.lab.containers import Container
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -219,6 +220,24 @@ def test_a_hostile_page_in_the_same_browser_gets_no_cookie_and_makes_no_file(
     answer = mine.goto(notebooks.geturl(), timeout=SECONDS)
     assert answer is not None
     assert answer.status == 200, "the page has lost its login"
+
+
+def test_a_page_of_elsewhere_or_of_another_session_reads_nothing_under_its_own_name(
+    session: Session, chromium: BrowserContext
+) -> None:
+    base = urlsplit(f"//{session.base}").path
+    page = chromium.new_page()
+    for name in (ELSEWHERE, hostname("lab", "hostile"), hostname("lab", session.name, 6006)):
+        for path in ("/", base, f"{base}api/contents"):
+            answer = page.goto(f"http://{name}:{session.port}{path}")
+            assert answer is not None
+            assert answer.status == 421
+            assert base.strip("/") not in f"{answer.headers}{page.content()}"
+    for name in (hostname("lab", session.name), "127.0.0.1", "localhost"):
+        answer = page.goto(f"http://{name}:{session.port}/")
+        assert answer is not None
+        assert answer.status == 404
+        assert base.strip("/") not in f"{answer.headers}{page.content()}"
 
 
 def test_a_websocket_client_runs_code_in_a_kernel(session: Session) -> None:
