@@ -10,6 +10,7 @@ From the browser to Jupyter:
    the `RelayStream` of a relay, if Jupyter listens on a container's own loopback.
 2. Forward's thread: the loop finds the socket readable. `SocketBridge._read`
    (`forward/socket_bridge.py`) reads up to 256 KiB, never more than the channel has room for.
+   Before it `_hear` has read the first request's head, for `forward/browser_requests.py` to judge.
 3. Forward's thread: `TunnelChannel.send` (`channels/tunnel_channel.py`) gives the data to
    `Packetizer.send_data` (`packetizer.py`), which encrypts it and writes it to the SSH socket.
    A relay's stream puts a frame's head before it (`forward/relay_stream.py`). During a key
