@@ -7,6 +7,7 @@ of all versions speak it as JSON to a client that asks for no subprotocol.
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from jlremote.errors import JlrError, Unreachable
+from jlremote.host.loopback import LOCALHOST
 from jlremote.jupyter.api import JupyterApi
 
 # A kernel's first start imports IPython, and the host may be busy.
@@ -121,30 +123,34 @@ def kernel_line(api: JupyterApi, kernel: str) -> Iterator[KernelLine]:
     Raises:
         NoWebSocket: it cannot be opened.
     """
-    socket = _connection(api, kernel)
+    opened = _connection(api, kernel)
     try:
-        yield KernelLine(socket)
+        yield KernelLine(opened)
     finally:
-        socket.close()
+        opened.close()
 
 
 def _connection(api: JupyterApi, kernel: str, query: str = "") -> Any:
     from websocket import WebSocketException, create_connection
 
-    base = f"127.0.0.1:{api.local_port}{quote(api.server.base_url)}"
+    base = f"{LOCALHOST}:{api.local_port}{quote(api.server.base_url)}"
     try:
+        connected = socket.create_connection((LOCALHOST, api.local_port), api.timeout)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return create_connection(
             f"ws://{base}api/kernels/{kernel}/channels{query}",
             header=[f"{name}: {value}" for name, value in api.headers.items()],
             timeout=api.timeout,
-            # A proxy in the environment must not see it.
-            http_no_proxy=["127.0.0.1"],
+            # Its own would go to a proxy of the environment: `http_no_proxy` counts only with one
+            # that is given, https://github.com/websocket-client/websocket-client/issues/585
+            socket=connected,
+            redirect_limit=0,  # nor does the far side say where to connect
         )
     except (WebSocketException, OSError) as error:
         # The exception of a refused handshake quotes the whole answer.
         reason = str(error).partition("-+-+-")[0].strip() or type(error).__name__
         raise NoWebSocket(
-            f"no WebSocket through 127.0.0.1:{api.local_port}: {reason}",
+            f"no WebSocket through {LOCALHOST}:{api.local_port}: {reason}",
             hint="`jlr logs` may say why",
         ) from error
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from typing import Any
 
 import pytest
@@ -69,6 +71,32 @@ def test_a_missing_result_is_explained(messages: tuple[dict[str, Any], ...], rea
 def test_a_kernel_that_takes_too_long_is_given_up() -> None:
     with pytest.raises(NoResult, match="did not answer `x` within 0 s"):
         KernelLine(FakeSocket(BUSY)).result("x", timeout=0)
+
+
+def test_a_server_does_not_lead_the_token_to_another_address() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as jupyter,
+        socket.create_server(("127.0.0.1", 0)) as elsewhere,
+    ):
+        elsewhere.setblocking(False)
+        api = JupyterApi(jupyter.getsockname()[1], new_server(), timeout=5)
+        answer = (
+            f"HTTP/1.1 302 Found\r\nLocation: ws://127.0.0.1:{elsewhere.getsockname()[1]}/\r\n\r\n"
+        )
+
+        def answers() -> None:
+            caller, _ = jupyter.accept()
+            with caller:
+                caller.recv(4096)
+                caller.sendall(answer.encode())
+
+        answering = threading.Thread(target=answers)
+        answering.start()
+        with pytest.raises(NoWebSocket), kernel_line(api, "42"):
+            pass
+        answering.join()
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()
 
 
 def test_a_refused_connection_is_one_clear_error() -> None:

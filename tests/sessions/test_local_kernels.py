@@ -18,9 +18,9 @@ from jupyter_client.manager import KernelManager
 from tests.lab.containers import Container
 from tests.lab.engine import Engine
 from tests.lab.laptop import PROGRAMS, Laptop
-from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
+from tests.sessions.local_lab import local_lab
 from tests.sessions.parts import Session
 
 SECONDS = 90
@@ -148,17 +148,7 @@ def test_the_jupyterlab_of_the_laptop_has_its_files_here_and_its_kernels_there(
 ) -> None:
     home = session.laptop.folder / "home"
     (home / "only-here.txt").write_text("here", "utf-8")
-    options = (
-        "--no-browser",
-        f"--ServerApp.port={free_port()}",
-        "--allow-root",
-        "--ServerApp.ip=127.0.0.1",
-    )
-    process = session.laptop.spawn("lab", session.name, "--", *options)
-    try:
-        base, token = local_address(process)
-        here = Session(session.laptop, {"url": f"{base}lab?token={token}"})
-        wait_until(lambda: listens(here), "its listening, which it says a moment before")
+    with local_lab(session) as (here, process):
         assert here.ask("api/contents/only-here.txt")["content"] == "here"
         with here.notebook("a.ipynb") as kernel:
             node = kernel.run("import platform; platform.node()")
@@ -167,25 +157,6 @@ def test_the_jupyterlab_of_the_laptop_has_its_files_here_and_its_kernels_there(
             sshd.drop_connections()
             kernel.await_start()
             assert kernel.run("platform.node()") == node
-    finally:
-        process.terminate()
-        process.communicate(timeout=SECONDS)
-
-
-def local_address(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Return the URL and the token that JupyterLab prints."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if found := re.search(r"(http://127\.0\.0\.1:\d+/)lab\?token=(\w+)", line):
-            return found[1], found[2]
-    raise AssertionError("JupyterLab has ended without an address")
-
-
-def listens(session: Session) -> bool:
-    try:
-        return bool(session.born())
-    except OSError:
-        return False
 
 
 def process_words(process: subprocess.Popen[str]) -> list[str]:

@@ -1,0 +1,49 @@
+"""The JupyterLab of the laptop that `jlr lab` runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.lab.ports import free_port
+from tests.lab.programs import wait_until
+from tests.sessions.parts import Session
+
+SECONDS = 90
+
+
+@contextmanager
+def local_lab(session: Session) -> Iterator[tuple[Session, subprocess.Popen[str]]]:
+    """Run `jlr lab` in the laptop's home folder; give its server, as a session, and its process."""
+    options = ("--no-browser", "--allow-root", f"--ServerApp.port={free_port()}")
+    process = session.laptop.spawn(
+        "lab", session.name, "--", *options, "--ServerApp.ip=127.0.0.1", forked=False
+    )
+    try:
+        base, token = _address(process)
+        here = Session(session.laptop, {"url": f"{base}lab?token={token}"})
+        wait_until(lambda: _listens(here), "its listening, which it says a moment before")
+        yield here, process
+    finally:
+        process.terminate()
+        process.communicate(timeout=SECONDS)
+
+
+def _address(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Return the URL and the token that JupyterLab prints."""
+    said = ""
+    assert process.stdout is not None
+    for line in process.stdout:
+        said += line
+        if found := re.search(r"(http://127\.0\.0\.1:\d+/)lab\?token=(\w+)", line):
+            return found[1], found[2]
+    raise AssertionError(f"JupyterLab has ended without an address: {said}")
+
+
+def _listens(session: Session) -> bool:
+    try:
+        return bool(session.born())
+    except OSError:
+        return False
