@@ -2,6 +2,7 @@
 
 Read `specs` first (what `jlr kernels install` writes), then `bridge`, which a client of Jupyter's
 starts like any kernel; `local_ports` speaks to that client, `remote_kernel` to the session.
+`lab_config` is for the JupyterLab that `jlr lab` runs, and read by that one only.
 
 Decisions:
 
@@ -11,6 +12,9 @@ start a kernel, and jlr stays in its own environment.
 
 **Where is the token?** In the memory of the bridge, which asks the link for it. The spec and the
 arguments name the session only.
+
+**Why does `jlr lab` list the paths that are answered?** Jupyter's own switches know its terminals
+only. Other programs come with server extensions, which have no common switch, and new ones come.
 
 **What does a lost connection cost?** The bridge connects again under the same id, and Jupyter sends
 what it kept meanwhile. A request whose answer was lost gets an error, so that no client waits for

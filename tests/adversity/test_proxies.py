@@ -131,7 +131,7 @@ def test_no_command_tells_a_proxy_of_the_environment(
         timeout=SECONDS,
     )
     ended(executed, ("nbconvert",))
-    with local_lab(session) as (here, _), here.notebook("here.ipynb") as kernel:
+    with local_lab(session) as lab, lab.server.notebook("here.ipynb") as kernel:
         assert kernel.run("6 * 7") == "42"
     for words in (("restart", name), ("stop", name)):
         ended(laptop.jlr(*words, timeout=START_SECONDS), words)

@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from tests.lab.ports import free_port
 from tests.lab.programs import wait_until
@@ -14,31 +15,45 @@ from tests.sessions.parts import Session
 SECONDS = 90
 
 
+@dataclass(frozen=True)
+class LocalLab:
+    """A JupyterLab of the laptop.
+
+    Attributes:
+        server: it, as a session.
+        said: what was printed before it began.
+    """
+
+    server: Session
+    process: subprocess.Popen[str]
+    said: str
+
+
 @contextmanager
-def local_lab(session: Session) -> Iterator[tuple[Session, subprocess.Popen[str]]]:
-    """Run `jlr lab` in the laptop's home folder; give its server, as a session, and its process."""
+def local_lab(session: Session) -> Iterator[LocalLab]:
+    """Run `jlr lab` in the laptop's home folder."""
     options = ("--no-browser", "--allow-root", f"--ServerApp.port={free_port()}")
     process = session.laptop.spawn(
         "lab", session.name, "--", *options, "--ServerApp.ip=127.0.0.1", forked=False
     )
     try:
-        base, token = _address(process)
-        here = Session(session.laptop, {"url": f"{base}lab?token={token}"})
+        url, said = _address(process)
+        here = Session(session.laptop, {"url": url})
         wait_until(lambda: _listens(here), "its listening, which it says a moment before")
-        yield here, process
+        yield LocalLab(here, process, said)
     finally:
         process.terminate()
         process.communicate(timeout=SECONDS)
 
 
 def _address(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Return the URL and the token that JupyterLab prints."""
+    """Return the URL with the token that JupyterLab prints, and what was said until then."""
     said = ""
     assert process.stdout is not None
     for line in process.stdout:
         said += line
-        if found := re.search(r"(http://127\.0\.0\.1:\d+/)lab\?token=(\w+)", line):
-            return found[1], found[2]
+        if found := re.search(r"http://127\.0\.0\.1:\d+/lab\?token=\w+", line):
+            return found[0], said
     raise AssertionError(f"JupyterLab has ended without an address: {said}")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,16 +148,27 @@ def test_the_jupyterlab_of_the_laptop_has_its_files_here_and_its_kernels_there(
 ) -> None:
     home = session.laptop.folder / "home"
     (home / "only-here.txt").write_text("here", "utf-8")
-    with local_lab(session) as (here, process):
-        assert here.ask("api/contents/only-here.txt")["content"] == "here"
-        with here.notebook("a.ipynb") as kernel:
+    with local_lab(session) as lab:
+        assert lab.server.ask("api/contents/only-here.txt")["content"] == "here"
+        with lab.server.notebook("a.ipynb") as kernel:
             node = kernel.run("import platform; platform.node()")
             assert node == repr(hostname(session, engine))
-            assert session.token not in " ".join(process_words(process))
             sshd.drop_connections()
             kernel.await_start()
             assert kernel.run("platform.node()") == node
 
 
-def process_words(process: subprocess.Popen[str]) -> list[str]:
-    return Path(f"/proc/{process.pid}/cmdline").read_text("utf-8").split("\0")
+def test_what_trusting_an_image_means_is_said_once_and_its_token_is_in_no_environment(
+    session: Session,
+) -> None:
+    state = Path(session.laptop.environment["XDG_STATE_HOME"], "jlr/lab")
+    shutil.rmtree(state, ignore_errors=True)
+    with local_lab(session) as lab:
+        assert "unless you trust the author of the image" in lab.said
+        for kind in ("cmdline", "environ"):
+            facts = Path(f"/proc/{lab.process.pid}/{kind}").read_text("utf-8")
+            assert session.token not in facts
+    with local_lab(session) as lab:
+        assert "unless you trust" not in lab.said
+    kept = [path for path in state.rglob("*") if path.is_file()]
+    assert [path for path in kept if session.token.encode() in path.read_bytes()] == []

@@ -1,0 +1,105 @@
+"""Configuration of the JupyterLab that `jlr lab` runs, which Jupyter reads: no more than it needs.
+
+What a session's kernels send may be a program in that page, which can do what the server can. So
+the server answers the paths that are listed here, and no others: terminals, converters, language
+servers, Git, builds and the installation of extensions each run programs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+OLDEST = 4
+
+try:
+    from jupyter_core.paths import is_hidden
+    from jupyter_server.serverapp import ServerWebApplication
+    from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
+    from jupyterlab import __version__  # type: ignore[import-untyped]
+    from tornado import httpclient, httputil, web
+except ImportError as failure:  # without these lines it would have terminals
+    sys.exit(f"`jlr lab` needs JupyterLab {OLDEST}: {failure}")
+
+# The variable that names the descriptor of a pipe with the session's token.
+PIPE = "JLR_LAB_PIPE"
+_PAGE = {
+    "buildCheck": False,
+    "disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True},
+}
+_ANSWERED = re.compile(
+    r"(?:(?:api/(?:contents|events|kernels|kernelspecs|me|security|sessions|shutdown|status)"
+    r"|files|kernelspecs|lab|login|logout|static)(?:/.*)?|api/?|favicon\.ico)?",
+    re.DOTALL,
+)
+_REFUSED = re.compile(r"lab/+api/+(?!settings|themes|translations|workspaces)")
+
+
+class Outside(web.HTTPError, OSError):
+    """A link leads out of the folder; a listing leaves out what is this kind of `OSError`."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "it is not in the folder")
+        self.errno = errno.EACCES
+
+
+class FolderContents(AsyncLargeFileManager):
+    """The files of one folder, also where links lead elsewhere or to hidden ones."""
+
+    def _get_os_path(self, path: str) -> str:
+        found: str = super()._get_os_path(path)  # type: ignore[no-untyped-call]
+        root, real = (os.path.realpath(each) for each in (self.root_dir, found))
+        if not Path(real).is_relative_to(root) or is_hidden(real, root):
+            raise Outside
+        return found
+
+
+def is_answered(path: str, base_url: str) -> bool:
+    """Return whether the server answers requests for a path."""
+    below = path.removeprefix(base_url)
+    return bool(_ANSWERED.fullmatch(below)) and not _REFUSED.match(below)
+
+
+_find_handler = ServerWebApplication.find_handler
+
+
+def find_needed_handler(
+    application: web.Application, request: httputil.HTTPServerRequest, **kwargs: Any
+) -> Any:
+    """Find the handler of a request, which is an error for paths that are not listed."""
+    if is_answered(request.path, application.settings["base_url"]):
+        return _find_handler(application, request, **kwargs)
+    return application.get_handler_delegate(request, web.ErrorHandler, {"status_code": 404})
+
+
+def configure(settings: Any) -> None:
+    """Configure the server, its page and its client of the session; Jupyter has it done twice."""
+    ServerWebApplication.find_handler = find_needed_handler  # type: ignore[method-assign,assignment]
+    settings.ServerApp.terminals_enabled = False
+    settings.ServerApp.contents_manager_class = FolderContents
+    settings.ServerApp.tornado_settings = {"page_config_data": _PAGE}
+    settings.LabApp.extension_manager = "readonly"
+    # The session must not lead it to other addresses, nor a proxy of the environment see it.
+    client = "tornado.simple_httpclient.SimpleAsyncHTTPClient"
+    httpclient.AsyncHTTPClient.configure(client, defaults={"follow_redirects": False})
+    if pipe := os.environ.pop(PIPE, None):
+        with os.fdopen(int(pipe)) as read:
+            settings.GatewayClient.auth_token = read.read()
+
+
+def main(settings: Any) -> None:
+    """Configure, or end the server: Jupyter would go on without what fails here."""
+    if int(__version__.partition(".")[0]) < OLDEST:
+        sys.exit(f"`jlr lab` needs JupyterLab {OLDEST}, and this is {__version__}")
+    try:
+        configure(settings)
+    except Exception as failure:  # noqa: BLE001  # Jupyter would only warn of it
+        sys.exit(f"`jlr lab` cannot configure JupyterLab: {failure!r}")
+
+
+if "get_config" in globals():
+    main(globals()["get_config"]())
