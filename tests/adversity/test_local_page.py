@@ -18,11 +18,12 @@ from tests.lab.laptop import Laptop
 from tests.sessions.conftest import lasting_laptop, session
 from tests.sessions.local_lab import local_lab
 from tests.sessions.parts import Session
-from tests.sessions.test_page import open_notebook, run_cell
+from tests.sessions.test_page import run_cell
 
 __all__ = ["lasting_laptop", "session"]
 
 MILLISECONDS = 90_000
+NOTEBOOK = "page.ipynb"
 # It asks the local server, as the page does, and writes the answers into the page.
 HOSTILE = """\
 from IPython.display import HTML
@@ -46,7 +47,7 @@ class Local:
 
     laptop: Laptop
     server: Session
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     page: Page
 
     @property
@@ -78,9 +79,14 @@ def local(session: Session, file_chromium: BrowserContext) -> Iterator[Local]:
     (home / "out").symlink_to(session.laptop.folder)
     (home / "hidden").symlink_to(home / ".ssh")
     (home / "mine.txt").write_text("mine")
-    with local_lab(session) as lab:
+    with local_lab(session) as lab, lab.server.notebook(NOTEBOOK) as kernel:
+        # On a busy machine a page waits for ever for a kernel that is just starting there.
+        kernel.await_start()
+        lab.server.write_notebook(NOTEBOOK, "")
         page = file_chromium.new_page()
-        open_notebook(page, lab.server.url)
+        page.goto(lab.server.url.replace("/lab?", f"/lab/tree/{NOTEBOOK}?"), timeout=MILLISECONDS)
+        status = page.locator("#jp-main-statusbar")
+        expect(status).to_contain_text("Idle", timeout=MILLISECONDS)
         yield Local(session.laptop, lab.server, lab.process, page)
 
 
@@ -94,7 +100,7 @@ def test_an_output_opens_no_terminal_and_installs_nothing(local: Local) -> None:
         ("POST", "lab/api/extensions", {"cmd": "install", "extension_name": "jlr"}),
         ("POST", "lab/api/plugins", {"cmd": "disable", "plugin_name": "jlr"}),
         ("GET", "lsp/status", None),
-        ("GET", "nbconvert/latex/Untitled.ipynb", None),
+        ("GET", "nbconvert/latex/page.ipynb", None),
         ("POST", "api/nbconvert/pdf", {}),
         ("PUT", "api/config/notebook", {"load_extensions": {"jlr": True}}),
     )
@@ -159,7 +165,7 @@ def test_what_an_output_trusts_and_sets_is_nothing_to_another_jupyter_here(local
     answers = local.statuses(
         ("PUT", shortcuts, {"raw": "{}"}),
         ("PUT", "lab/api/workspaces/jlr", {"data": {}, "metadata": {"id": "jlr"}}),
-        ("POST", "api/contents/Untitled.ipynb/trust", None),
+        ("POST", "api/contents/page.ipynb/trust", None),
     )
     assert set(answers.values()) <= {200, 201, 204}, answers
     data = Path(local.laptop.environment["XDG_DATA_HOME"], "jupyter")

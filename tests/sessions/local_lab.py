@@ -13,6 +13,7 @@ from tests.lab.programs import wait_until
 from tests.sessions.parts import Session
 
 SECONDS = 90
+END_SECONDS = 180  # it ends its kernels, and gives each 42 s
 
 
 @dataclass(frozen=True)
@@ -25,40 +26,34 @@ class LocalLab:
     """
 
     server: Session
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     said: str
 
 
 @contextmanager
 def local_lab(session: Session) -> Iterator[LocalLab]:
     """Run `jlr lab` in the laptop's home folder."""
-    options = ("--no-browser", "--allow-root", f"--ServerApp.port={free_port()}")
-    process = session.laptop.spawn(
-        "lab", session.name, "--", *options, "--ServerApp.ip=127.0.0.1", forked=False
-    )
+    laptop = session.laptop
+    options = ("--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1")
+    words = ("lab", session.name, "--", *options, f"--ServerApp.port={free_port()}")
+    printed = laptop.folder / "lab.log"  # a pipe that is not read would block it
+    with printed.open("wb") as log:
+        process: subprocess.Popen[bytes] = laptop.popen(
+            *words, forked=False, cwd=laptop.folder / "home", stdout=log, stderr=log
+        )
     try:
-        url, said = _address(process)
-        here = Session(session.laptop, {"url": url})
-        wait_until(lambda: _listens(here), "its listening, which it says a moment before")
-        yield LocalLab(here, process, said)
+        found: list[str] = []
+
+        def listens() -> bool:
+            found[:] = re.findall(r"http://127\.0\.0\.1:\d+/lab\?token=\w+", printed.read_text())
+            assert process.poll() is None, printed.read_text()
+            try:
+                return bool(found and Session(laptop, {"url": found[0]}).born())
+            except OSError:  # it says so a moment before
+                return False
+
+        wait_until(listens, "its listening", timeout=SECONDS)
+        yield LocalLab(Session(laptop, {"url": found[0]}), process, printed.read_text())
     finally:
         process.terminate()
-        process.communicate(timeout=SECONDS)
-
-
-def _address(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Return the URL with the token that JupyterLab prints, and what was said until then."""
-    said = ""
-    assert process.stdout is not None
-    for line in process.stdout:
-        said += line
-        if found := re.search(r"http://127\.0\.0\.1:\d+/lab\?token=\w+", line):
-            return found[0], said
-    raise AssertionError(f"JupyterLab has ended without an address: {said}")
-
-
-def _listens(session: Session) -> bool:
-    try:
-        return bool(session.born())
-    except OSError:
-        return False
+        process.wait(timeout=END_SECONDS)
