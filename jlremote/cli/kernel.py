@@ -1,6 +1,7 @@
 """The program that a kernel spec of `jlr kernels install` names; a client of Jupyter's starts it.
 
-Its arguments are a session, and a kind of kernel and a connection file, or `--end` and a kernel.
+Its arguments are a session, a kind of kernel and a connection file, or `--end`, a session and a
+kernel. No session begins with `-`, but the server there chooses the names of kinds.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ from jlremote.errors import JlrError
 from jlremote.text import printable
 
 
-def main(session: str, kind: str, file: str) -> int:
+def main(*words: str) -> int:
     """Be a kernel, or wait for the end of stdin and end one; return the exit code."""
     from jlremote.workflow.kernels import run
 
     # What a client starts has no terminal of its own to ask on.
     context = Invocation(no_input=True, quiet=True).context(silent=True)
     try:
-        if kind == "--end":
-            run.end(session, file, context, sys.stdin.buffer.read)
+        if words[0] == "--end":
+            _, session, kernel = words
+            run.end(session, kernel, context, sys.stdin.buffer.read)
         else:
-            itself = (sys.executable, "-P", "-m", "jlremote.cli.kernel", session, "--end")
+            session, kind, file = words
+            itself = (sys.executable, "-P", "-m", "jlremote.cli.kernel", "--end", session)
             run.run(session, kind, Path(file), itself, context)
     except JlrError as failure:
         tell(f"jlr: {printable(failure.message)}")

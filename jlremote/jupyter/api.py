@@ -7,6 +7,7 @@ Source: jupyter_server's REST API, https://jupyter-server.readthedocs.io/en/late
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from contextlib import suppress
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 30.0
 MOST_BYTES = 8 << 20
+_KERNEL_ID = re.compile(r"[a-zA-Z0-9][\w-]{0,99}", re.ASCII)
 
 
 class NoAnswer(Unreachable):
@@ -158,7 +160,7 @@ class JupyterApi:
         content = {} if kind is None else {"name": kind}
         answer = self._request("POST", "api/kernels", content)
         with understood("Jupyter"):
-            return argument(str(answer["id"]))
+            return _kernel_id(answer["id"])
 
     def has_kernel(self, kernel: str) -> bool:
         return any(kernel == each["id"] for each in self._request("GET", "api/kernels"))
@@ -215,6 +217,13 @@ class JupyterApi:
     def _no_answer(self, reason: str) -> NoAnswer:
         way = f"through {self.address}:{self.local_port}"
         return NoAnswer(f"no answer from Jupyter {way}: {reason}")
+
+
+def _kernel_id(told: str) -> str:
+    """Return a kernel's id, which becomes part of paths and an argument of a program here."""
+    if not _KERNEL_ID.fullmatch(told):
+        raise ValueError(f"`{told}` is not the id of a kernel")
+    return told
 
 
 def _kernel(told: dict[str, Any], paths: dict[str, Any]) -> Kernel:

@@ -124,6 +124,14 @@ def test_a_kernel_is_started_and_ended(jupyter: Answers) -> None:
     ]
 
 
+@pytest.mark.parametrize("told", ["", "\0", "é", "a/../b", "-c", "a\nb", "a" * 200, 7, [], None])
+def test_a_kernel_whose_id_is_none_is_an_expected_error(jupyter: Answers, told: object) -> None:
+    """It becomes part of paths, and an argument of a program of this machine."""
+    jupyter.answers["POST /cont1/api/kernels"] = (201, {"id": told})
+    with pytest.raises(JlrError, match="cannot read the answer of Jupyter"):
+        api(jupyter).start_kernel()
+
+
 def test_a_port_without_a_server_gives_no_answer(jupyter: Answers) -> None:
     port = jupyter.server_port
     jupyter.server_close()
