@@ -214,3 +214,8 @@ def test_every_engine_is_asked_in_its_own_way(engine: str, gpus: str, flags: lis
 def test_a_value_of_dockers_own_is_refused_by_other_engines() -> None:
     with pytest.raises(Usage, match="does not take docker's"):
         gpu_flags(ENGINES["podman"], "device=0,capabilities=utility")
+
+
+def test_a_number_of_gpus_that_a_host_made_up_fills_no_memory() -> None:
+    many = "9" * 5000
+    assert gpu_flags(ENGINES["podman"], many) == (f"--device=nvidia.com/gpu={many}",)

@@ -21,7 +21,7 @@ from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.options.existing_options import Difference, differences
 from jlremote.runtimes.scripts import packages
 from jlremote.storage import sessions
-from jlremote.text import closest, listed, printable
+from jlremote.text import closest, is_name, listed, printable
 from jlremote.workflow.container import (
     creation,
     gpu_allocation,
@@ -262,7 +262,7 @@ def _nothing_to_create_from(start: StartContext, name: str) -> NotFound:
     there = "; ".join(f"its {kind}: {_some(done.stdout)}" for kind, done in listing.items())
     known = sessions.find(host.name, name)
     image = shlex.quote(known.image) if known and known.image else "IMAGE"
-    near = closest(name, printable(listing["containers"].stdout).split())
+    near = closest(name, filter(is_name, listing["containers"].stdout.split()))
     meant = f"did you mean `{near}`? " if near else ""
     return NotFound(
         f"there is no container `{name}` on `{host.name}`, and no image to create it from",
