@@ -19,6 +19,7 @@ OLDEST = 4
 try:
     from jupyter_core.paths import is_hidden
     from jupyter_server.serverapp import ServerWebApplication
+    from jupyter_server.services.contents.filecheckpoints import AsyncFileCheckpoints
     from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
     from jupyterlab import __version__  # type: ignore[import-untyped]
     from tornado import httpclient, httputil, web
@@ -52,10 +53,26 @@ class FolderContents(AsyncLargeFileManager):
 
     def _get_os_path(self, path: str) -> str:
         found: str = super()._get_os_path(path)  # type: ignore[no-untyped-call]
-        root, real = (os.path.realpath(each) for each in (self.root_dir, found))
-        if not Path(real).is_relative_to(root) or is_hidden(real, root):
+        if is_hidden(_within(self.root_dir, found), os.path.realpath(self.root_dir)):
             raise Outside
         return found
+
+
+class FolderCheckpoints(AsyncFileCheckpoints):
+    """Copies of files in a hidden folder beside them, which may be no link that leads elsewhere."""
+
+    def checkpoint_path(self, checkpoint_id: str, path: str) -> str:
+        found: str = super().checkpoint_path(checkpoint_id, path)  # type: ignore[no-untyped-call]
+        _within(self.root_dir, found)
+        return found
+
+
+def _within(root: str, path: str) -> str:
+    """Return where a path leads, which must be in the folder."""
+    real = os.path.realpath(path)
+    if not Path(real).is_relative_to(os.path.realpath(root)):
+        raise Outside
+    return real
 
 
 def is_answered(path: str, base_url: str) -> bool:
@@ -81,6 +98,7 @@ def configure(settings: Any) -> None:
     ServerWebApplication.find_handler = find_needed_handler  # type: ignore[method-assign,assignment]
     settings.ServerApp.terminals_enabled = False
     settings.ServerApp.contents_manager_class = FolderContents
+    settings.ContentsManager.checkpoints_class = FolderCheckpoints
     settings.ServerApp.tornado_settings = {"page_config_data": _PAGE}
     settings.LabApp.extension_manager = "readonly"
     # The session must not lead it to other addresses, nor a proxy of the environment see it.

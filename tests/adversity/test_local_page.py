@@ -79,6 +79,10 @@ def local(session: Session, file_chromium: BrowserContext) -> Iterator[Local]:
     (home / "out").symlink_to(session.laptop.folder)
     (home / "hidden").symlink_to(home / ".ssh")
     (home / "mine.txt").write_text("mine")
+    (home / "cloned").mkdir()
+    (home / "cloned/evil.desktop").write_text("Exec=evil")
+    (session.laptop.folder / "autostart").mkdir()
+    (home / "cloned/.ipynb_checkpoints").symlink_to(session.laptop.folder / "autostart")
     with local_lab(session) as lab, lab.server.notebook(NOTEBOOK) as kernel:
         # On a busy machine a page waits for ever for a kernel that is just starting there.
         kernel.await_start()
@@ -144,6 +148,7 @@ def test_an_output_reads_and_writes_nothing_hidden_or_outside(local: Local) -> N
         ("PATCH", "api/contents/mine.txt", {"path": ".bash_profile"}),
         ("PATCH", "api/contents/mine.txt", {"path": "out/planted"}),
         ("DELETE", "api/contents/out/elsewhere", None),
+        ("POST", "api/contents/cloned/evil.desktop/checkpoints", None),
     )
     answers = local.asked(*asked)
     assert {
@@ -151,6 +156,7 @@ def test_an_output_reads_and_writes_nothing_hidden_or_outside(local: Local) -> N
     } == {}
     assert (local.laptop.folder / "elsewhere").read_text() == "s3cret-file"
     assert not (local.laptop.folder / "planted").exists()
+    assert list((local.laptop.folder / "autostart").iterdir()) == []
     assert {path.name for path in (local.folder / ".ssh").iterdir()} == {"id"}
     assert not (local.folder / ".bash_profile").exists()
     assert (local.folder / "mine.txt").read_text() == "mine"
@@ -166,6 +172,7 @@ def test_what_an_output_trusts_and_sets_is_nothing_to_another_jupyter_here(local
         ("PUT", shortcuts, {"raw": "{}"}),
         ("PUT", "lab/api/workspaces/jlr", {"data": {}, "metadata": {"id": "jlr"}}),
         ("POST", "api/contents/page.ipynb/trust", None),
+        ("POST", "api/contents/page.ipynb/checkpoints", None),
     )
     assert set(answers.values()) <= {200, 201, 204}, answers
     data = Path(local.laptop.environment["XDG_DATA_HOME"], "jupyter")
