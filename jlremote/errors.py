@@ -61,7 +61,6 @@ An error that is defined in another package is drawn with that package's name. :
     ├── NothingListens           ports     nothing listens on a forwarded port
     ├── PortTaken                ports     another program has a forwarded port on the host
     ├── SchedulerSilent          schedulers  the scheduler does not answer
-    ├── SftpRefused              workflow  the SFTP server there refused a request
     └── CannotAsk                gpus      nothing on the host knows its GPUs
 
 Every error says what happened, with which value (`message`), and what to do next (`hint`), in lower

@@ -2,8 +2,7 @@
 
 Its text runs in any Python from 3.6 with only the standard library, so it imports nothing of ours
 and uses no newer syntax. It speaks version 3 of the protocol, draft-ietf-secsh-filexfer-02, with
-those of OpenSSH's extensions that its `scp` and `sftp` use. `jlr cp` has two more: with these a
-request has many small files of one folder.
+those of OpenSSH's extensions that its `scp` and `sftp` use.
 """
 # ruff: noqa: UP006, UP035 - Python 3.6 has no newer form of these types
 
@@ -12,8 +11,7 @@ import os
 import stat
 import struct
 import time
-from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 _OK, _EOF, _NO_SUCH_FILE, _DENIED, _FAILURE, _BAD_MESSAGE, _UNSUPPORTED = 0, 1, 2, 3, 4, 5, 8
 _STATUS, _HANDLE, _DATA, _NAME, _ATTRS, _EXTENDED_REPLY = 101, 102, 103, 104, 105, 201
@@ -33,8 +31,6 @@ _EXTENSIONS = (
     (b"lsetstat@openssh.com", b"1"),
     (b"limits@openssh.com", b"1"),
     (b"expand-path@openssh.com", b"1"),
-    (b"put-files@jlr", b"1"),
-    (b"get-files@jlr", b"1"),
 )
 
 
@@ -161,8 +157,6 @@ class _SftpServer:
             b"fstatvfs@openssh.com": lambda r: self.space(os.fstatvfs(self.file(r))),
             b"limits@openssh.com": self.limits,
             b"expand-path@openssh.com": self.expand,
-            b"put-files@jlr": self.put_files,
-            b"get-files@jlr": self.get_files,
         }
 
     def answer(self, kind: int, body: bytes) -> bytes:
@@ -296,61 +290,6 @@ class _SftpServer:
     def extended(self, request: _Request) -> _Answer:
         act = self.extensions.get(request.text(), self.unknown)
         return act(request)
-
-    def put_files(self, request: _Request) -> _Answer:
-        """Write files whole: a folder, and of each file its name, mode, time and bytes."""
-        folder = request.path()
-        while request.at < len(request.body):
-            name, mode, modified, data = self.name(request), *self.numbers(request), request.text()
-            part = os.path.join(folder, b"." + name[:200] + b".jlr-part")
-            with self.naming(name):
-                file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-                try:
-                    _write(file, data, 0)
-                    os.fchmod(file, mode & 0o7777)
-                    os.utime(file, (modified, modified))
-                    os.replace(part, os.path.join(folder, name))
-                except OSError:
-                    os.unlink(part)
-                    raise
-                finally:
-                    os.close(file)
-        return self.done()
-
-    def get_files(self, request: _Request) -> _Answer:
-        """Return the bytes of files: a folder, and of each file its name and the size it had."""
-        folder, found = request.path(), []
-        while request.at < len(request.body):
-            name, size = self.name(request), request.number()
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            with self.naming(name):
-                file = os.open(os.path.join(folder, name), flags)
-                try:
-                    data = os.read(file, min(size, _MOST_DATA) + 1)
-                finally:
-                    os.close(file)
-            if len(data) != size:
-                raise _Refused(_FAILURE, os.fsdecode(name) + " changed while it was copied")
-            found.append(_text(data))
-        return _EXTENDED_REPLY, b"".join(found)
-
-    def name(self, request: _Request) -> bytes:
-        name = request.text()
-        if name in (b"", b".", b"..") or b"/" in name:
-            raise _Refused(_BAD_MESSAGE)
-        return name
-
-    def numbers(self, request: _Request) -> Tuple[int, int]:
-        return request.number(), request.number()
-
-    @contextmanager
-    def naming(self, name: bytes) -> Iterator[None]:
-        """Name a file of several in the message of an error."""
-        try:
-            yield
-        except OSError as failure:
-            reason = failure.strerror or "failure"
-            raise _Refused(_FAILURE, os.fsdecode(name) + ": " + reason) from failure
 
     def unknown(self, _request: _Request) -> _Answer:
         return self.status(_UNSUPPORTED, "not supported")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError, NotFound
@@ -13,6 +14,8 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage import sessions
+from jlremote.text import without_controls
+from jlremote.untrusted import Refused, path_part
 from jlremote.workflow.copies.names import RemotePath
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import ASKS_NOTHING, link_of, link_on
@@ -41,9 +44,17 @@ def remote_paths(begun: RemotePath, context: Context) -> list[str]:
     hidden = name.startswith(".")
     return [
         f"{folder}{slash}{found}"
-        for found in told.splitlines()
-        if found.startswith(name) and (hidden or not found.startswith("."))
+        for found in told.split("\n")
+        if found.startswith(name)
+        and (hidden or not found.startswith("."))
+        and _is_name(found.removesuffix("/"))
     ]
+
+
+def _is_name(found: str) -> bool:
+    with suppress(Refused):
+        return without_controls(path_part(found)) == found
+    return False
 
 
 def _place(where: str, context: Context) -> tuple[Link, Runtime, str]:

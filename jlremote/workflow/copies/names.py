@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from jlremote.errors import Usage
+from jlremote.text import one_line
+from jlremote.untrusted import Refused, path_part
 
 _PATTERN = frozenset("*?[")
+_NAMELESS = ("", ".", "..", "~")
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,41 @@ class RemotePath:
     @property
     def is_pattern(self) -> bool:
         return bool(_PATTERN & set(self.path))
+
+    @property
+    def name(self) -> str:
+        """The last part as it is typed, empty for `.`, `..`, `~` and `/`."""
+        return _name(self.path.split("/"))
+
+    def name_of(self, found: str) -> str:
+        """Return the name that a path gets here which the place found for this one.
+
+        Both are without a `~/` at the beginning.
+
+        Raises:
+            Refused: it is not what was typed, and does not match it.
+        """
+        typed = [part for part in self.path.removeprefix("~/").split("/") if part]
+        parts = [part for part in found.split("/") if part]
+        if self.path == "~":
+            typed = []
+        if len(typed) != len(parts) or not all(map(_is_meant, parts, typed)):
+            raise Refused(f"`{one_line(found)}` was not asked for, but `{self.path}`")
+        return _name(parts)
+
+
+def _name(parts: list[str]) -> str:
+    last = next((part for part in reversed(parts) if part), "")
+    return "" if last in _NAMELESS else last
+
+
+def _is_meant(part: str, typed: str) -> bool:
+    """Return whether a part of a path is the typed one, or matches it as in a shell."""
+    if part == typed:
+        return True
+    if not _PATTERN & set(typed) or (part.startswith(".") and not typed.startswith(".")):
+        return False
+    return fnmatchcase(path_part(part), typed)
 
 
 def parsed(text: str) -> Path | RemotePath:

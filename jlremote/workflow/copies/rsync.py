@@ -2,7 +2,8 @@
 
 rsync runs here and starts its other half by `rsync_pipe`, whose streams the link gets. No path is
 on its command line: both halves begin in their folder and copy `./`, so a name is neither an option
-nor a pattern.
+nor a pattern. What is fetched arrives in a private folder, compared with what is here, and whole
+files: a hostile half gets no checksums of other files, and finds no link to write through.
 """
 
 from __future__ import annotations
@@ -15,30 +16,34 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import cast
 
 from jlremote.errors import JlrError
-from jlremote.link.client.link import ShellCommand
 from jlremote.text import one_line, size_in_words
+from jlremote.untrusted import Refused, whole_number
 from jlremote.workflow.copies import rsync_pipe
-from jlremote.workflow.copies.reached import Reached
-from jlremote.workflow.copies.trees import CopyReport
-from jlremote.workflow.host.conversation import connected
+from jlremote.workflow.copies.exchange import Complaint, CopyStreams, Reached
+from jlremote.workflow.copies.names import RemotePath
+from jlremote.workflow.copies.report import CopyReport
+from jlremote.workflow.copies.staging import settle, staging
 
 _RSYNC = ("rsync",)
-# `--safe-links` leaves out what leads out of the folder; a part lies in a folder of its own.
 _OPTIONS = (
-    *("--recursive", "--links", "--safe-links", "--perms", "--times"),
-    *("--partial-dir=.jlr-part", "--no-human-readable"),
+    *("--recursive", "--links", "--times", "--no-human-readable"),
     "--info=none,progress2,name1,nonreg1,stats2",
 )
+# `--safe-links` leaves out what leads out of the folder; a part lies in a folder of its own.
+_SENDING = ("--safe-links", "--partial-dir=.jlr-part")
+_FETCHING = ("--munge-links", "--whole-file")
+_PRESERVING = ("--perms", "--chmod=a-st")
 _SENDS = (3, 1)  # the first version with these options, here or there
 _FETCHES = (3, 4)  # the first that writes nowhere else, whatever the other half says
 _VANISHED = 24  # files that were deleted meanwhile
 _VERSION = re.compile(r"rsync +version +v?(\d+)\.(\d+)")
-_PROGRESS = re.compile(r" *(\d+) +(\d+%) +(\S+) +(\d+:\d\d:\d\d)")
+_PROGRESS = re.compile(r" *(\d+) +(\d+)% +(\S+) +(\d+:\d\d:\d\d)")
 _LEFT_OUT = re.compile(r'ignoring unsafe symlink "(.*)" -> ')
 _SKIPPED = re.compile(r'skipping non-regular file "(.*)"')
 _FILES = re.compile(r"Number of regular files transferred: (\d+)")
@@ -67,43 +72,86 @@ _FROM = '[ ! -L "$path" ] || exit NOT_SO\n'
 _COPY = 'cd -- "$path" 2>/dev/null || exit NOT_SO\nexec "$@"\n'
 _NOT_THERE = 77
 _NOT_SO = 78  # the folder is not as it has to be
+_DONE = 0
+_WHOLE = 100  # percent
 _PIECE = 128 << 10
-_COMPLAINT = 500
+_LONGEST_LINE = 16 << 10
 
 
-def is_here(*, fetches: bool) -> bool:
-    """Return whether this machine has an rsync that does what `_OPTIONS` ask for."""
+def send(
+    report: CopyReport,
+    reached: Reached,
+    sources: Sequence[Path],
+    into: RemotePath,
+    *,
+    preserve: bool,
+) -> bool:
+    """Send the one folder; return whether that is what there was to do, and rsync has done it."""
+    if len(sources) > 1 or not sources[0].is_dir() or not _is_here(_SENDS):
+        return False
+    there = (_INTO, into.path, sources[0].resolve().name)
+    options = (*_SENDING, *(_PRESERVING if preserve else ()))
+    return _run(report, reached, sources[0], there, (*options, "--", "./", "there:./")) == _DONE
+
+
+def fetch(
+    report: CopyReport,
+    reached: Reached,
+    sources: Sequence[RemotePath],
+    into: Path,
+    *,
+    preserve: bool,
+) -> list[RemotePath]:
+    """Fetch the folders among the sources, and return those that rsync has not fetched.
+
+    A pattern, and a folder whose name only the place knows, is left to `tar`.
+    """
+    left = list(sources)
+    if not _is_here(_FETCHES) or (len(left) > 1 and not into.is_dir()):
+        return left
+    for source in sources:
+        target = into / source.name if into.is_dir() else into
+        if source.is_pattern or not source.name or (target.exists() and not target.is_dir()):
+            continue
+        ended = _fetch_folder(report, reached, source.path, target, preserve=preserve)
+        if ended == _NOT_THERE:
+            break
+        if ended == _DONE:
+            left.remove(source)
+    return left
+
+
+def _fetch_folder(
+    report: CopyReport, reached: Reached, remote: str, target: Path, *, preserve: bool
+) -> int:
+    """Copy what is in a folder there to one here; what is whole stays if that breaks off."""
+    options = (*_FETCHING, *(_PRESERVING if preserve else ()))
+    if target.is_dir():
+        options += (f"--compare-dest={target.resolve()}",)
+    with staging(target) as private:
+        arrived = private / "0"
+        arrived.mkdir()
+        try:
+            ended = _run(
+                report, reached, arrived, (_FROM, remote), (*options, "--", "there:./", "./")
+            )
+        except Refused:
+            raise
+        except BaseException:
+            if any(arrived.iterdir()):
+                settle(arrived, target, report, preserve=preserve)
+            raise
+        if ended == _DONE:
+            settle(arrived, target, report, preserve=preserve)
+    return ended
+
+
+def _is_here(least: tuple[int, int]) -> bool:
+    """Return whether this machine has an rsync that is new enough."""
     if os.name == "nt" or shutil.which(_RSYNC[0]) is None:
         return False
     told = subprocess.run((*_RSYNC, "--version"), capture_output=True, text=True, check=False)
-    return _version(told.stdout) >= (_FETCHES if fetches else _SENDS)
-
-
-class NotThere(Exception):
-    """The other machine has no rsync that does what is asked for."""
-
-
-def send_folder(report: CopyReport, reached: Reached, local: Path, remote: str, name: str) -> bool:
-    """Copy what is in a folder of this machine to one there.
-
-    That is `remote`, which is made, or if there is a folder of that name, `name` in it. Return
-    `False` if it can be neither, and nothing was done.
-
-    Raises:
-        NotThere: rsync is not.
-    """
-    return _run(report, reached, local, (_INTO, remote, name), ("./", "there:./"))
-
-
-def fetch_folder(report: CopyReport, reached: Reached, remote: str, local: Path) -> bool:
-    """Copy what is in a folder there to one of this machine, which exists.
-
-    Return `False` if there is none, or a link to one.
-
-    Raises:
-        NotThere: rsync is not.
-    """
-    return _run(report, reached, local, (_FROM, remote), ("there:./", "./"))
+    return _version(told.stdout) >= least
 
 
 def _version(told: str) -> tuple[int, int]:
@@ -122,14 +170,15 @@ def _run(
     reached: Reached,
     local: Path,
     there: tuple[str, ...],
-    paths: tuple[str, str],
-) -> bool:
+    words: tuple[str, ...],
+) -> int:
+    """Run both halves and return `_DONE`, or why they have done nothing."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RSYNC_")}
     ours, theirs = socket.socketpair()
     helper = (sys.executable, "-I", "-S", rsync_pipe.__file__, theirs.fileno())
     with theirs:
         rsync = subprocess.Popen(
-            (*_RSYNC, *_OPTIONS, f"--rsh={' '.join(map(_quoted, helper))}", "--", *paths),
+            (*_RSYNC, *_OPTIONS, f"--rsh={' '.join(map(_quoted, helper))}", *words),
             cwd=local,
             env=kept | {"LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
@@ -140,131 +189,94 @@ def _run(
     listener = RsyncListener(rsync, report)
     ended: int | None = None
     try:
-        with ours, closing(RsyncStreams(ours)) as streams, suppress(BrokenPipeError):
-            if words := streams.command():
-                begin = _other_half(there, words)
-                ended = reached.run(
-                    lambda place, checked: connected(
-                        lambda terminal, passed: place.host.shell(
-                            place.served, begin, terminal, checked=checked, streams=passed
-                        ),
-                        streams,
-                    )
-                )
+        with ours, suppress(BrokenPipeError):
+            command, files = _given(ours)
+            if files:
+                with closing(CopyStreams(*files)) as streams:
+                    ended = reached.run(_other_half(there, command), streams)
     except BaseException:
         rsync.terminate()  # it keeps the part of the file that it was at
         raise
     finally:
         status = rsync.wait()
-        listener.join()
-    if ended == _NOT_THERE:
-        raise NotThere
-    if ended == _NOT_SO:
-        return False
+        complaint = listener.lines()
+    if ended in (_NOT_THERE, _NOT_SO):
+        return ended
+    if listener.too_much:
+        raise Refused("it sends more than it has told")
     if status not in (0, _VANISHED):
-        raise JlrError(one_line(listener.complaint.strip()) or f"`rsync` ended with {status}")
+        raise JlrError(complaint[0] if complaint else f"`rsync` ended with {status}")
     report.found(listener.size, listener.files)
-    return True
+    return _DONE
 
 
-def _other_half(there: tuple[str, ...], words: tuple[str, ...]) -> ShellCommand:
+def _other_half(there: tuple[str, ...], words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command that begins it in a folder: shell text, with that one's arguments."""
     choose, remote, *name = there
     text = f"{_BEGIN}{choose}{_COPY}"
     for word, status in (("NOT_THERE", _NOT_THERE), ("NOT_SO", _NOT_SO)):
         text = text.replace(word, str(status))
-    return ShellCommand(("sh", "-c", text, "sh", remote, *name, *words), copies=True)
+    return ("sh", "-c", text, "sh", remote, *name, *words)
 
 
-class RsyncStreams:
-    """What this machine's rsync writes and reads, as a `Screen`; `rsync_pipe` has sent them."""
+def _given(sender: socket.socket) -> tuple[tuple[str, ...], list[io.FileIO]]:
+    """Return the other half's command line, and its streams, which `rsync_pipe` has sent.
 
-    kind = None
-    size = os.terminal_size((80, 24))
-
-    def __init__(self, sender: socket.socket) -> None:
-        self._open: list[int] = []
-        self._words: list[bytes] = []
-        if sys.platform == "win32":
-            return
-        told, descriptors, _, _ = socket.recv_fds(sender, _PIECE, 3)
-        while told and not told.endswith(b"\0\0"):
-            told += sender.recv(_PIECE) or b"\0\0"
-        if told:
-            self._open, self._words = descriptors, told[:-2].split(b"\0")
-
-    def command(self) -> tuple[str, ...]:
-        """Return the command line for the other half, nothing if rsync ended before."""
-        return tuple(map(os.fsdecode, self._words))
-
-    @property
-    def descriptors(self) -> tuple[int, int, int]:
-        stdin, stdout, stderr = self._open
-        return stdin, stdout, stderr
-
-    def taken(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def typed(self) -> Iterator[bytes | os.terminal_size]:
-        while data := os.read(self._open[0], _PIECE):
-            yield data
-        yield b""
-
-    def show(self, stream: str, data: bytes) -> None:
-        _, stdout, stderr = self._open
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(stdout if stream == "stdout" else stderr, rest) :]
-
-    def recover(self) -> None: ...
-
-    def close(self) -> None:
-        """Close them: rsync waits for that."""
-        for one in self._open:
-            os.close(one)
+    There are none if rsync ended before.
+    """
+    if sys.platform == "win32":
+        return (), []
+    told, descriptors, _, _ = socket.recv_fds(sender, _PIECE, 3)
+    while told and not told.endswith(b"\0\0"):
+        told += sender.recv(_PIECE) or b"\0\0"
+    modes = ("rb", "wb", "wb")
+    files = [io.FileIO(one, mode) for one, mode in zip(descriptors, modes, strict=False)]
+    return tuple(map(os.fsdecode, told[:-2].split(b"\0"))), files
 
 
 class RsyncListener:
-    """Reads what rsync says, in two threads."""
+    """Reads what rsync says, in two threads; words of the other half are among it."""
 
     def __init__(self, rsync: subprocess.Popen[bytes], report: CopyReport) -> None:
+        assert rsync.stdout is not None
+        assert rsync.stderr is not None
         self.files = self.size = 0
-        self.complaint = ""
+        self.too_much = False
         self._rsync = rsync
         self._report = report
-        self._threads = [
-            threading.Thread(target=listen, daemon=True) for listen in (self._follow, self._collect)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._stdout = rsync.stdout
+        self._complaint = Complaint(cast("io.BufferedReader", rsync.stderr).detach())
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
 
-    def join(self) -> None:
-        """Wait until all is read."""
-        for thread in self._threads:
-            thread.join()
+    def lines(self) -> list[str]:
+        """Wait until all is read, and return the lines of the complaint."""
+        self._thread.join()
+        return self._complaint.lines()
 
     def _follow(self) -> None:
-        assert self._rsync.stdout is not None
-        with io.TextIOWrapper(self._rsync.stdout, "utf-8", "replace", newline=None) as lines:
-            for line in lines:
-                self._take(line)
+        with io.TextIOWrapper(
+            cast("io.BufferedReader", self._stdout), "utf-8", "replace", newline=None
+        ) as lines:
+            while line := lines.readline(_LONGEST_LINE):
+                with suppress(Refused):
+                    self._take(line)
 
     def _take(self, line: str) -> None:
         if found := _PROGRESS.match(line):
             done, percent, rate, left = found.groups()
-            self._report.advance(f"{size_in_words(int(done))}, {percent}, {rate}, {left} left")
+            if whole_number(percent) > _WHOLE:
+                self.too_much = True
+                self._rsync.terminate()
+            size = size_in_words(whole_number(done))
+            self._report.advance(f"{size}, {percent}%, {rate}, {left} left")
         elif found := _LEFT_OUT.match(line):
             link = one_line(found[1])
-            self._report.skipped(f"left out the link `{link}`: it leads out of the folder")
+            self._report.leave_out(f"left out the link `{link}`: it leads out of the folder")
         elif found := _SKIPPED.match(line):
             path = one_line(found[1])
-            self._report.skipped(f"left out `{path}`: it is neither file, folder nor link")
+            self._report.leave_out(f"left out `{path}`: it is neither file, folder nor link")
         elif found := _FILES.match(line):
-            self.files = int(found[1])
+            self.files = whole_number(found[1])
         elif found := _SIZE.match(line):
-            self.size = int(found[1])
-
-    def _collect(self) -> None:
-        assert self._rsync.stderr is not None
-        told = self._rsync.stderr.read().decode("utf-8", "replace")
-        self.complaint = told.partition("\n")[0][:_COMPLAINT]
+            self.size = whole_number(found[1])

@@ -30,15 +30,27 @@ from jlremote.errors import Usage
     shell_complete=candidates.copied,
 )
 @click.option("-r", "--recursive", is_flag=True, help="Copy folders with all that is in them.")
+@click.option(
+    "-p",
+    "--preserve",
+    is_flag=True,
+    help="Keep modes as they are, but for setuid, setgid and sticky; else umask decides.",
+)
 @shared.json_option("Print what was copied as a JSON object.")
 @click.pass_obj
-def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, as_json: bool) -> None:
+def cp(
+    invocation: Invocation,
+    paths: tuple[str, ...],
+    recursive: bool,
+    preserve: bool,
+    as_json: bool,
+) -> None:
     """Copy files between this machine and a session, a container or a host.
 
-    WHERE:PATH is there, all else is here; WHERE is a SESSION, HOST/CONTAINER or HOST. Times and
-    modes are kept. A file appears under its name once it is whole, and an interrupted copy goes on
-    where it ended. Links that lead out of a copied folder are left out. Folders go by rsync where
-    both machines have it: only what differs is sent.
+    WHERE:PATH is there, all else is here; WHERE is a SESSION, HOST/CONTAINER or HOST. Times are
+    kept. A file appears under its name once it is whole. Links that lead out of a copied folder are
+    left out. A folder goes by rsync where both machines have it, and only what differs is sent;
+    all else goes by tar.
     """
     from jlremote.workflow.copies import copy as workflow
 
@@ -46,6 +58,6 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, as_json:
     if not sources:
         raise Usage("`jlr cp` needs a source and a target", hint="`jlr cp FILE SESSION:PATH`")
     context = invocation.context(silent=as_json)
-    copied = workflow.copy(sources, target, context, recursive=recursive)
+    copied = workflow.copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json:
         answer_json(vars(copied))

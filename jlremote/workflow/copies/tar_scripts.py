@@ -1,0 +1,125 @@
+"""The far halves of a copy by tar, as commands: `tar` there, or else Python, reads or writes it."""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Sequence
+
+from jlremote.errors import JlrError
+from jlremote.runtimes.scripts.sftp import FIND_PYTHON
+from jlremote.workflow.copies.exchange import Ended
+
+_NOT_THERE = 77  # neither of them
+NOT_SO = 78  # the target is no folder
+NO_FOLDER = 79  # the target's folder is missing
+WHOLE = "whole"  # the last file of an archive that is sent: it has come to its end
+FILES = "files"  # the folder before it
+
+_PROGRAM = (importlib.resources.files(__package__) / "tar_program.py").read_text("utf-8")
+_BEGIN = f"""\
+program=$1; shift
+by_python() (
+{FIND_PYTHON}exit {_NOT_THERE}
+)
+if command -v tar >/dev/null 2>&1; then
+  pack() {{ tar "-$1f" - "$2"; }}
+  unpack() {{ tar --no-same-permissions -xof -; }}
+  unpack_p() {{ tar -pxof -; }}
+else
+  pack() {{ by_python -I -c "$program" "$1" "$2"; }}
+  unpack() {{ by_python -I -c "$program" x; }}
+  unpack_p() {{ by_python -I -c "$program" xp; }}
+fi
+found_at() {{
+  case $1 in
+    "~") begin=$HOME rest= ;;
+    "~/"*) begin=$HOME/ rest=${{1#??}} ;;
+    /*) begin= rest=$1 ;;
+    *) begin=./ rest=$1 ;;
+  esac
+}}
+"""
+# First what there is, each with its kind, the number of its source, and a folder's size in KiB.
+_FETCH = """\
+recursive=$1; shift
+number=0 status=0 IFS=
+for typed; do
+  shift
+  found_at "$typed"
+  if [ -e "$begin$rest" ]; then set -f; else set +f; fi
+  for path in "$begin"$rest; do
+    [ -e "$path" ] || continue
+    kind=f size=
+    if [ -d "$path" ]; then
+      kind=d
+      if [ "$recursive" ]; then size=$(du -sk "$path/." 2>/dev/null); fi
+    fi
+    set -- "$@" "$path"
+    printf '%s %s %s %s\\0' "$kind" "$number" "${size%%[!0-9]*}" "${path#"$begin"}"
+  done
+  number=$((number + 1))
+done
+printf '\\0'
+for path; do
+  if [ -d "$path" ]; then (cd -- "$path" && pack c .); else
+    (cd -- "${path%/*}/" && pack ch "./${path##*/}")
+  fi || status=$?
+done
+exit "$status"
+"""
+# `land` gives what has arrived its final name.
+_SEND = f"""\
+unpack=$1 needs=$2 mark=$3 typed=$4; shift 4
+land() {{
+  if [ ! -d "$2" ]; then mv -f -- "$1" "$2"; return; fi
+  if [ ! -d "$1" ] || [ -L "$1" ]; then echo "$2: it is a folder" >&2; return 1; fi
+  for one in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+    if [ -e "$one" ] || [ -L "$one" ]; then (land "$one" "$2/${{one##*/}}") || return; fi
+  done
+}}
+found_at "$typed"
+path=$begin$rest
+if [ -d "$path/." ]; then folder=$path; else
+  case $needs$path in several* | */) exit {NOT_SO} ;; esac
+  if [ "$needs" = folder ] && [ -e "$path" ]; then exit {NOT_SO}; fi
+  folder=${{path%/*}}/
+  [ -d "$folder." ] || exit {NO_FOLDER}
+fi
+staging=$folder/$mark
+mkdir -m 700 "$staging" || exit
+trap 'chmod -R u+rwx "$staging"; rm -rf "$staging"' EXIT
+trap 'exit 1' HUP INT TERM
+(cd -- "$staging" && "$unpack") || exit
+[ -e "$staging/{WHOLE}" ] || exit 1
+for name; do
+  if [ "$folder" = "$path" ]; then into=$path/$name; else into=$path; fi
+  land "$staging/{FILES}/$name" "$into" || exit
+done
+"""
+
+
+def fetch(paths: Sequence[str], *, recursive: bool) -> tuple[str, ...]:
+    """Return the command that writes which files there are, and then an archive of each."""
+    return ("sh", "-c", _BEGIN + _FETCH, "sh", _PROGRAM, "r" if recursive else "", *paths)
+
+
+def send(
+    path: str, names: Sequence[str], mark: str, needs: str, *, preserve: bool
+) -> tuple[str, ...]:
+    """Return the command that reads an archive and gives each of `names` in it its place.
+
+    `mark` names the folder of what has arrived. `needs` is `several` where the target has to be a
+    folder, or tells what the one name is: `folder` or `file`.
+    """
+    unpack = "unpack_p" if preserve else "unpack"
+    return ("sh", "-c", _BEGIN + _SEND, "sh", _PROGRAM, unpack, needs, mark, path, *names)
+
+
+def check(ended: Ended) -> None:
+    """Raise the error of a command that failed."""
+    if ended.status == _NOT_THERE:
+        raise JlrError(
+            "neither `tar` nor Python 3.6 is there", hint="install `tar` there, then copy again"
+        )
+    if ended.status:
+        raise JlrError(ended.reason)

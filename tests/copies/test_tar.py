@@ -1,0 +1,273 @@
+"""Copies by tar with the tools that places have, and with none, on this machine's own folders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.workflow.copies import tar_fetch, tar_send
+from jlremote.workflow.copies.exchange import Reached
+from jlremote.workflow.copies.names import RemotePath
+from jlremote.workflow.copies.report import CopyReport
+from jlremote.workflow.host.conversation import Screen
+from tests.workflow.parts import Notes
+
+NAMES = ("-n", "é\n$(id)", "漢" * 85, os.fsdecode(b"\xff"), "a b", ".hidden", "a*b", "\\", "'\"")
+GNU = ("sh", "du", "mv", "mkdir", "rm", "chmod")
+
+
+def _tools(folder: Path, kind: str) -> None:
+    """Fill a folder with what a place of this kind has on its PATH."""
+    programs = {name: shutil.which(name) for name in GNU}
+    if kind == "busybox":
+        programs = {name: shutil.which("busybox") for name in (*GNU, "tar")}
+    elif kind == "python":
+        programs["python3"] = "/usr/bin/python3"
+    else:
+        programs["tar"] = shutil.which({"gnu": "tar", "bsdtar": "bsdtar"}[kind])
+    for name, program in programs.items():
+        if program is None:
+            pytest.skip(f"`{kind}` is not installed")
+        (folder / name).symlink_to(program)
+
+
+class LocalPlace:
+    """A place that is a folder of this machine, with the programs of another one."""
+
+    def __init__(self, home: Path, tools: Path) -> None:
+        self.home, self.tools = home, tools
+        self.report = CopyReport(Notes())
+        self.umask = 0o022
+
+    def run(self, argv: tuple[str, ...], streams: Screen) -> int:
+        stdin, stdout, stderr = streams.descriptors
+        environment = {"PATH": str(self.tools), "HOME": str(self.home), "LC_ALL": "C.UTF-8"}
+        ended = subprocess.run(
+            argv, stdin=stdin, stdout=stdout, stderr=stderr, cwd=self.home, env=environment,
+            umask=self.umask, check=False,
+        )  # fmt: skip
+        if ended.returncode == -signal.SIGPIPE:
+            raise BrokenPipeError
+        return ended.returncode
+
+    def send(
+        self, *sources: Path, into: str, recursive: bool = True, preserve: bool = True
+    ) -> None:
+        tar_send.send(
+            self.report, cast("Reached", self), sources, RemotePath("place", into),
+            recursive=recursive, preserve=preserve,
+        )  # fmt: skip
+
+    def fetch(
+        self, *sources: str, into: Path, recursive: bool = True, preserve: bool = True
+    ) -> None:
+        tar_fetch.fetch(
+            self.report, cast("Reached", self), [RemotePath("place", one) for one in sources], into,
+            recursive=recursive, preserve=preserve,
+        )  # fmt: skip
+
+
+@pytest.fixture(params=["gnu", "busybox", "bsdtar", "python"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> LocalPlace:
+    for name in ("home", "tools"):
+        (tmp_path / name).mkdir()
+    _tools(tmp_path / "tools", request.param)
+    return LocalPlace(tmp_path / "home", tmp_path / "tools")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files with odd names, modes and times, folders and links."""
+    top = tmp_path_factory.mktemp("trees") / "tree"
+    (top / "below" / "deep" / "empty").mkdir(parents=True)
+    for name in NAMES:
+        (top / name).write_text(name, encoding="utf-8", errors="surrogateescape")
+    for number, size in enumerate((0, 1, 511, 512, 513, 3_000_001)):
+        (top / "below" / f"{number}").write_bytes(os.urandom(size))
+    os.link(top / "below" / "4", top / "below" / "linked")
+    (top / "below" / "5").chmod(0o750)
+    os.utime(top / "below" / "5", (1e9, 1e9))
+    (top / "link").symlink_to("below/5")
+    (top / "below" / "up").symlink_to("../-n")
+    (top / "out").symlink_to("../../etc")
+    os.mkfifo(top / "pipe")
+    (top / "below").chmod(0o555)
+    return top
+
+
+def same(one: Path, other: Path) -> None:
+    names = [sorted(str(path.relative_to(top)) for path in top.rglob("*")) for top in (one, other)]
+    assert [name for name in names[0] if name not in ("out", "pipe")] == names[1]
+    for name in names[1]:
+        path, twin = one / name, other / name
+        if path.is_symlink():
+            assert os.readlink(twin) == os.readlink(path)  # noqa: PTH115
+            continue
+        assert stat.S_IMODE(twin.stat().st_mode) == stat.S_IMODE(path.stat().st_mode), name
+        if path.is_file():  # busybox does not keep the times of folders
+            assert twin.read_bytes() == path.read_bytes()
+            assert int(twin.stat().st_mtime) == int(path.stat().st_mtime), name
+
+
+def left_out(report: CopyReport) -> list[str]:
+    return sorted(why.split(":")[0].rpartition("/")[2].strip("`") for why in report.skipped)
+
+
+def test_a_tree_goes_there_and_back(place: LocalPlace, tree: Path, tmp_path: Path) -> None:
+    place.send(tree, into="sent")
+    same(tree, place.home / "sent")
+    assert left_out(place.report) == ["out", "pipe"]
+    place.report.skipped.clear()
+    (place.home / "sent" / "out").symlink_to("/etc")
+    os.mkfifo(place.home / "sent" / "pipe")
+    (tmp_path / "got").mkdir()
+    for _ in ("new", "merged"):
+        place.fetch("sent", into=tmp_path / "got")
+        same(tree, tmp_path / "got" / "sent")
+    place.send(tmp_path / "got" / "sent", into=".")
+    same(tree, tmp_path / "got" / "sent")
+    assert not list(tmp_path.rglob("*.part"))
+
+
+@pytest.mark.parametrize("preserve", [False, True])
+def test_modes_are_those_of_umask_or_plain_ones(
+    place: LocalPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preserve: bool
+) -> None:
+    source, got = tmp_path / "source", tmp_path / "got"
+    for folder in (source, got):
+        folder.mkdir()
+    for name in ("set", "open"):
+        (source / name).touch()
+    (source / "below").mkdir()
+    (source / "set").chmod(0o6755)
+    (source / "open").chmod(0o666)
+    (source / "below").chmod(0o3777)
+    place.umask = 0o027
+    place.send(source, into="sent", preserve=preserve)
+    for path, mode in (("set", 0o4755), ("open", 0o666), ("below", 0o1777)):
+        found = stat.S_IMODE((place.home / "sent" / path).stat().st_mode)
+        assert found == (mode & 0o777 if preserve else mode & 0o750), path
+        (place.home / "sent" / path).chmod(mode)
+    before = os.umask(0o077)
+    try:
+        place.fetch("sent", "sent/set", into=got, preserve=preserve)
+    finally:
+        os.umask(before)
+    for path, mode in (
+        ("sent/set", 0o755),
+        ("set", 0o755),
+        ("sent/open", 0o666),
+        ("sent/below", 0o777),
+    ):
+        found = stat.S_IMODE((got / path).stat().st_mode)
+        assert found == (mode if preserve else mode & 0o700), path
+
+
+def test_files_folders_patterns_and_names(place: LocalPlace, tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv", ".c.csv", "d[1].csv", "d1.csv", "no", "é.csv"):
+        (place.home / "runs").mkdir(exist_ok=True)
+        (place.home / "runs" / name).write_text(name, encoding="utf-8")
+    (place.home / "led").symlink_to("runs")
+    (place.home / "one").symlink_to("runs/no")
+    got = tmp_path / "got"
+
+    def fetched(*sources: str) -> list[str]:
+        shutil.rmtree(got, ignore_errors=True)
+        got.mkdir()
+        place.fetch(*sources, into=got)
+        return sorted(str(path.relative_to(got)) for path in got.rglob("*"))
+
+    assert fetched("runs/*.csv") == ["a.csv", "b.csv", "d1.csv", "d[1].csv", "é.csv"]
+    assert fetched("runs/[!a].csv", "~/runs/no") == ["b.csv", "no"]
+    assert fetched("runs/d[1].csv") == ["d[1].csv"]
+    assert fetched(f"{place.home}/r*s/.*.csv") == [".c.csv"]
+    assert fetched("*/no", "one") == ["no", "one"]
+    assert (got / "one").read_text(encoding="utf-8") == "no"
+    runs = sorted(path.name for path in (place.home / "runs").iterdir())
+    assert fetched("led/") == ["led", *(f"led/{name}" for name in runs)]
+    assert fetched("runs/..")[-2:] == ["runs/no", "runs/é.csv"]
+    assert fetched("~/runs/.") == fetched("runs/./") == runs
+    for sources, error, told in (
+        (("none",), NotFound, "there is no file `none` there"),
+        (("no*",), NotFound, "nothing there matches `no\\*`"),
+    ):
+        with pytest.raises(error, match=told):
+            place.fetch(*sources, into=got)
+    with pytest.raises(NotFound, match="is not a folder"):
+        place.fetch("runs/*.csv", into=tmp_path / "new")
+    with pytest.raises(Usage, match="`runs` is a folder"):
+        place.fetch("runs", into=got, recursive=False)
+    with pytest.raises(NotFound, match="there is no folder"):
+        place.fetch("one", into=tmp_path / "none" / "one")
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_where_files_and_folders_go_there(place: LocalPlace, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("new", encoding="utf-8")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "-n").write_text("new", encoding="utf-8")
+    (place.home / "file").write_text("old", encoding="utf-8")
+    (place.home / "is").mkdir()
+    place.send(tmp_path / "file", into="file")
+    place.send(tmp_path / "file", into="~/is/-n")
+    place.send(tmp_path / "file", tmp_path / "folder", into=f"{place.home}/is")
+    place.send(tmp_path / "folder", into="is/new")
+    found = sorted(str(path.relative_to(place.home)) for path in place.home.rglob("*"))
+    assert found == [
+        *("file", "is", "is/-n", "is/file", "is/folder", "is/folder/-n", "is/new", "is/new/-n"),
+    ]
+    assert {path.read_text("utf-8") for path in place.home.rglob("*") if path.is_file()} == {"new"}
+    for sources, into, told in (
+        (("file", "folder"), "new", "`place:new` is not a folder"),
+        (("file",), "none/", "`place:none/` is not a folder"),
+        (("folder",), "file", "`place:file` is not a folder"),
+        (("file",), "none/file", "there is no folder for `place:none/file`"),
+        (("none",), "is", "there is no file"),
+    ):
+        with pytest.raises(NotFound, match=told):
+            place.send(*(tmp_path / name for name in sources), into=into)
+    (place.home / "is" / "file").unlink()
+    (place.home / "is" / "file").mkdir()
+    with pytest.raises(JlrError, match="it is a folder"):
+        place.send(tmp_path / "file", into="is")
+    assert not list(place.home.rglob("*.part"))
+
+
+def test_a_source_that_changes_is_an_error_and_gets_no_name(
+    place: LocalPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(bytes(100))
+    moved = CopyReport.moved
+
+    def grow(report: CopyReport, count: int) -> None:
+        with (tmp_path / "file").open("ab") as file:
+            file.write(b"more")
+        moved(report, count)
+
+    monkeypatch.setattr(CopyReport, "moved", grow)
+    with pytest.raises(JlrError, match="changed while it was copied"):
+        place.send(tmp_path / "file", into="there")
+    assert list(place.home.iterdir()) == []
+
+
+def test_without_tar_and_python_it_is_said(tmp_path: Path) -> None:
+    for name in ("home", "tools"):
+        (tmp_path / name).mkdir()
+    _tools(tmp_path / "tools", "gnu")
+    (tmp_path / "tools" / "tar").unlink()
+    place = LocalPlace(tmp_path / "home", tmp_path / "tools")
+    (place.home / "file").touch()
+    with pytest.raises(JlrError, match="neither `tar` nor Python"):
+        place.fetch("file", into=tmp_path)
+    with pytest.raises(JlrError, match="neither `tar` nor Python"):
+        place.send(tmp_path / "tools", into="new")
+    assert [path.name for path in place.home.iterdir()] == ["file"]
+    assert not (tmp_path / "file").exists()
