@@ -47,6 +47,7 @@ _PROGRESS = re.compile(r" *(\d+) +(\d+)% +(\S+) +(\d+:\d\d:\d\d)")
 _LEFT_OUT = re.compile(r'ignoring unsafe symlink "(.*)" -> ')
 _SKIPPED = re.compile(r'skipping non-regular file "(.*)"')
 _FILES = re.compile(r"Number of regular files transferred: (\d+)")
+_LITERAL = re.compile(r"Literal data: (\d+)")  # which comes after it
 _SIZE = re.compile(r"Total transferred file size: (\d+)")
 # The other half. Its version is asked for on the way: each command of an engine takes a while.
 _BEGIN = """\
@@ -135,8 +136,6 @@ def _fetch_folder(
             ended = _run(
                 report, reached, arrived, (_FROM, remote), (*options, "--", "there:./", "./")
             )
-        except Refused:
-            raise
         except BaseException:
             if any(arrived.iterdir()):
                 settle(arrived, target, report, preserve=preserve)
@@ -203,7 +202,9 @@ def _run(
     if ended in (_NOT_THERE, _NOT_SO):
         return ended
     if listener.too_much:
-        raise Refused("it sends more than it has told")
+        raise JlrError(
+            "the other side sends more than it has told, or files grew", hint="copy them again"
+        )
     if status not in (0, _VANISHED):
         raise JlrError(complaint[0] if complaint else f"`rsync` ended with {status}")
     report.found(listener.size, listener.files)
@@ -280,3 +281,5 @@ class RsyncListener:
             self.files = whole_number(found[1])
         elif found := _SIZE.match(line):
             self.size = whole_number(found[1])
+        elif found := _LITERAL.match(line):
+            self.too_much |= whole_number(found[1]) > self.size

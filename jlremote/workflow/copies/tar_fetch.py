@@ -268,7 +268,9 @@ class Archive:
     def _take(self, member: tarfile.TarInfo, path: Path, shown: str) -> None:
         try:
             tarfile.data_filter(member, str(self._at))
-        except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError):
+        except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError) as error:
+            if member.islnk():
+                raise Refused(str(error)) from error
             self._report.leave_out(f"left out the link `{shown}`: it leads out of the folder")
             return
         except tarfile.SpecialFileError:

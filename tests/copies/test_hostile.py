@@ -1,0 +1,376 @@
+"""`jlr cp` from a container whose programs are hostile: nothing that was not asked for is written.
+
+Its `sh` answers with bytes that the test has chosen: a list of what is there, and archives.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import stat
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.lab.accounts import Account
+from tests.lab.containers import Container, ContainerFactory
+from tests.lab.engine import Engine
+from tests.lab.laptop import Laptop
+from tests.lab.programs import Result
+from tests.lab.remote_host import Keys, new_laptop
+from tests.lab.sshd import SSHServer
+from tests.mounts.parts import remember_session
+
+SHELL = """\
+#!/bin/sh
+case "$*" in *found_at*'exit "$status"'*) exec cat /evil/stream ;; esac
+exec /bin/sh "$@"
+"""
+Kind = bytes
+FILE, FOLDER, LINK, HARD, FIFO, DEVICE = (
+    *(tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE),
+    *(tarfile.FIFOTYPE, tarfile.CHRTYPE),
+)
+
+
+def member(
+    name: str, kind: Kind = FILE, to: str = "", data: bytes = b"evil", **facts: int
+) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode = kind, to, 0o755 if kind == FOLDER else 0o644
+    info.size = len(data) if kind == FILE else 0
+    for fact, value in facts.items():
+        setattr(info, fact, value)
+    padding = bytes(-len(data) % 512)
+    head = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+    return head + (data + padding if kind == FILE else b"")
+
+
+def archive(*members: bytes) -> bytes:
+    return b"".join(members) + bytes(1024)
+
+
+def folder(*members: bytes) -> bytes:
+    """Return what comes for `-r sec1:runs`."""
+    return b"d 0 1 runs\0\0" + archive(member("./", FOLDER), *members)
+
+
+@dataclass
+class Sandbox:
+    """A laptop's folder with things to lose, and a session that is hostile."""
+
+    laptop: Laptop
+    container: Container
+    folder: Path
+
+    def answer(self, stream: bytes) -> None:
+        path = self.folder.parent / "stream"
+        path.write_bytes(stream)
+        self.container.engine.docker("cp", str(path), f"{self.container.name}:/evil/stream")
+
+    def cp(self, *words: str) -> Result:
+        """Copy into the folder, as a person does who is in it."""
+        return self.laptop.jlr("cp", *words, str(self.folder))
+
+    def files(self) -> dict[str, str]:
+        return {
+            str(path.relative_to(self.folder)): path.read_text("utf-8")
+            for path in self.folder.rglob("*")
+            if path.is_file() and not path.is_symlink()
+        }
+
+
+PRECIOUS = {".ssh/authorized_keys": "mine", ".bash_profile": "mine"}
+
+
+@pytest.fixture(scope="module")
+def inside(engine: Engine) -> Iterator[Container]:
+    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+    yield factory("lab/jupyter", options=("--workdir", "/srv"))
+    factory.remove_all()
+
+
+@pytest.fixture(scope="module")
+def owner(sshd: SSHServer, account: Account, keys: Keys, inside: Container) -> Iterator[Laptop]:
+    with new_laptop(sshd, account, keys) as fresh:
+        remember_session(fresh, inside.name, "docker")
+        yield fresh
+
+
+def install(container: Container, program: str, text: str) -> None:
+    """Put a program in front of the container's own."""
+    put = 'mkdir -p /evil; printf %s "$2" >/evil/new; chmod +x /evil/new; mv /evil/new "$1"'
+    container.execute("sh", "-c", put, "sh", f"/usr/local/sbin/{program}", text)
+
+
+@pytest.fixture
+def sandbox(owner: Laptop, inside: Container, tmp_path: Path) -> Iterator[Sandbox]:
+    install(inside, "sh", SHELL)
+    here = tmp_path / "here"
+    for name, text in PRECIOUS.items():
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_text(text, encoding="utf-8")
+    yield Sandbox(owner, inside, here)
+    inside.execute("rm", "/usr/local/sbin/sh")
+    assert not list(here.parent.rglob("*.part"))
+    assert sorted(path.name for path in here.parent.iterdir() if path.name != "stream") == ["here"]
+
+
+ONE = archive(member("evil/.bash_profile"))
+NOT_ASKED = {
+    "an absolute name": (("x:/root/notes.txt",), b"f 0 0 /evil/.bash_profile\0\0" + ONE),
+    "a hidden name": (("x:/root/notes.txt",), b"f 0 0 /root/.bash_profile\0\0" + ONE),
+    "a parent": (("x:/root/notes.txt",), b"f 0 0 /root/..\0\0" + ONE),
+    "a second file": (
+        ("x:/root/notes.txt",),
+        b"f 0 0 /root/notes.txt\0\0" + archive(member("notes.txt"), member(".bash_profile")),
+    ),
+    "a second archive": (("x:/root/notes.txt",), b"f 0 0 /root/notes.txt\0\0" + ONE + ONE),
+    "the file twice": (("x:n",), b"f 0 0 n\0f 0 0 n\0\0" + ONE + ONE),
+    "a link as the file": (
+        ("x:n",),
+        b"f 0 0 n\0\0" + archive(member("n", LINK, "/etc/passwd")),
+    ),
+    "a file longer than told": (
+        ("x:n",),
+        b"f 0 0 n\0\0" + member("n", size=40, data=b"x" * 4000) + bytes(1024),
+    ),
+    "a file shorter than told": (("x:n",), b"f 0 0 n\0\0" + member("n", size=4000)),
+    "a number of no source": (("x:n",), b"f 1 0 n\0\0" + ONE),
+    "a number that is none": (("x:n",), b"f " + b"9" * 5000 + b" 0 n\0\0" + ONE),
+    "no list": (("x:n",), ONE),
+    "a list that never ends": (("x:n",), b"f 0 0 " + b"n" * 200_000),
+    "nothing": (("x:n",), b""),
+    "what the pattern does not match": (("x:*.txt",), b"f 0 0 a.txt\0f 0 0 .x.txt\0\0" + ONE + ONE),
+    "a folder for a part of the pattern": (("x:r*/*.txt",), b"f 0 0 .ssh/a.txt\0\0" + ONE),
+    "a deeper name than the pattern's": (("x:*",), b"f 0 0 .ssh/keys\0\0" + ONE),
+    "a parent for a pattern": (("-r", "x:*/*"), b"d 0 0 a/..\0\0" + archive(member("./", FOLDER))),
+    "a slash for a pattern": (("-r", "x:*"), b"d 0 0 /\0\0" + archive(member("./", FOLDER))),
+    "another folder": (("-r", "x:runs"), b"d 0 1 /evil/.ssh\0\0" + archive(member("./", FOLDER))),
+    "a folder without -r": (("x:runs",), folder(member("./a"))),
+    "an absolute member": (("-r", "x:runs"), folder(member("/tmp/evil"))),
+    "a member of the parent": (("-r", "x:runs"), folder(member("./../.bash_profile"))),
+    "a member through a folder": (
+        ("-r", "x:runs"),
+        folder(member("./a", FOLDER), member("./a/../../.bash_profile")),
+    ),
+    "an empty part": (("-r", "x:runs"), folder(member("./a", FOLDER), member("./a//b"))),
+    "a link and a file through it": (
+        ("-r", "x:runs"),
+        folder(member("./l", LINK, "."), member("./l/../.bash_profile"), member("./l/x")),
+    ),
+    "a link into the folder and a file through it": (
+        ("-r", "x:runs"),
+        folder(member("./a", FOLDER), member("./l", LINK, "a"), member("./l/x")),
+    ),
+    "a link and a folder of one name": (
+        ("-r", "x:runs"),
+        folder(member("./l", LINK, "a"), member("./l", FOLDER), member("./l/x")),
+    ),
+    "a file twice": (("-r", "x:runs"), folder(member("./a"), member("./a"))),
+    "another name of a file outside": (
+        ("-r", "x:runs"),
+        folder(member("./a", HARD, "../.bash_profile")),
+    ),
+    "another name of a link": (
+        ("-r", "x:runs"),
+        folder(member("./l", LINK, "x"), member("./a", HARD, "l")),
+    ),
+    "a nest of folders": (("-r", "x:runs"), folder(member("./" + "a/" * 300, FOLDER))),
+    "a name with a null byte": (
+        ("-r", "x:runs"),
+        folder(member("x", b"x", data=b"")[:124] + b"00000000024\0" + bytes(1)),
+    ),
+    "what is no archive": (("-r", "x:runs"), b"d 0 1 runs\0\0" + b"evil" * 4096),
+}
+
+
+@pytest.mark.parametrize("what", NOT_ASKED)
+def test_what_was_not_asked_for_is_refused(sandbox: Sandbox, what: str) -> None:
+    words, stream = NOT_ASKED[what]
+    sandbox.answer(stream)
+    done = sandbox.cp(*(word.replace("x:", f"{sandbox.container.name}:") for word in words))
+    assert done.status in (1, 2, 6), done
+    assert "unexpectedly" not in done.stderr, done
+    assert sandbox.files() == PRECIOUS
+    assert sorted(path.name for path in sandbox.folder.iterdir()) == [".bash_profile", ".ssh"]
+
+
+def test_a_file_gets_the_name_that_was_typed(sandbox: Sandbox) -> None:
+    sandbox.answer(b"f 0 0 /root/notes.txt\0\0" + ONE)
+    done = sandbox.cp(f"{sandbox.container.name}:/root/notes.txt")
+    assert done.status == 0, done
+    assert sandbox.files() == PRECIOUS | {"notes.txt": "evil"}
+
+
+def test_modes_are_stripped_and_what_is_no_file_is_left_out(sandbox: Sandbox) -> None:
+    sandbox.answer(
+        folder(
+            member("./set", mode=0o6777),
+            member("./below", FOLDER, mode=0o3777),
+            member("./pipe", FIFO),
+            member("./device", DEVICE, devmajor=1, devminor=5),
+        )
+    )
+    for option, mode in (("-r", 0o755), ("-rp", 0o777)):
+        done = sandbox.cp(option, f"{sandbox.container.name}:runs")
+        assert done.status == 0, done
+        for name in ("set", "below"):
+            found = stat.S_IMODE((sandbox.folder / "runs" / name).stat().st_mode)
+            assert found == mode, name
+        for name in ("pipe", "device"):
+            assert f"left out `{name}`: it is neither file, folder nor link" in done.stderr, done
+        assert sorted(path.name for path in (sandbox.folder / "runs").iterdir()) == ["below", "set"]
+        shutil.rmtree(sandbox.folder / "runs")
+
+
+def test_links_that_resolve_to_what_is_outside_are_left_out(sandbox: Sandbox) -> None:
+    out = {
+        "absolute": "/etc/passwd",
+        "parent": "..",
+        "later": "l/l/l/../../../etc/passwd",
+        "none": "none/../../x",
+    }
+    members = [member(f"./{name}", LINK, to) for name, to in out.items()]
+    kept = [member("./l", LINK, "."), member("./a", FOLDER), member("./a/up", LINK, "../a")]
+    sandbox.answer(folder(*kept, *members))
+    done = sandbox.cp("-r", f"{sandbox.container.name}:runs")
+    assert done.status == 0, done
+    for name in out:
+        assert f"left out the link `{name}`: it leads out of the folder" in done.stderr, done
+    assert sorted(path.name for path in (sandbox.folder / "runs").rglob("*")) == ["a", "l", "up"]
+
+
+def test_nothing_goes_through_a_link_that_was_there_before(sandbox: Sandbox) -> None:
+    (sandbox.folder / "runs").mkdir()
+    (sandbox.folder / "runs" / "keys").symlink_to("../.ssh")
+    sandbox.answer(folder(member("./keys", FOLDER), member("./keys/authorized_keys")))
+    done = sandbox.cp("-r", f"{sandbox.container.name}:runs")
+    assert done.status == 1, done
+    assert "`keys` is in the way" in done.stderr or "keys` is in the way" in done.stderr, done
+    assert sandbox.files() == PRECIOUS
+
+
+def test_a_strangers_names_do_not_drive_the_terminal(sandbox: Sandbox) -> None:
+    name = "\x1b]52;c;aGk=\x07\n\u202eevil"
+    for stream in (
+        folder(member(f"./{name}", FIFO), member(f"./{name}l", LINK, "/etc")),
+        folder(member(f"./{name}/x")),
+        b"d 0 0 " + name.encode() + b"\0\0",
+    ):
+        sandbox.answer(stream)
+        done = sandbox.cp("-r", f"{sandbox.container.name}:runs")
+        assert not {"\x1b", "\x07", "\u202e"} & set(done.stderr), done
+        shutil.rmtree(sandbox.folder / "runs", ignore_errors=True)
+
+
+# Runs the real rsync and changes its bytes on their way: the same number of them each time.
+RSYNC = """\
+#!/usr/bin/python3
+import os, subprocess, sys
+if "--version" in sys.argv:
+    os.execv("/evil/rsync", ["rsync", "--version"])
+changes = [tuple(map(bytes.fromhex, line.split())) for line in open("/evil/changes")]
+os.chdir("/evil/tree")
+real = subprocess.Popen(["/evil/rsync", *sys.argv[1:]], stdout=subprocess.PIPE, bufsize=0)
+os.set_blocking(1, True)
+while data := real.stdout.read(1 << 20):
+    for old, new in changes:
+        if old in data:
+            open("/evil/changed", "a").write("x")
+        data = data.replace(old, new)
+    while data:
+        data = data[os.write(1, data):]
+sys.exit(real.wait())
+"""
+
+
+@pytest.fixture
+def hostile_rsync(sandbox: Sandbox) -> Iterator[Sandbox]:
+    program, inside = shutil.which("rsync"), sandbox.container
+    assert program is not None
+    told = subprocess.run(("ldd", program), capture_output=True, text=True, check=True).stdout
+    docker = inside.engine.docker
+    inside.execute("mkdir", "-p", "/evil/tree", "/evil/lib", "/root/runs")
+    docker("cp", "-L", program, f"{inside.name}:/evil/real")
+    for path in re.findall(r"=> (/\S+)", told):
+        docker("cp", "-L", path, f"{inside.name}:/evil/lib/")
+    begin = '#!/bin/sh\nLD_LIBRARY_PATH=/evil/lib exec /evil/real "$@"\n'
+    inside.execute("sh", "-c", 'printf %s "$1" >/evil/rsync; chmod +x /evil/rsync', "sh", begin)
+    install(inside, "rsync", RSYNC)
+    yield sandbox
+    inside.execute("rm", "-rf", "/evil/tree", "/usr/local/sbin/rsync", "/evil/changed")
+
+
+def changed(sandbox: Sandbox, make: str, *changes: tuple[bytes, bytes]) -> Result:
+    """Fetch `runs` by rsync; it sends what `make` has made, with bytes changed on their way."""
+    lines = "".join(f"{old.hex()} {new.hex()}\n" for old, new in changes)
+    script = f'printf %s "$1" >/evil/changes; cd /evil/tree && {make}'
+    sandbox.container.execute("sh", "-c", script, "sh", lines)
+    done = sandbox.cp("-r", f"{sandbox.container.name}:/root/runs")
+    found = sandbox.container.execute("sh", "-c", "cat /evil/changed 2>/dev/null; :")
+    assert bool(found) == bool(changes), "the bytes that were to be changed were sent"
+    return done
+
+
+TREE = "mkdir -p folder && echo evil >NNNNNNNNNNNNNNNNNNNN && echo evil >folder/x"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"../.ssh/authorized_k", b"/tmp/jlr-evil-file-1", b"folder/../../evil.x"[:20].ljust(20, b"x")],
+)
+def test_rsync_sends_a_name_that_leads_elsewhere(hostile_rsync: Sandbox, name: bytes) -> None:
+    done = changed(hostile_rsync, TREE, (b"N" * 20, name))
+    assert done.status == 1, done
+    assert not Path("/tmp/jlr-evil-file-1").exists()
+    assert hostile_rsync.files().items() >= PRECIOUS.items()
+    assert set(hostile_rsync.files()) <= {*PRECIOUS, "runs/folder/x"}
+    assert not (hostile_rsync.folder / "evil.xx").exists()
+
+
+@pytest.mark.parametrize("to", ["..", "../.ssh", "."])
+def test_rsync_sends_a_link_and_a_folder_of_one_name(hostile_rsync: Sandbox, to: str) -> None:
+    make = f"ln -s {to} LLLLLLLLLLLL; mkdir MMMMMMMMMMMM; echo evil >MMMMMMMMMMMM/authorized_keys"
+    done = changed(hostile_rsync, make, (b"M" * 12, b"L" * 12))
+    assert "unexpectedly" not in done.stderr
+    assert hostile_rsync.files().items() >= PRECIOUS.items()
+    assert not (hostile_rsync.folder / "authorized_keys").exists()
+
+
+def test_rsync_writes_through_no_link_that_was_there_before(hostile_rsync: Sandbox) -> None:
+    (hostile_rsync.folder / "runs").mkdir()
+    (hostile_rsync.folder / "runs" / "keys").symlink_to("../.ssh")
+    done = changed(hostile_rsync, "mkdir keys; echo evil >keys/authorized_keys")
+    assert done.status == 1, done
+    assert "it is a symbolic link" in done.stderr, done
+    assert hostile_rsync.files() == PRECIOUS
+
+
+def test_rsync_sends_links_modes_and_devices(hostile_rsync: Sandbox) -> None:
+    make = (
+        "ln -s . l; ln -s l/l/l/../../../etc/passwd out; ln -s /etc abs; ln -s l/set in;"
+        "touch set; chmod 6777 set; mkdir below; chmod 3777 below; mkfifo pipe"
+    )
+    done = changed(hostile_rsync, make)
+    assert done.status == 0, done
+    for name in ("out", "abs"):
+        assert f"left out the link `{name}`: it leads out of the folder" in done.stderr, done
+    assert "left out `pipe`: it is neither" in done.stderr, done
+    runs = hostile_rsync.folder / "runs"
+    assert sorted(path.name for path in runs.iterdir()) == ["below", "in", "l", "set"]
+    for name in ("below", "set"):
+        assert stat.S_IMODE((runs / name).stat().st_mode) == 0o755, name
+
+
+def test_rsync_sends_more_than_it_has_told(hostile_rsync: Sandbox) -> None:
+    """The length of the file in the list of files is 60, and 54 MB come."""
+    make = "head -c 54147900 /dev/zero >big"
+    done = changed(hostile_rsync, make, (b"\x83\x3c\x3b\x3a", b"\x80\x3c\x00\x00"))
+    assert done.status == 1, done
+    assert "sends more than it has told" in done.stderr, done
