@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from jlremote.runtimes.scripts import sftp_program
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
@@ -116,7 +117,7 @@ def sandbox(owner: Laptop, inside: Container, tmp_path: Path) -> Iterator[Sandbo
         (here / name).parent.mkdir(parents=True, exist_ok=True)
         (here / name).write_text(text, encoding="utf-8")
     yield Sandbox(owner, inside, here)
-    inside.execute("rm", "/usr/local/sbin/sh")
+    inside.execute("rm", "-f", "/usr/local/sbin/sh")
     assert not list(here.parent.rglob("*.part"))
     assert sorted(path.name for path in here.parent.iterdir() if path.name != "stream") == ["here"]
 
@@ -206,6 +207,28 @@ def test_a_file_gets_the_name_that_was_typed(sandbox: Sandbox) -> None:
     done = sandbox.cp(f"{sandbox.container.name}:/root/notes.txt")
     assert done.status == 0, done
     assert sandbox.files() == PRECIOUS | {"notes.txt": "evil"}
+
+
+def test_a_hostile_sftp_server_is_not_asked(sandbox: Sandbox) -> None:
+    """It says that `notes.txt` is really called `.bash_profile`."""
+    inside = sandbox.container
+    lie = 'b"/evil/.bash_profile"'
+    program = Path(sftp_program.__file__).read_text("utf-8")
+    assert program.count("os.path.realpath(r.path())") == 1
+    server = program.replace("os.path.realpath(r.path())", lie)
+    inside.execute("rm", "-f", "/usr/local/sbin/sh")
+    install(inside, "sftp-server", f"#!/usr/bin/python3\n{server}")
+    script = (
+        "mkdir -p /usr/lib/openssh; mv /usr/local/sbin/sftp-server /usr/lib/openssh;"
+        "echo evil >/evil/.bash_profile; echo notes >/root/notes.txt"
+    )
+    inside.execute("sh", "-c", script)
+    try:
+        done = sandbox.cp(f"{inside.name}:/root/notes.txt")
+    finally:
+        inside.execute("rm", "/usr/lib/openssh/sftp-server")
+    assert done.status == 0, done
+    assert sandbox.files() == PRECIOUS | {"notes.txt": "notes\n"}
 
 
 def test_modes_are_stripped_and_what_is_no_file_is_left_out(sandbox: Sandbox) -> None:

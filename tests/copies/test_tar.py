@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import signal
 import stat
 import subprocess
+import tarfile
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.workflow.copies import tar_fetch, tar_send
+from jlremote.workflow.copies.copy import _shown
 from jlremote.workflow.copies.exchange import Reached
 from jlremote.workflow.copies.names import RemotePath
 from jlremote.workflow.copies.report import CopyReport
+from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.conversation import Screen
 from tests.workflow.parts import Notes
 
@@ -271,3 +279,94 @@ def test_without_tar_and_python_it_is_said(tmp_path: Path) -> None:
         place.send(tmp_path / "tools", into="new")
     assert [path.name for path in place.home.iterdir()] == ["file"]
     assert not (tmp_path / "file").exists()
+
+
+class Answering:
+    """A place that answers with these bytes, whatever it is asked."""
+
+    def __init__(self, stream: bytes) -> None:
+        self.stream = stream
+
+    def run(self, argv: tuple[str, ...], streams: Screen) -> int:
+        streams.show("stdout", self.stream)
+        return 0
+
+
+def _tarred(*members: tuple[str, bytes, str, dict[str, str]]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, kind, link, records in members:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.pax_headers = kind, link, records
+            info.size = 5 if kind == tarfile.REGTYPE else 0
+            archive.addfile(info, io.BytesIO(b"bytes"))
+    return packed.getvalue()
+
+
+NAMED = st.sampled_from(
+    [".", "./a", "./a/b", "a", "b", "a/b", "./..", "../x", "/x", "a/../../x", "é", "x" * 300, "a\n"]
+)
+KINDS = st.sampled_from([b"0", b"1", b"2", b"3", b"5", b"6", b"7", b"L", b"K", b"x", b"g", b"S"])
+LEADS = st.sampled_from(["", ".", "..", "a", "b", "../../x", "/etc/passwd", "a/../..", "x" * 300])
+RECORDS = st.dictionaries(
+    st.sampled_from(["path", "linkpath", "size", "mtime", "GNU.sparse.map", "GNU.sparse.major"]),
+    st.sampled_from(
+        ["a", "../x", "/x", "-1", "9" * 5000, "nan", "inf", "1e999", "0,1,2", "1", "a\0b"]
+    ),
+    max_size=2,
+)
+MEMBERS = st.lists(st.tuples(NAMED, KINDS, LEADS, RECORDS), max_size=5)
+
+
+@given(MEMBERS, st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=12)), max_size=3))
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example([(".", b"5", "", {})], [(0.0, b"")])
+def test_no_archive_is_a_bug_or_leads_elsewhere(
+    members: list[tuple[str, bytes, str, dict[str, str]]], changes: list[tuple[float, bytes]]
+) -> None:
+    stream = bytearray(b"d 0 1 runs\0\0" + _tarred((".", b"5", "", {}), *members))
+    for where, data in changes:
+        at = int(where * len(stream))
+        stream[at : at + len(data)] = data
+    _check_safe(bytes(stream))
+
+
+LONG = tarfile.TarInfo("long")
+LONG.type, LONG.size = tarfile.GNUTYPE_LONGNAME, 512
+HUGE = tarfile.TarInfo("huge")
+HUGE.type, HUGE.size = tarfile.XHDTYPE, 6 << 30
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        (LONG.tobuf(tarfile.GNU_FORMAT) + bytes(512)) * 3000,
+        HUGE.tobuf(tarfile.GNU_FORMAT) + bytes(4 << 20),
+    ],
+    ids=["a thousand headers of one file", "a header of gigabytes"],
+)
+def test_headers_without_an_end_are_refused(archive: bytes) -> None:
+    assert _check_safe(b"d 0 1 runs\0\0" + archive)
+
+
+def _check_safe(stream: bytes) -> bool:
+    """Return whether a copy failed; check that it wrote in its folder alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        into = Path(folder) / "into"
+        into.mkdir()
+        failed = False
+        notes = Notes()
+        try:
+            with _shown(cast("Context", SimpleNamespace(progress=notes))):
+                tar_fetch.fetch(
+                    CopyReport(notes), cast("Reached", Answering(stream)),
+                    [RemotePath("place", "runs")], into, recursive=True, preserve=True,
+                )  # fmt: skip
+        except JlrError:
+            failed = True
+        assert [path.name for path in Path(folder).iterdir()] == ["into"]
+        assert {path.name for path in into.iterdir()} <= {"runs"}
+        for path in into.rglob("*"):
+            assert path.is_dir() or path.is_file() or path.is_symlink()
+            assert Path(os.path.realpath(path)).is_relative_to(into)
+    return failed
