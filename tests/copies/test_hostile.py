@@ -378,7 +378,7 @@ def test_rsync_writes_through_no_link_that_was_there_before(hostile_rsync: Sandb
 def test_rsync_sends_links_modes_and_devices(hostile_rsync: Sandbox) -> None:
     make = (
         "ln -s . l; ln -s l/l/l/../../../etc/passwd out; ln -s /etc abs; ln -s l/set in;"
-        "touch set; chmod 6777 set; mkdir below; chmod 3777 below; mkfifo pipe"
+        "touch set; chmod 6777 set; chmod 700 .; mkdir below; chmod 3777 below; mkfifo pipe"
     )
     done = changed(hostile_rsync, make)
     assert done.status == 0, done
@@ -387,6 +387,7 @@ def test_rsync_sends_links_modes_and_devices(hostile_rsync: Sandbox) -> None:
     assert "left out `pipe`: it is neither" in done.stderr, done
     runs = hostile_rsync.folder / "runs"
     assert sorted(path.name for path in runs.iterdir()) == ["below", "in", "l", "set"]
+    assert stat.S_IMODE(runs.stat().st_mode) == 0o700
     for name in ("below", "set"):
         assert stat.S_IMODE((runs / name).stat().st_mode) == 0o755, name
 

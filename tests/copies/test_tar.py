@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import tarfile
@@ -264,6 +265,36 @@ def test_a_source_that_changes_is_an_error_and_gets_no_name(
     with pytest.raises(JlrError, match="changed while it was copied"):
         place.send(tmp_path / "file", into="there")
     assert list(place.home.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["gnu"], indirect=True)
+def test_a_file_that_changes_there_gets_no_name_and_a_folder_is_copied_with_an_error(
+    place: LocalPlace, tmp_path: Path
+) -> None:
+    (place.tools / "tar").unlink()
+    program = f"{shutil.which('tar')} \"$@\"; echo 'tar: x: file changed as we read it' >&2; exit 1"
+    (place.tools / "tar").write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
+    (place.tools / "tar").chmod(0o755)
+    (place.home / "folder").mkdir()
+    (place.home / "folder" / "x").write_text("x", encoding="utf-8")
+    with pytest.raises(JlrError, match="x: file changed as we read it"):
+        place.fetch("folder/x", into=tmp_path)
+    assert not (tmp_path / "x").exists()
+    with pytest.raises(JlrError, match="x: file changed as we read it"):
+        place.fetch("folder", into=tmp_path)
+    assert (tmp_path / "folder" / "x").read_text(encoding="utf-8") == "x"
+
+
+def test_sockets_are_left_out_with_a_word(place: LocalPlace, tmp_path: Path) -> None:
+    (place.home / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place.home / "folder" / "s"))
+    place.fetch("folder", into=tmp_path)
+    place.send(place.home / "folder", into="new")
+    told, sent = place.report.skipped
+    assert "left out" in told
+    assert sent.endswith("s`: it is neither file, folder nor link")
+    assert not list((tmp_path / "folder").iterdir())
 
 
 def test_without_tar_and_python_it_is_said(tmp_path: Path) -> None:

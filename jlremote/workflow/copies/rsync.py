@@ -130,14 +130,12 @@ def _fetch_folder(
     if target.is_dir():
         options += (f"--compare-dest={target.resolve()}",)
     with staging(target) as private:
-        arrived = private / "0"
-        arrived.mkdir()
+        arrived = private / "0"  # which rsync makes, with the mode that it has there
+        words = (*options, "--", "there:./", "./0/")
         try:
-            ended = _run(
-                report, reached, arrived, (_FROM, remote), (*options, "--", "there:./", "./")
-            )
+            ended = _run(report, reached, private, (_FROM, remote), words)
         except BaseException:
-            if any(arrived.iterdir()):
+            with suppress(JlrError, OSError):  # the first failure counts
                 settle(arrived, target, report, preserve=preserve)
             raise
         if ended == _DONE:

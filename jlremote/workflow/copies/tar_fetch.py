@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import socket
 import struct
 import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
@@ -28,6 +29,8 @@ from jlremote.workflow.copies.report import CopyReport
 from jlremote.workflow.copies.staging import UNUSABLE, settle, staging
 
 _PIECE = 1 << 20
+# What the kinds of `tar` say of sockets: the others of what is no file they pack.
+_SOCKET = re.compile("socket|[Uu]nsupported|not supported")
 _LONGEST_WORD = 64 << 10
 _MOST_FOUND = 1_000_000
 _DEEPEST = 200
@@ -72,29 +75,21 @@ def fetch(
         ended = exchange(reached, argv, arrival.receive)
         arrival.settle(ended)
     tar_scripts.check(ended)
-    for line in ended.complaint:
-        report.leave_out(f"`tar` there says: {line}")
+    for line in filter(_SOCKET.search, ended.complaint):
+        report.leave_out(f"left out what is no file: {line}")
 
 
+@dataclass(frozen=True)
 class _Arrival:
     """What arrives, first in a private folder: the first match as `0`, the second as `1`."""
 
-    def __init__(
-        self,
-        report: CopyReport,
-        sources: Sequence[RemotePath],
-        into: Path,
-        folder: Path,
-        recursive: bool,
-        preserve: bool,
-    ) -> None:
-        self._report = report
-        self._sources = sources
-        self._into = into
-        self._folder = folder
-        self._recursive = recursive
-        self._preserve = preserve
-        self._arrived: list[tuple[Found, Path]] = []
+    report: CopyReport
+    sources: Sequence[RemotePath]
+    into: Path
+    folder: Path
+    recursive: bool
+    preserve: bool
+    arrived: list[tuple[Found, Path]] = field(default_factory=list)
 
     def receive(self, link: socket.socket) -> None:
         """Read all that the other side sends."""
@@ -103,27 +98,27 @@ class _Arrival:
             self._receive(ForwardReader(source))
 
     def _receive(self, stream: ForwardReader) -> None:
-        found = list(_listed(stream, self._sources))
+        found = list(_listed(stream, self.sources))
         self._check(found)
         for number, one in enumerate(found):
-            at = self._folder / str(number)
-            archive = Archive(stream, at, self._report, preserve=self._preserve)
+            at = self.folder / str(number)
+            archive = Archive(stream, at, self.report, preserve=self.preserve)
             if archive.tree() if one.is_folder else archive.one_file(one.source):
-                self._arrived.append((one, at))
+                self.arrived.append((one, at))
             stream.skip_zeros()
         stream.check_end()
 
     def settle(self, ended: Ended) -> None:
         """Give all its name; if something was wrong there, only what is in folders."""
-        for found, at in self._arrived:
+        for found, at in self.arrived:
             if found.is_folder or not ended.status:
-                settle(at, self._target(found), self._report, preserve=self._preserve)
+                settle(at, self._target(found), self.report, preserve=self.preserve)
 
     def _target(self, found: Found) -> Path:
-        return self._into / found.name if self._into.is_dir() else self._into
+        return self.into / found.name if self.into.is_dir() else self.into
 
     def _check(self, found: list[Found]) -> None:
-        for source in self._sources:
+        for source in self.sources:
             of_source = [one for one in found if one.source is source]
             if not of_source:
                 what = "nothing there matches" if source.is_pattern else "there is no file"
@@ -131,13 +126,13 @@ class _Arrival:
             if len(of_source) > 1 and not source.is_pattern:
                 raise Refused(f"`{source.path}` came {len(of_source)} times")
         for one in found:
-            if one.is_folder and not self._recursive:
+            if one.is_folder and not self.recursive:
                 raise Usage(
                     f"`{one.source.path}` is a folder", hint="`-r` copies it with all that is in it"
                 )
-            self._report.expect(one.size)
-        if len(found) > 1 and not self._into.is_dir():
-            raise NotFound(f"`{self._into}` is not a folder")
+            self.report.expect(one.size)
+        if len(found) > 1 and not self.into.is_dir():
+            raise NotFound(f"`{self.into}` is not a folder")
 
 
 def _listed(stream: ForwardReader, sources: Sequence[RemotePath]) -> Iterator[Found]:
@@ -242,7 +237,10 @@ class Archive:
                 self._write(member, self._at)
             else:
                 self._leave_out(source.path)
-        return self._at.exists()
+                return False
+        if not self._at.exists():
+            raise EOFError(f"it does not send `{source.path}`")
+        return True
 
     def tree(self) -> bool:
         """Unpack a folder."""
