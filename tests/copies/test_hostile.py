@@ -398,3 +398,18 @@ def test_rsync_sends_more_than_it_has_told(hostile_rsync: Sandbox) -> None:
     done = changed(hostile_rsync, make, (b"\x83\x3c\x3b\x3a", b"\x80\x3c\x00\x00"))
     assert done.status == 1, done
     assert "sends more than it has told" in done.stderr, done
+
+
+def test_completion_takes_only_names(sandbox: Sandbox) -> None:
+    inside = sandbox.container
+    evil = ("good/", "../out", "a/b", "..", ".", "\x1b]0;evil\x07", "\u202eevil", "a\rb", "/")
+    listed = "".join(f"{name}\n" for name in evil)
+    inside.execute("mkdir", "-p", "/made")
+    install(inside, "ls", f"#!/bin/sh\ncat <<'END'\n{listed}END\n")
+    try:
+        assert sandbox.laptop.jlr("shell", inside.name, "true").status == 0
+        line = (f"COMP_LINE=jlr cp {inside.name}:/made/", "_JLR_COMPLETE=bash_complete")
+        told = sandbox.laptop.run("env", "COMP_WORDBREAKS=", *line, "jlr").stdout.splitlines()
+    finally:
+        inside.execute("rm", "/usr/local/sbin/ls")
+    assert told == [f"plain,{inside.name}:/made/good/"]
