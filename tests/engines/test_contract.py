@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -84,6 +85,21 @@ def test_a_further_port_is_reached(session: Session) -> None:
     assert result.status == 0, result
     assert [port["state"] for port in json.loads(result.stdout)] == ["up"]
     assert session.laptop.jlr("forward", session.name, "--remove", port).status == 0
+
+
+def test_files_go_there_and_back(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "sent" / "é").mkdir(parents=True)
+    (tmp_path / "sent" / "é" / "-n").write_text("text", encoding="utf-8")
+    there = f"{session.name}:/tmp/copied"
+    for words in (
+        ("-r", str(tmp_path / "sent"), there),
+        ("-r", there, str(tmp_path)),
+        (f"{there}/*/-*", str(tmp_path)),
+    ):
+        done = session.laptop.jlr("cp", *words)
+        assert done.status == 0, done
+    for path in ("copied/é/-n", "-n"):
+        assert (tmp_path / path).read_text("utf-8") == "text"
 
 
 def test_its_images_are_listed(session: Session) -> None:
