@@ -9,6 +9,7 @@ from jlremote.text import size_in_words
 from jlremote.workflow.host.context import Progress
 
 _TELL_SECONDS = 0.1
+_MOST_TOLD = 1000
 
 
 class CopyReport:
@@ -37,6 +38,10 @@ class CopyReport:
 
     def leave_out(self, why: str) -> None:
         """Tell of something that is not copied."""
+        if len(self.skipped) > _MOST_TOLD:  # an archive may have millions
+            return
+        if len(self.skipped) == _MOST_TOLD:
+            why = "more was left out than is told here"
         self.skipped.append(why)
         self._progress.note(why)
 

@@ -30,7 +30,7 @@ from jlremote.workflow.copies.staging import UNUSABLE, settle, staging
 
 _PIECE = 1 << 20
 # What the kinds of `tar` say of sockets: the others of what is no file they pack.
-_SOCKET = re.compile("socket|[Uu]nsupported|not supported")
+_SOCKET = re.compile(r": (socket ignored|.*cannot archive sockets)\Z")
 _LONGEST_WORD = 64 << 10
 _MOST_FOUND = 1_000_000
 _DEEPEST = 200

@@ -12,9 +12,15 @@ from typing import Any, Iterator
 
 
 class _Packing(tarfile.TarFile):
-    """An archive that notices when a file changes meanwhile."""
+    """An archive that tells of sockets, which it leaves out, and of a file that changes."""
 
     changed = ""
+
+    def gettarinfo(self, name: Any = None, arcname: Any = None, fileobj: Any = None) -> Any:
+        found = super().gettarinfo(name, arcname, fileobj)
+        if found is None:
+            os.write(2, os.fsencode(str(name) + ": socket ignored\n"))
+        return found
 
     def addfile(self, tarinfo: tarfile.TarInfo, fileobj: Any = None) -> None:
         super().addfile(tarinfo, fileobj)
@@ -26,7 +32,6 @@ def _pack(path: str, follow: bool) -> None:
     with _Packing.open(
         fileobj=open(1, "wb"), mode="w|", format=tarfile.GNU_FORMAT, dereference=follow
     ) as archive:
-        archive.debug = 1  # it tells of sockets, which it leaves out
         archive.add(path)
     if archive.changed:
         sys.exit(archive.changed + ": file changed as it was read")
