@@ -103,6 +103,21 @@ def test_by_rsync_only_what_differs_is_sent_whatever_the_names(
     assert "Permission denied" in refused.stderr
 
 
+def test_rsync_sends_no_setuid_and_obeys_umask_there(
+    owner: Laptop, account: Account, tmp_path: Path
+) -> None:
+    (tmp_path / "modes").mkdir()
+    for name, mode in (("set", 0o6755), ("open", 0o666)):
+        (tmp_path / "modes" / name).touch()
+        (tmp_path / "modes" / name).chmod(mode)
+    for option, opened in (("-r", 0o644), ("-rp", 0o666)):
+        sent = owner.jlr("cp", option, str(tmp_path / "modes"), f"lab:modes{option}")
+        assert sent.status == 0, sent
+        for name, mode in (("set", 0o755), ("open", opened)):
+            path = account.home / f"modes{option}" / name
+            assert stat.S_IMODE(path.stat().st_mode) == mode, path
+
+
 def test_a_folder_goes_under_a_new_name_or_into_one_that_is_there(
     owner: Laptop, account: Account, tmp_path: Path
 ) -> None:
@@ -248,6 +263,26 @@ def test_a_folder_that_was_interrupted_leaves_a_part_and_no_half_file(
         terminal.close()
     wait_until((there / ".jlr-part" / "large").exists, "the part, from which a copy goes on", 60)
     assert not (there / "large").exists()
+
+
+def test_what_was_whole_stays_when_rsync_is_interrupted(
+    owner: Laptop, account: Account, tmp_path: Path
+) -> None:
+    source = account.home / "fetched"
+    source.mkdir()
+    (source / "a").write_text("whole", encoding="utf-8")
+    with (source / "z").open("wb") as file:
+        file.truncate(4_000_000_000)
+    jlr = (str(Path(sys.executable).with_name("jlr")), "cp", "-r", f"lab:{source}", str(tmp_path))
+    terminal = Terminal(jlr, environment=owner.environment | {"TERM": "xterm-256color"})
+    try:
+        wait_until(lambda: list(tmp_path.rglob(".z.*")), "the first bytes", 60)
+        terminal.type("\x03")
+        assert terminal.process.wait(60) == 130
+    finally:
+        terminal.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["fetched"]
+    assert [path.name for path in (tmp_path / "fetched").iterdir()] == ["a"]
 
 
 def test_a_terminal_shows_rate_and_time_left(owner: Laptop, tmp_path: Path) -> None:
