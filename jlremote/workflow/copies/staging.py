@@ -117,7 +117,7 @@ class _Settling:
 
     def _replace(self, staged: Path) -> None:
         path = self._final(staged)
-        if path.is_dir() and not path.is_symlink():
+        if not path.is_symlink() and path.is_dir():
             raise JlrError(f"`{one_line(str(path))}` is in the way: it is a folder")
         staged.replace(path)
 
