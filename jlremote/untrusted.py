@@ -120,10 +120,11 @@ def number(value: object) -> float:
 def document(text: str | bytes) -> Any:
     """Return a parsed JSON document, with lone surrogates replaced by `?`.
 
-    What is no number in JSON (`NaN`, `Infinity`, `1e999`) becomes `None`, as JavaScript writes it.
+    Numbers are as in JavaScript: one of over 64 bits has a fraction, and one that is not finite
+    (`NaN`, `Infinity`, `1e999`) is `None`.
 
     Raises:
-        Refused: it is no JSON, not UTF-8, nested too deep, or has a whole number of over 64 bits.
+        Refused: it is no JSON, not UTF-8, or nested too deep.
     """
     try:
         found = json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_nothing)
@@ -135,8 +136,9 @@ def document(text: str | bytes) -> Any:
         raise Refused(str(error)[:200]) from error
 
 
-def _int(digits: str) -> int:
-    return whole_number(digits, least=-(2**63), most=2**64 - 1)
+def _int(digits: str) -> int | float | None:
+    found = int(digits) if len(digits) <= _MOST_DIGITS + 1 else 2**64
+    return found if -(2**63) <= found < 2**64 else _float(digits)
 
 
 def _float(digits: str) -> float | None:
@@ -165,9 +167,7 @@ def _refuse_deep(value: object) -> None:
 
 def _encodable(value: Any, text: str | bytes) -> Any:
     mark = "\\u" if isinstance(text, str) else b"\\u"
-    if isinstance(text, str) and not text.isascii():
-        pass  # bytes that are not UTF-8 are surrogates in it
-    elif mark not in text:  # type: ignore[operator]
+    if text.isascii() and mark not in text:  # type: ignore[operator]
         return value
     plain = json.dumps(value, ensure_ascii=False)
     try:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jlremote.errors import JlrError
 from jlremote.text import one_line
+
+_ODD = (
+    *(ValueError, LookupError, TypeError, AttributeError, RecursionError),
+    *(ArithmeticError, struct.error),  # a number that is too large, a length that is wrong
+)
 
 
 class OddAnswer(JlrError):
@@ -21,7 +27,7 @@ def understood(program: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except _ODD as error:
         raise OddAnswer(
             f"cannot read the answer of {program} on the host: {one_line(str(error))[:200]}",
             hint="`jlr -v …` shows the commands; run them there by hand",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
+
+from jlremote.host.loopback import LOCALHOST
 
 # Prints the rows of sockets that listen: 0A is TCP_LISTEN.
 LISTENING = "grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null"
@@ -41,6 +45,22 @@ def read_listeners(table: str) -> tuple[Listener, ...]:
             with suppress(ValueError):  # a container can print what it likes
                 found.append(Listener(_address(digits), int(port, 16), int(row[7]), row[9]))
     return tuple(found)
+
+
+def is_own(table: str, client_port: int, port: int) -> bool:
+    """Return whether the client of a connection to `port` is a socket of this user.
+
+    `table` is /proc/net/tcp, which has a row for each end of a connection.
+    """
+    if sys.platform == "win32":
+        raise NotImplementedError  # it has no such table
+    its = (line for line in table.splitlines() if line.split()[2:3] and _ends(line, port))
+    clients = [row for row in read_listeners("\n".join(its)) if row.port == client_port]
+    return any(row.address == LOCALHOST and row.user == os.getuid() for row in clients)
+
+
+def _ends(row: str, port: int) -> bool:
+    return row.split()[2].endswith(f":{port:04X}")
 
 
 def socket_inodes(descriptors: str) -> frozenset[str]:

@@ -18,6 +18,7 @@ from jlremote.kernels.local_ports import LocalPorts, Message
 from jlremote.kernels.remote_kernel import KernelGone, RemoteKernel, encoded
 
 _TURN_SECONDS = 1.0
+_EVENTS_A_TURN = 100  # a kernel that prints without end keeps no client out
 _REMEMBERED = 2000
 _LOST = "the connection was lost meanwhile, and with it the answer; some output may be missing"
 # Jupyter starts a kernel that died again; for a client here, this one has ended.
@@ -48,10 +49,11 @@ class Bridge:
         """
         self._kernel.begin()
         while not self._over and os.getppid() == self._parent:
-            for message in self._ports.received(_TURN_SECONDS):
+            wait = _TURN_SECONDS if self._kernel.events.empty() else 0
+            for message in self._ports.received(wait):
                 self._from_client(message)
             with suppress(queue.Empty):
-                while True:
+                for _ in range(_EVENTS_A_TURN):
                     self._happened(self._kernel.events.get_nowait())
 
     def heed_signals(self) -> None:

@@ -7,23 +7,34 @@ from __future__ import annotations
 
 import hmac
 import json
+import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 from jlremote.errors import JlrError
+from jlremote.host.tcp_table import is_own
+from jlremote.untrusted import Refused, document
 
 CHANNELS = {"shell": zmq.ROUTER, "control": zmq.ROUTER, "stdin": zmq.ROUTER, "iopub": zmq.PUB}
 _DELIMITER = b"<IDS|MSG>"
 PARTS = ("header", "parent_header", "metadata", "content")
 _LINGER_MILLISECONDS = 1000
+# Jupyter's own server takes less in one message.
+_MOST_BYTES = 1 << 26
+# The heartbeat is echoed, and a subscription is remembered.
+_MOST_SHORT_BYTES = 1 << 10
 # Some messages, as those of widgets, are never answered.
 _MOST_ASKERS = 10_000
+_KNOWS_OWNERS = sys.platform == "linux"
 
 
 @dataclass
@@ -62,8 +73,10 @@ class LocalPorts:
         self._poller = zmq.Poller()
         self._sockets = {
             name: self._bound(kind, facts, name)
-            for name, kind in (*CHANNELS.items(), ("hb", zmq.REP))
+            # REP would wait for ever after a message without its empty frame.
+            for name, kind in (*CHANNELS.items(), ("hb", zmq.ROUTER))
         }
+        self._arrivals = [self._watched(each) for each in self._sockets.values() if _KNOWS_OWNERS]
         self._woken, self._waker = socket.socketpair()
         self._waker.setblocking(False)
         self._poller.register(self._woken, zmq.POLLIN)
@@ -75,6 +88,7 @@ class LocalPorts:
         address = f"tcp://{ip}:{port}" if transport == "tcp" else f"{transport}://{ip}-{port}"
         made = self._context.socket(kind)
         made.linger = _LINGER_MILLISECONDS
+        made.maxmsgsize = _MOST_SHORT_BYTES if name in ("hb", "iopub") else _MOST_BYTES
         if kind == zmq.ROUTER:
             made.router_handover = True  # a client that connects anew keeps its identity
         try:
@@ -84,6 +98,11 @@ class LocalPorts:
         if kind != zmq.PUB:
             self._poller.register(made, zmq.POLLIN)
         return made
+
+    def _watched(self, source: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
+        arrivals: zmq.Socket[bytes] = source.get_monitor_socket(zmq.EVENT_ACCEPTED)
+        self._poller.register(arrivals, zmq.POLLIN)
+        return arrivals
 
     def wake(self) -> None:
         """Let `received` return, from another thread or a signal handler."""
@@ -95,24 +114,36 @@ class LocalPorts:
         ready = dict(self._poller.poll(round(seconds * 1000)))
         if self._woken.fileno() in ready:
             self._woken.recv(4096)
+        for arrivals in self._arrivals:
+            with suppress(zmq.Again):
+                while arrivals in ready:
+                    _turn_away(int(recv_monitor_message(arrivals, zmq.NOBLOCK)["value"]))
         for name, source in self._sockets.items():
-            if source in ready and name == "hb":
-                source.send_multipart(source.recv_multipart())
-            elif source in ready and (message := self._read(name, source.recv_multipart())):
-                yield message
+            with suppress(zmq.Again):
+                if source in ready:
+                    frames = source.recv_multipart(zmq.NOBLOCK)
+                    if name == "hb":
+                        source.send_multipart(frames, zmq.NOBLOCK)
+                    elif message := self._read(name, frames):
+                        yield message
 
     def _read(self, channel: str, frames: list[bytes]) -> Message | None:
-        """Return a client's message, `None` for one that is not signed with the file's key."""
+        """Return a client's message; `None` for one that is not signed with the file's key.
+
+        Nothing of it is parsed before: any process of this machine can send it. One that came
+        before is not taken again, as in Jupyter's own kernels.
+        """
         try:
             at = frames.index(_DELIMITER)
             signature, *parts = frames[at + 1 : at + 6]
-            signed = not self._key or hmac.compare_digest(self._signed(parts), signature)
-            texts = [json.loads(part) for part in parts]
+            if self._key and not hmac.compare_digest(self._signed(parts), signature):
+                return None
+            told = dict(zip(PARTS, (_object(part) for part in parts), strict=True))
         except ValueError:
             return None
-        if not signed or len(texts) != len(PARTS):
+        message = Message(channel, **told, buffers=frames[at + 6 :])
+        if message.id in self._askers:
             return None
-        message = Message(channel, **dict(zip(PARTS, texts, strict=True)), buffers=frames[at + 6 :])
         self._askers[message.id] = frames[:at]
         if len(self._askers) > _MOST_ASKERS:
             del self._askers[next(iter(self._askers))]
@@ -138,6 +169,27 @@ class LocalPorts:
     def close(self) -> None:
         """Send what is left, and close the sockets."""
         ends: tuple[zmq.Socket[bytes] | socket.socket, ...] = (self._woken, self._waker)
-        for each in (*self._sockets.values(), *ends):
+        for each in (*self._sockets.values(), *self._arrivals, *ends):
             each.close()
         self._context.term()
+
+
+def _turn_away(descriptor: int) -> None:
+    """End a connection that a process of another user has made.
+
+    Before it has sent anything: it could read what cells print, and fill the memory with a message
+    of endless frames.
+    """
+    # zmq may have closed it, and another connection have its number.
+    with suppress(OSError, ValueError), socket.socket(fileno=os.dup(descriptor)) as met:
+        (address, port), (_, own) = met.getpeername(), met.getsockname()
+        table = Path("/proc/net/tcp").read_text("ascii")
+        if ip_address(address).is_loopback and not is_own(table, port, own):
+            met.shutdown(socket.SHUT_RDWR)
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    found = document(text)
+    if not isinstance(found, dict):
+        raise Refused("it is no object")
+    return found

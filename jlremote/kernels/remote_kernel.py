@@ -16,10 +16,13 @@ from itertools import pairwise
 from uuid import uuid4
 
 from jlremote.errors import Authentication, JlrError, NotFound
+from jlremote.host.answers import OddAnswer, understood
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.kernel import KernelSocket
 from jlremote.kernels.local_ports import PARTS, Message
+from jlremote.untrusted import document
 
+_MOST_EVENTS = 1000  # then TCP holds the kernel's messages back
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 # The host would count each try as a failed login.
 _LOGIN_PAUSE = 60.0
@@ -40,7 +43,7 @@ class RemoteKernel:
 
     def __init__(self, kernel: str, reach: Reach, wake: Callable[[], None]) -> None:
         self.id = kernel
-        self.events: queue.SimpleQueue[KernelSocket | Message | JlrError] = queue.SimpleQueue()
+        self.events: queue.Queue[KernelSocket | Message | JlrError] = queue.Queue(_MOST_EVENTS)
         self._reach = reach
         self._wake = wake
         # Jupyter keeps what a kernel says for the client of this id while it is away.
@@ -69,7 +72,7 @@ class RemoteKernel:
                 return
             except Authentication:
                 pause = _LOGIN_PAUSE
-            except JlrError:
+            except (JlrError, OSError):  # as where other connections took all descriptors
                 pause = min(_LONGEST_PAUSE, pause * 2)
             else:
                 pause = _FIRST_PAUSE
@@ -89,7 +92,9 @@ class RemoteKernel:
         self._tell(socket)
         try:
             while True:
-                self._tell(decoded(socket.receive()))
+                data = socket.receive()
+                with suppress(OddAnswer):  # the container's own kernel may say what it likes
+                    self._tell(decoded(data))
         except JlrError:
             socket.close()
 
@@ -99,23 +104,23 @@ class RemoteKernel:
 
 
 def decoded(data: str | bytes) -> Message:
-    """Return the message in what Jupyter has sent; what is none is an error.
+    """Return the message in what Jupyter has sent.
 
     Raises:
-        JlrError: it is no message.
+        OddAnswer: it is no message.
     """
-    try:
+    with understood("Jupyter"):
         buffers = []
         if isinstance(data, bytes):
             count = struct.unpack_from("!I", data)[0]
             ends = [*struct.unpack_from(f"!{count}I", data, 4), len(data)]
+            if ends != sorted(ends):  # each of a million buffers could be the whole message
+                raise ValueError("its parts overlap")
             text, *buffers = [data[begin:end] for begin, end in pairwise(ends)]
-            data = text.decode()
-        told = json.loads(data)
+            data = text
+        told = document(data)
         parts = {part: dict(told[part]) for part in PARTS}
         return Message(str(told["channel"]), **parts, buffers=buffers)
-    except (ValueError, KeyError, TypeError, struct.error) as error:
-        raise JlrError(f"Jupyter has sent no message of a kernel: {error!r}") from error
 
 
 def encoded(message: Message) -> str | bytes:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
+import socket
+import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zmq
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 from jupyter_client.session import Session
@@ -143,13 +150,144 @@ def test_an_answer_that_jupyter_kept_meanwhile_is_no_loss(
 def test_a_message_that_is_not_signed_reaches_no_kernel(
     client: BlockingKernelClient, kernel: Kernel
 ) -> None:
-    socket = Socket()
-    kernel.tell(socket)
+    websocket = Socket()
+    kernel.tell(websocket)
     client.session.key = b"another"
     client.execute("print('attack')")
     client.session.key = b"secret"
     wanted = client.execute("print(1)")
-    assert socket.next("execute_request").id == wanted
+    assert websocket.next("execute_request").id == wanted
+
+
+DEEP = b"[" * 200_000
+HOSTILE = {
+    "what is nested too deep, unsigned": [b"<IDS|MSG>", b"", DEEP, DEEP, DEEP, DEEP],
+    "a number of 10,000 digits, unsigned": [b"<IDS|MSG>", b"", *(b"9" * 10_000,) * 4],
+    "nothing behind the delimiter": [b"<IDS|MSG>"],
+    "a signature alone": [b"<IDS|MSG>", b"\xff"],
+    "no delimiter": [b"x"] * 1000,
+    "too few parts": [b"<IDS|MSG>", b"", b"{}"],
+    "an empty frame": [b""],
+    "identities without end": [*(str(n).encode() for n in range(20_000)), b"<IDS|MSG>"],
+}
+
+
+def peer_of(client: BlockingKernelClient, name: str) -> zmq.Socket[bytes]:
+    """Return a socket of a program that knows the ports and not the key."""
+    peer: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
+    peer.linger = 0
+    peer.connect(f"tcp://127.0.0.1:{getattr(client, f'{name}_port')}")
+    return peer
+
+
+@pytest.mark.parametrize("frames", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("name", ["shell", "control", "stdin", "hb"])
+def test_what_a_peer_without_the_key_sends_does_not_end_the_bridge(
+    name: str, frames: list[bytes], client: BlockingKernelClient, kernel: Kernel
+) -> None:
+    websocket = Socket()
+    kernel.tell(websocket)
+    with peer_of(client, name) as peer, peer_of(client, "hb") as heart:
+        peer.send_multipart(frames)
+        heart.send_multipart([b"", b"still here"])
+        assert heart.poll(SECONDS * 1000)
+        wanted = client.execute("print(1)")
+        assert websocket.next("execute_request").id == wanted
+
+
+def test_signed_nonsense_and_a_repeated_message_reach_no_kernel(
+    client: BlockingKernelClient, kernel: Kernel
+) -> None:
+    websocket = Socket()
+    kernel.tell(websocket)
+    session = Session(key=b"secret")
+    with peer_of(client, "shell") as peer:
+        for parts in ([DEEP] * 4, [b"[]"] * 4, [b"9" * 5000] * 4, [b"{}"] * 3 + [b"1"], [b"{}"]):
+            peer.send_multipart([b"<IDS|MSG>", session.sign(parts), *parts])
+        once = session.serialize(session.msg("execute_request", {"code": "once"}))
+        for _ in range(3):
+            peer.send_multipart(once)
+        last = session.serialize(session.msg("execute_request", {"code": "last"}))
+        peer.send_multipart(last)
+        codes = [websocket.next("execute_request").content["code"] for _ in range(2)]
+        assert codes == ["once", "last"]
+
+
+@pytest.mark.parametrize(
+    "greeting", [b"GET / HTTP/1.1\r\n\r\n", b"\xff" + b"\0" * 8 + b"\x7f", b"\xff" * 5000, b""]
+)
+def test_what_is_no_zmq_and_a_message_that_is_too_long_end_their_connection_alone(
+    greeting: bytes, client: BlockingKernelClient, kernel: Kernel
+) -> None:
+    websocket = Socket()
+    kernel.tell(websocket)
+    with ExitStack() as stack:
+        for _ in range(20):
+            peer = socket.create_connection(("127.0.0.1", client.shell_port))
+            stack.enter_context(peer).sendall(greeting)
+        wanted = client.execute("print(1)")
+        assert websocket.next("execute_request").id == wanted
+
+
+def test_a_message_that_is_too_long_is_refused_before_it_is_read(
+    client: BlockingKernelClient, kernel: Kernel
+) -> None:
+    with socket.create_connection(("127.0.0.1", client.hb_port)) as peer:
+        peer.settimeout(SECONDS)
+        peer.sendall(b"\xff" + bytes(8) + b"\x7f\3\0NULL" + bytes(48))
+        peer.sendall(b"\4\x26\5READY\x0bSocket-Type\0\0\0\6DEALER\x08Identity\0\0\0\0"[:40])
+        peer.sendall(b"\2" + (1 << 40).to_bytes(8, "big") + b"x" * 1000)
+        with suppress(ConnectionResetError):
+            while peer.recv(4096):
+                pass
+
+
+AS_ANOTHER_USER = """
+import encodings.idna, os, socket, sys
+os.setuid(65534)
+peer = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+peer.settimeout(20)
+while peer.recv(4096):
+    pass
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="needs root on Linux")
+@pytest.mark.parametrize("name", ["shell", "iopub", "stdin", "control", "hb"])
+def test_another_user_of_this_machine_is_turned_away(
+    name: str, client: BlockingKernelClient, kernel: Kernel
+) -> None:
+    websocket = Socket()
+    kernel.tell(websocket)
+    port = str(getattr(client, f"{name}_port"))
+    subprocess.run((sys.executable, "-c", AS_ANOTHER_USER, port), check=True, timeout=SECONDS)
+    wanted = client.execute("print(1)")
+    assert websocket.next("execute_request").id == wanted
+
+
+def test_a_kernel_that_prints_without_end_keeps_no_client_out(
+    client: BlockingKernelClient, kernel: Kernel
+) -> None:
+    websocket = Socket()
+    kernel.tell(websocket)
+    over = threading.Event()
+
+    def print_on() -> None:
+        while not over.is_set():
+            for _ in range(1000):
+                kernel.events.put(Message("iopub", {"msg_type": "stream"}, {}, {}, {}, []))
+            kernel.ports.wake()
+            while kernel.events.qsize() > 1000 and not over.is_set():
+                over.wait(0.001)
+
+    printing = threading.Thread(target=print_on)
+    printing.start()
+    try:
+        wanted = client.execute("print(1)")
+        assert websocket.next("execute_request").id == wanted
+    finally:
+        over.set()
+        printing.join()
 
 
 def test_a_kernel_that_died_ends_the_bridge(
@@ -182,8 +320,13 @@ def test_messages_with_buffers_are_as_jupyter_reads_and_writes_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["", "[]", "{}", '{"header": 1}', b"", b"\0\0\0\x09", b"\0\0\0\1x"]
+    "data",
+    [
+        *("", "[]", "{}", '{"header": 1}', "[" * 200_000, b"", b"\0\0\0\x09", b"\0\0\0\1x"),
+        struct.pack("!5I", 4, 20, 0, 1000, 0) + bytes(1000),  # parts that overlap
+        struct.pack("!I", 2**32 - 1),
+    ],
 )
 def test_what_is_no_message_is_told(data: str | bytes) -> None:
-    with pytest.raises(JlrError, match="no message of a kernel"):
+    with pytest.raises(JlrError, match="cannot read the answer of Jupyter"):
         remote_kernel.decoded(data)

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from jlremote.host.loopback import LOCALHOST
-from jlremote.host.tcp_table import read_listeners
+from jlremote.host.tcp_table import is_own
 
 # A first start of snap's Firefox takes half a minute on a slow disk.
 LASTS_SECONDS = 90.0
@@ -38,22 +38,6 @@ def lend(target: str) -> str | None:
         check=False,
     )
     return done.stdout.strip() or None
-
-
-def is_own(table: str, client_port: int, port: int) -> bool:
-    """Return whether the client of a connection to `port` is a socket of this user.
-
-    `table` is /proc/net/tcp, which has a row for each end of a connection.
-    """
-    if sys.platform == "win32":
-        raise NotImplementedError  # no browser is confined so there
-    its = (line for line in table.splitlines() if line.split()[2:3] and _ends(line, port))
-    clients = [row for row in read_listeners("\n".join(its)) if row.port == client_port]
-    return any(row.address == LOCALHOST and row.user == os.getuid() for row in clients)
-
-
-def _ends(row: str, port: int) -> bool:
-    return row.split()[2].endswith(f":{port:04X}")
 
 
 def serve(target: str) -> None:
