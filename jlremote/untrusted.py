@@ -23,6 +23,8 @@ _NOT_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 # A document that is nested deeper is not parsed: its readers call themselves for each level.
 _DEEPEST = 100
+# A date in seconds since the epoch that every platform can write.
+_LATEST = 1 << 37
 # Digits of the largest number of 64 bits.
 _MOST_DIGITS = 19
 
@@ -93,13 +95,21 @@ def whole_number(text: str, *, least: int = 0, most: int = 2**63 - 1) -> int:
         Refused: the text is no such number, or the number is out of range.
     """
     text = text.strip()
-    digits = text.removeprefix("-") if least < 0 else text
+    digits = text[1:] if least < 0 and text.startswith("-") else text  # also for Python 3.8
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
         raise Refused(f"`{one_line(text)[:40]}` is not a whole number")
     number = int(text)
     if not least <= number <= most:
         raise Refused(f"{number} is not between {least} and {most}")
     return number
+
+
+def count(text: str) -> int | None:
+    """Return a whole number as `whole_number`, `None` for a text that is none."""
+    try:
+        return whole_number(text)
+    except Refused:
+        return None
 
 
 def number(value: object) -> float:
@@ -109,12 +119,22 @@ def number(value: object) -> float:
         Refused: it is none.
     """
     try:
-        found = float(value) if isinstance(value, str | int | float) else math.nan
+        known = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        found = float(value) if known else math.nan  # type: ignore[arg-type]
     except (ValueError, OverflowError):
         found = math.nan
     if not math.isfinite(found):
         raise Refused(f"`{one_line(str(value)[:40])}` is not a number")
     return found
+
+
+def moment(value: object) -> float | None:
+    """Return seconds since the epoch, `None` for what is no moment up to the year 6325."""
+    try:
+        found = number(value)
+    except Refused:
+        return None
+    return found if 0 <= found < _LATEST else None
 
 
 def document(text: str | bytes) -> Any:
@@ -162,7 +182,7 @@ def _refuse_deep(value: object) -> None:
                 below += each.values()
             elif isinstance(each, list):
                 below += each
-        level = [each for each in below if isinstance(each, dict | list)]
+        level = [each for each in below if isinstance(each, (dict, list))]
 
 
 def _encodable(value: Any, text: str | bytes) -> Any:

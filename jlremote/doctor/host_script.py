@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 
@@ -11,6 +10,7 @@ from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, read
 from jlremote.host import installation
+from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.shell_text import TOOK_TOO_LONG, command_line
 from jlremote.images.commands import inspect_image_argv
@@ -20,6 +20,7 @@ from jlremote.runtimes.engine.engine import DOCKER, Engine
 from jlremote.runtimes.engine.engine_errors import engine_error, tried, unless_silent
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.text import one_line
+from jlremote.untrusted import count, document
 
 # The address of the connection, the user, and the time on the host.
 GREETING: Steps = {
@@ -171,7 +172,7 @@ def _available(line: str) -> int | None:
     columns = line.split()
     # Counted from the right: a device's name may contain blanks.
     found = columns[-3] if len(columns) > _AVAILABLE_COLUMN + 1 else ""
-    return int(found) if found.isdigit() else None
+    return count(found)
 
 
 def _version(client: Completed | None, server: Completed | None) -> str | None:
@@ -201,7 +202,8 @@ def _image(name: str | None, told: Completed | None) -> ImageFacts | None:
     if name is None or told is None:
         return None
     if told.status == 0:
-        (facts, *_) = json.loads(told.stdout)
-        return ImageFacts(name, found=True, architecture=str(facts.get("Architecture", "")))
+        with understood("the container engine"):
+            (facts, *_) = document(told.stdout)
+            return ImageFacts(name, found=True, architecture=str(facts.get("Architecture", "")))
     gone = re.search("no such image|not known|no such object", told.stderr.lower())
     return ImageFacts(name, found=False, complaint=None if gone else told.complaint)

@@ -17,6 +17,8 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from jlremote.untrusted import moment
+
 _PARENT = "/tmp"  # noqa: S108  # all users share the folder on purpose
 FOLDER = f"{_PARENT}/jlr-gpus"
 # Longer than a start takes from its choice to a running container.
@@ -139,10 +141,10 @@ def read(fields: Sequence[str], now: float, boot: str) -> ListedLease | None:
     owner, _, changed = owner_and_time.rpartition(" ")
     parts = target.split(":")
     uuid, plus, _ = name.rpartition("+")
-    if not (owner and plus and changed.isdigit() and len(parts) == 5 and parts[0] == "jlr"):
+    since = moment(changed)
+    if since is None or not (owner and plus and len(parts) == 5 and parts[0] == "jlr"):
         return None
     _, session, of_boot, _, start = parts
-    since = float(changed)
     alive = is_of(process, start)
     fresh = -_AHEAD_SECONDS <= now - since <= LEASE_SECONDS
     settled = start != "0"

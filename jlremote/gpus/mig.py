@@ -10,6 +10,8 @@ import xml.etree.ElementTree as Xml
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from jlremote.untrusted import count, whole_number
+
 _GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[^)]+)\)")
 _DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[^)]+)\)")
 
@@ -35,7 +37,7 @@ def read(listing: str, document: str) -> dict[str, tuple[MigDevice, ...]]:
         if gpu := _GPU.match(line):
             here = gpu[1]
         elif device := _DEVICE.match(line):
-            part = MigDevice(int(device[2]), device[3], device[1])
+            part = MigDevice(whole_number(device[2]), device[3], device[1])
             described = _described(part, known[here]) if here in known else part
             found.setdefault(here, []).append(described)
     return {uuid: tuple(parts) for uuid, parts in found.items()}
@@ -73,9 +75,9 @@ def _processes(
 ) -> Iterator[tuple[int, str, int | None]]:
     for process in gpu.iterfind("processes/process_info"):
         pid = process.findtext("pid", "").strip()
-        if _instance(process) == instance and pid.isdigit():
+        if _instance(process) == instance and (number := count(pid)) is not None:
             name = process.findtext("process_name", "")
-            yield int(pid), name, _mebibytes(process.findtext("used_memory"))
+            yield number, name, _mebibytes(process.findtext("used_memory"))
 
 
 def _mebibytes(text: str | None) -> int | None:

@@ -15,6 +15,7 @@ from jlremote.gpus.mig import MigDevice
 from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
 from jlremote.host.records import records as records_of
 from jlremote.text import one_line, printable
+from jlremote.untrusted import count, number, whole_number
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -69,7 +70,7 @@ class _Reading:
     def __init__(self, records: Records, host: str) -> None:
         self.records, self.host = records, host
         now, uptime, self.boot, self.user, ticks = records["host"]
-        self.now = float(_number(now) or 0)
+        self.now = _number(now) or 0.0
         self.born = self.now - (_number(uptime.partition(" ")[0]) or 0.0)
         self.ticks = _number(ticks) or 100.0
         self.containers = dict(_containers(records.get("containers", [""])[0], self.now))
@@ -142,7 +143,7 @@ class _Reading:
         processes: Processes,
         layout: Mapping[str, tuple[MigDevice, ...]],
     ) -> Gpu:
-        uuid, index = row["uuid"], int(row["index"])
+        uuid, index = row["uuid"], whole_number(row["index"])
         mig = row.get("mig.mode.current") == "Enabled"
         whole = Device(
             place=str(index),
@@ -188,9 +189,9 @@ class _Reading:
         text = printable(self.records.get("processes", [""])[0])
         for line in text.splitlines():
             values = [value.strip() for value in line.split(",", PROCESS_FIELDS.count(","))]
-            if len(values) == 4 and values[1].isdigit():
-                uuid, pid, memory, name = values
-                found[uuid].append(self._process(int(pid), name, _whole(memory)))
+            if len(values) == 4 and (pid := count(values[1])) is not None:
+                uuid, _, memory, name = values
+                found[uuid].append(self._process(pid, name, _whole(memory)))
         return {uuid: tuple(processes) for uuid, processes in found.items()}
 
     def _process(self, pid: int, name: str, memory: int | None) -> GpuProcess:
@@ -203,7 +204,7 @@ class _Reading:
             memory=memory,
             user=next(iter(_after(owners, f"/proc/{pid} ")), None),
             container=self._container("\n".join(_after(groups, f"/proc/{pid}/cgroup:"))),
-            since=self.born + int(ticks[0]) / self.ticks if ticks else None,
+            since=self.born + number(ticks[0]) / self.ticks if ticks else None,
         )
 
     def _container(self, groups: str) -> str | None:
@@ -218,7 +219,7 @@ def _row(line: str, fields: str) -> dict[str, str] | None:
     """Return a GPU's values by field, `None` for another kind of line."""
     names = fields.split(",")
     values = [value.strip() for value in line.split(",")]
-    if len(values) != len(names) or not values[0].isdigit():
+    if len(values) != len(names) or count(values[0]) is None:
         return None
     return dict(zip(names, values))  # noqa: B905  # Python 3.8 has no `strict`
 
@@ -255,5 +256,5 @@ def _since(status: str, now: float) -> float | None:
     )
     if told is None:
         return None
-    amount = int(told[1]) if told[1].isdigit() else 1
+    amount = count(told[1]) or 1
     return now - amount * _SECONDS[told[2].lower()]

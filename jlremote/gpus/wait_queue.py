@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jlremote.gpus.leases import ENTER, HIDDEN, is_of
+from jlremote.untrusted import count, moment, whole_number
 
 # After so long without a sign of its start a place counts no more: time for a lost connection.
 PLACE_SECONDS = 180.0
@@ -81,20 +82,21 @@ def read(
     for fields in found:
         if is_place(fields):
             owner, _, changed = fields[1].rpartition(" ")
-            if owner and changed.isdigit():
+            since = moment(changed)
+            if owner and since is not None:
                 alive = is_of(fields[3], fields[2].rpartition(":")[2])
                 alive = alive or fields[3].startswith(HIDDEN)  # its sign is all that is known
-                links[fields[0]] = (owner, float(changed), fields[2].split(":"), alive)
+                links[fields[0]] = (owner, since, fields[2].split(":"), alive)
     waiting, dead = [], {}
     for name, (owner, since, target, _) in links.items():
         kind, word = name[: len(_ARRIVAL)], name.rpartition("+")[2]
         sign = links.get(_SIGN + name[len(_ARRIVAL) :])
         fresh = sign is not None and sign[0] == owner and abs(now - sign[1]) <= PLACE_SECONDS
         gone = sign is not None and sign[2][4:] != ["0"] and not sign[3]
-        if gone or not fresh or len(target) != 5 or target[2] != boot or not target[3].isdigit():
+        if gone or not fresh or len(target) != 5 or target[2] != boot or count(target[3]) is None:
             dead[name] = owner
         elif kind == _ARRIVAL and name[len(_ARRIVAL) :].rpartition("+")[0] == gpu.replace("/", "_"):
-            waiting.append(WaitingStart(target[1], owner, int(target[3]), since, word))
+            waiting.append(WaitingStart(target[1], owner, whole_number(target[3]), since, word))
     return tuple(sorted(waiting, key=lambda one: (one.since, one.word))), dead
 
 

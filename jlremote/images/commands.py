@@ -14,6 +14,7 @@ from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.text import one_line
 from jlremote.times import utc
+from jlremote.untrusted import document
 
 _FACTS = (
     '{"id":{{json .ID}},"names":{{json .RepoTags}},'
@@ -54,7 +55,7 @@ def list_script(engine: Engine, *, every: bool) -> str:
 @understood("the container engine")
 def read_list(printed: str, *, every: bool) -> list[Image]:
     """Return the images, the latest first; without `every` only those with a name."""
-    images = [image for line in printed.splitlines() for image in _named(json.loads(line))]
+    images = [image for line in printed.splitlines() for image in _named(document(line))]
     wanted = [image for image in images if every or image.repository is not None]
     return sorted(wanted, key=lambda image: image.created, reverse=True)
 
@@ -84,7 +85,7 @@ def image_id_argv(engine: Engine, image: str) -> Argv:
 @understood("the container engine")
 def read_image(printed: str) -> Image:
     """Return the image of an `image inspect`, without its name."""
-    (facts,) = json.loads(printed)
+    (facts,) = document(printed)
     return Image(facts["Id"], None, None, facts["Created"], facts["Size"])
 
 

@@ -18,6 +18,7 @@ from jlremote.images.image_errors import refused_key
 from jlremote.images.key_scripts import forgotten
 from jlremote.text import one_line
 from jlremote.times import utc
+from jlremote.untrusted import number, whole_number
 
 # Unless the setting `image-folder` names another one, as in a workspace with more room.
 DEFAULT_FOLDER = '"${XDG_DATA_HOME:-$HOME/.local/share}/jlr/images"'
@@ -121,8 +122,8 @@ def read_list(printed: str) -> list[Image]:
     for size, changed, path in records(printed):
         name = posixpath.basename(path).removesuffix(SUFFIX)
         place, _, tag = name.partition("@")
-        built = utc(float(changed))
-        found.append(Image(path, place.replace("+", "/"), tag or None, built, int(size)))
+        built = utc(number(changed))
+        found.append(Image(path, place.replace("+", "/"), tag or None, built, whole_number(size)))
     return sorted(found, key=lambda image: image.created, reverse=True)
 
 

@@ -12,6 +12,7 @@ from jlremote.host.shell_text import command_line
 from jlremote.images import image_names
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.text import listed, one_line
+from jlremote.untrusted import whole_number
 
 _FACTS = (
     '{"id":{{json .ID}},"names":{{json .RepoTags}},"created":{{json .Created}},'
@@ -218,7 +219,7 @@ def freed(found: SharedLayers, histories: Mapping[str, str]) -> int:
     if not found.uncertain:
         return found.image.size - found.other.size
     own, other = (_steps(histories[one.id]) for one in (found.image, found.other))
-    return sum(int(step.split("\t")[1]) for step in own[_common(own, other) :])
+    return sum(whole_number(step.split("\t")[1]) for step in own[_common(own, other) :])
 
 
 def _steps(history: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.resources
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from jlremote.runtimes.docker.docker_commands import (
 )
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.text import is_name
+from jlremote.untrusted import document, moment
 
 COMMAND_LABEL = "org.jlremote.job-command"
 GPUS_LABEL = "org.jlremote.job-gpus"
@@ -161,7 +161,7 @@ def _beyond(show: str, stdout: int, stderr: int) -> str:
 @understood("the container engine")
 def read(printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
-    return [_job(each) for each in json.loads(printed or "[]") if _is_job(each)]
+    return [_job(each) for each in document(printed or "[]") if _is_job(each)]
 
 
 def at_end(printed: bytes) -> tuple[Job | None, bytes]:
@@ -182,13 +182,13 @@ def _job(inspected: Mapping[str, Any]) -> Job:
     status = state.get("Status", "")
     running, created = status in _RUNNING, status == "created"
     over = not running and not created
-    killed = state.get("OOMKilled")
+    killed, code = state.get("OOMKilled"), state.get("ExitCode")
     return Job(
         id=inspected["Id"],
         name=labels.get(JOB_LABEL, ""),
         state="running" if running else "created" if created else "ended",
         command=labels.get(COMMAND_LABEL, ""),
-        exit_code=state.get("ExitCode") if over else None,
+        exit_code=code if over and isinstance(code, int) else None,
         since=_seconds(state.get("StartedAt")),
         ended=_seconds(state.get("FinishedAt")) if over else None,
         container=inspected["Name"].lstrip("/"),
@@ -205,4 +205,4 @@ def _seconds(stamp: str | None) -> float | None:
     """Convert an engine's time stamp to seconds since the epoch; the year 1 is `None`."""
     if not stamp or stamp.startswith("0001"):
         return None
-    return datetime.fromisoformat(re.sub(r"\.\d+", "", stamp)).timestamp()
+    return moment(datetime.fromisoformat(re.sub(r"\.\d+", "", stamp)).timestamp())

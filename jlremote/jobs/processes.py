@@ -34,6 +34,7 @@ from jlremote.jobs.job import Job, last_lines, show, watch
 from jlremote.jobs.orphans import ADOPTING_SHELL, AWAIT_TERM, END_REST
 from jlremote.runtimes import bare
 from jlremote.text import is_name, one_line
+from jlremote.untrusted import document, moment, whole_number
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 _ROOM = " " * 120  # longer than what is written over it
@@ -337,7 +338,7 @@ def waits(printed: str) -> str:
 
 def _told(text: str) -> dict[str, Any]:
     try:
-        told = json.loads(text or "{}")
+        told = document(text or "{}")
     except ValueError:
         return {}
     return told if isinstance(told, dict) else {}
@@ -362,9 +363,9 @@ def _job(fields: list[str]) -> Job:
         name=name,
         state="ended" if code else "waiting" if queued else "running" if alive else "lost",
         command=command,
-        exit_code=int(code) if code else None,
-        since=float(began) if began.strip() and not (code and waiting) else None,
-        ended=float(ended) if ended else None,
+        exit_code=whole_number(code) if code else None,
+        since=moment(began) if not (code and waiting) else None,
+        ended=moment(ended),
         container=container or None,
         gpus=gpus or None,
         remove=bool(remove),

@@ -10,6 +10,7 @@ from jlremote.host.records import FIELD, GROUP, records
 from jlremote.jobs.job import Job
 from jlremote.schedulers.contract import FOLLOWS, QueuedJob, Scheduler, SchedulerSilent
 from jlremote.text import is_name, one_line
+from jlremote.untrusted import moment, whole_number
 
 
 def read(scheduler: Scheduler, printed: str) -> list[Job]:
@@ -72,7 +73,7 @@ def _job(
         name=name,
         state="running" if start else "waiting",
         command=command,
-        since=_seconds(start) or _seconds(submitted),
+        since=moment(start) or moment(submitted),
         gpus=asked or None,
         remove=bool(remove),
         job=id_ or None,
@@ -84,11 +85,11 @@ def _job(
             how, last = how or scheduler.ending(live.state, log), live.state
         if not how and not code:
             how = f"{scheduler.name} says `{one_line(last)}`, and it left no exit code"
-        status = int(code) if code else None
+        status = whole_number(code) if code else None
         if how and status == 0:
             status = scheduler.unfinished_code(how)
-        moment = _seconds(ended) or _seconds(end)
-        return replace(job, state="ended", exit_code=status, ended=moment, detail=how)
+        last_seen = moment(ended) or moment(end)
+        return replace(job, state="ended", exit_code=status, ended=last_seen, detail=how)
     if live is None:
         return _unlisted(job, silence, cut_off=bool(cut_off.strip()))
     if live.phase == "waiting":
@@ -107,7 +108,3 @@ def _unlisted(job: Job, silence: str | None, *, cut_off: bool) -> Job:
     return replace(
         job, state="lost", detail="the scheduler no longer knows it, and it left no exit code"
     )
-
-
-def _seconds(text: str) -> float | None:
-    return float(text) if text.strip().isdecimal() else None

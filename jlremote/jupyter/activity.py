@@ -20,6 +20,7 @@ from jlremote.jupyter.scripts import LAUNCH_MARK
 from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.text import one_line
+from jlremote.untrusted import whole_number
 
 _PROCESSES = f"""\
 own=; read -r own </proc/self/cgroup
@@ -185,7 +186,7 @@ def read(printed: str) -> Activity:
         with suppress(ValueError, IndexError):
             kind, *rest = fields
             if kind.strip() == "self":
-                own = int(rest[0])
+                own = whole_number(rest[0])
             elif process := _process(rest[0], rest[1]):
                 found.append(process)
     return Activity(tuple(found), own)
@@ -197,4 +198,5 @@ def _process(stat: str, words: str) -> Process | None:
     argv = tuple(word for word in words.split("\0") if word)
     if state in "ZX" or not argv or argv in _ENTERS or _ABOVE.match(argv[0]):
         return None
-    return Process(int(stat.split()[0]), int(parent), int(session), terminal != "0", argv)
+    pid, above, group = map(whole_number, (stat.split()[0], parent, session))
+    return Process(pid, above, group, terminal != "0", argv)

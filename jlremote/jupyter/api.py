@@ -21,7 +21,7 @@ from jlremote.host.answers import understood
 from jlremote.host.loopback import LOCALHOST, has_own_addresses, own_address
 from jlremote.jupyter.server import Server
 from jlremote.times import utc
-from jlremote.untrusted import argument
+from jlremote.untrusted import argument, document
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -112,7 +112,7 @@ class JupyterApi:
     def _tells_version(self) -> bool:
         try:
             self._request("GET", "api")
-        except (JlrError, ValueError):
+        except JlrError:
             return False
         return True
 
@@ -144,7 +144,9 @@ class JupyterApi:
     def terminals(self) -> int:
         """Return how many terminals are open; none where the server has no terminals."""
         try:
-            return len(self._request("GET", "api/terminals?no_track_activity=1"))
+            answer = self._request("GET", "api/terminals?no_track_activity=1")
+            with understood("Jupyter"):
+                return len(answer)
         except JlrError:
             return 0
 
@@ -163,7 +165,9 @@ class JupyterApi:
             return _kernel_id(answer["id"])
 
     def has_kernel(self, kernel: str) -> bool:
-        return any(kernel == each["id"] for each in self._request("GET", "api/kernels"))
+        answer = self._request("GET", "api/kernels")
+        with understood("Jupyter"):
+            return any(kernel == each["id"] for each in answer)
 
     def interrupt_kernel(self, kernel: str) -> None:
         self._request("POST", f"api/kernels/{kernel}/interrupt")
@@ -188,7 +192,7 @@ class JupyterApi:
         if response.status >= 300:
             raise JlrError(f"Jupyter answers {response.status} {response.reason} to `{path}`")
         with understood("Jupyter"):
-            return json.loads(body) if body else None
+            return document(body) if body else None
 
     def _exchange(self, method: str, path: str, content: Any) -> tuple[HTTPResponse, bytes]:
         """Return the answer to a request, which must come whole within the timeout."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -18,7 +17,7 @@ from jlremote.jupyter.server import LAB, TREE, Server
 from jlremote.output import recorder
 from jlremote.output.recorder import NOT_RECORDED, Recording
 from jlremote.text import one_line
-from jlremote.untrusted import absolute_path
+from jlremote.untrusted import absolute_path, count, document, whole_number
 
 BASE_URL = re.compile(r"/(?:[^/\s].*/)?")
 TOKEN = re.compile(r"[\x21-\x7e]*")
@@ -65,7 +64,7 @@ def read_probe(output: str) -> Findings:
     return Findings(
         directory,
         single.get("jupyter", "").strip(),
-        int(status) if status.isdigit() else None,
+        count(status),
         tuple(sorted(servers.values(), key=lambda server: not server.ours)),
         single.get("ended", "").strip(),
         single.get("definition", "").strip(),
@@ -80,7 +79,7 @@ def _sockets(records: list[list[str]]) -> Iterable[str]:
     """Yield the socket paths of servers that were started with `--sock`."""
     for record in records:
         with suppress(ValueError, IndexError, AttributeError, RecursionError):
-            path = json.loads(record[3]).get("sock") if record[0].strip() == "server" else None
+            path = document(record[3]).get("sock") if record[0].strip() == "server" else None
             if isinstance(path, str) and path:
                 yield one_line(path)
 
@@ -139,7 +138,7 @@ def _server(record: list[str], directory: str, listening: _Listening, idle_stop:
     else:
         held = listening.held(facts["port"], inodes, ours=ours)
     return Server(
-        pid=int(pid),
+        pid=whole_number(pid),
         process_start=stat.rpartition(")")[2].split()[19],
         port=facts["port"],
         base_url=facts["base_url"],
@@ -151,7 +150,7 @@ def _server(record: list[str], directory: str, listening: _Listening, idle_stop:
         loopback=LOCALHOST_6 if held and not any(one.is_ipv4 for one in held) else LOCALHOST,
         ours=ours,
         python=executable.rpartition(" -> ")[2].strip(),
-        idle_stop=int(idle_stop) if ours and idle_stop.isdigit() else 0,
+        idle_stop=(count(idle_stop) or 0) if ours else 0,
         page=_page(path, words.split("\0")),
         sock=sock,
         called=words.partition("\0")[0],
@@ -170,7 +169,7 @@ def _page(path: str, words: list[str]) -> str:
 
 def _facts(text: str) -> dict[str, Any]:
     """Return the contents of a runtime file; half of one, or another file, is a `ValueError`."""
-    facts = json.loads(text)
+    facts = document(text)
     wanted = {"port": int, "base_url": str, "token": str}
     if not isinstance(facts, dict) or not all(
         isinstance(facts.get(key), kind) for key, kind in wanted.items()

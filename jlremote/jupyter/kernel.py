@@ -16,8 +16,10 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from jlremote.errors import JlrError, Unreachable
+from jlremote.host.answers import OddAnswer, understood
 from jlremote.host.loopback import LOCALHOST
 from jlremote.jupyter.api import JupyterApi
+from jlremote.untrusted import document
 
 # A kernel's first start imports IPython, and the host may be busy.
 ANSWER_SECONDS = 60.0
@@ -50,12 +52,13 @@ class KernelLine:
             request = self._send(code)
             while time.monotonic() < deadline:
                 self._socket.settimeout(max(0.1, deadline - time.monotonic()))
-                message = json.loads(self._socket.recv())
-                if message["parent_header"].get("msg_id") == request:
-                    found = _result(message)
-                    if found is not None:
-                        return found
-        except (WebSocketException, OSError, ValueError, KeyError) as error:
+                with understood("the kernel"):
+                    message = document(self._socket.recv())
+                    if message["parent_header"].get("msg_id") == request:
+                        found = _result(message)
+                        if found is not None:
+                            return found
+        except (WebSocketException, OSError, OddAnswer) as error:
             reason = str(error) or type(error).__name__
             raise NoResult(f"the kernel did not answer `{code}`: {reason}") from error
         raise NoResult(f"the kernel did not answer `{code}` within {timeout:g} s")

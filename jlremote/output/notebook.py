@@ -14,6 +14,7 @@ from typing import Any
 
 from jlremote.errors import JlrError
 from jlremote.output.runs import Run
+from jlremote.untrusted import Refused, document
 
 Cell = dict[str, Any]
 Content = dict[str, Any]  # of a notebook
@@ -39,8 +40,8 @@ def read(text: bytes, name: str) -> Content:
         JlrError: it is none, or of a format before nbformat 4.
     """
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
+        content = document(text)
+    except Refused:
         content = None
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):

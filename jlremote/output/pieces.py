@@ -6,7 +6,6 @@ lines count as read: after a loss of the connection the next script goes on behi
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +13,7 @@ from contextlib import suppress
 from jlremote.host.shell_text import pause, until_hang_up
 from jlremote.output.records import MOST_BYTES, Record, parsed
 from jlremote.text import one_line
+from jlremote.untrusted import count, document
 
 FOLDER = "output"  # in the session's folder
 MISSING, OFF = 6, 7  # the exit status where there is none, and where recording was refused
@@ -106,8 +106,8 @@ def names(printed: str) -> list[str]:
     """Return the names that the script printed."""
     found = []
     for line in printed.splitlines():
-        with suppress(ValueError):
-            found.append(str(json.loads(f"{{{line}}}")["notebook"]))
+        with suppress(ValueError, LookupError):
+            found.append(str(document(f"{{{line}}}")["notebook"]))
     return [name for name in found if name == one_line(name)]
 
 
@@ -153,10 +153,11 @@ class Reader:
             return b""
         self._header = self._inode = None
         inode, _, at = header.partition(b" ")
-        if inode.isdigit() and at.isdigit():
-            self._inode = int(inode)
-            self._read.setdefault(self._inode, int(at))
-            if int(at) == 0:
+        number, begin = (count(word.decode("ascii", "replace")) for word in (inode, at))
+        if number is not None and begin is not None:
+            self._inode = number
+            self._read.setdefault(number, begin)
+            if begin == 0:
                 self._read[self._inode] = 0
         return rest
 

@@ -8,7 +8,6 @@ the cells that run.
 from __future__ import annotations
 
 import importlib.resources
-import json
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 
 from jlremote.host.records import PRINT_FIELD as FIELD
 from jlremote.host.records import PRINT_RECORD as RECORD
+from jlremote.untrusted import document, number
 
 # The modules of the recorder, each behind those that it imports.
 MODULES = ("store", "cells", "recorded_server", "recorded_kernel")
@@ -121,6 +121,6 @@ def read(fields: list[str]) -> Recording:
     alive = state not in ("Z", "X") and rest[18:19] == words[1:2]
     since: dict[str, float] = {}
     with suppress(ValueError, LookupError, TypeError, AttributeError):
-        told = json.loads(running or "{}") if alive else {}
-        since = {kernel: float(now) - one["since"] for kernel, one in told.items()}
+        told = document(running or "{}") if alive else {}
+        since = {kernel: number(now) - number(one["since"]) for kernel, one in told.items()}
     return Recording("on" if alive else "dead", since)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from jlremote.untrusted import Refused, document, moment
+
 MOST_BYTES = 64 << 20  # of one line: a picture is a line, too
-_LATEST = 1 << 37  # seconds since the epoch that still have a year of four digits
 
 KINDS = frozenset(
     {
@@ -41,13 +40,13 @@ def parsed(line: bytes) -> Record | None:
     if len(line) > MOST_BYTES:
         return None
     try:
-        told = json.loads(line)
-    except (ValueError, RecursionError):
+        told = document(line)
+    except Refused:
         return None
     if not isinstance(told, dict):
         return None
     kind, content = told.get("kind"), told.get("content")
-    time, kernel = _moment(told.get("time")), told.get("kernel")
+    time, kernel = moment(told.get("time")), told.get("kernel")
     if not isinstance(kind, str) or kind not in KINDS:
         return None
     if time is None or not isinstance(kernel, str):
@@ -55,12 +54,6 @@ def parsed(line: bytes) -> Record | None:
     names = {name: _name(told.get(name)) for name in ("notebook", "cell", "request")}
     content = content if isinstance(content, dict) else {}
     return Record(time, kernel, kind, **names, content=content)
-
-
-def _moment(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) and 0 <= value < _LATEST else None
 
 
 def _name(value: object) -> str | None:

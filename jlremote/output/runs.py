@@ -10,6 +10,7 @@ from typing import Any
 from jlremote.output.overwriting import overwritten
 from jlremote.output.records import Record
 from jlremote.times import utc
+from jlremote.untrusted import moment
 
 Output = dict[str, Any]  # as nbformat 4 has it; a stream's text as the program wrote it
 
@@ -165,7 +166,7 @@ class Runs:
 
     def _lose(self, record: Record) -> None:
         self.lost.append(record)
-        since, until = (_moment(record, name) for name in ("from", "until"))
+        since, until = (moment(record.content.get(name)) for name in ("from", "until"))
         for run in self._runs.values():
             begun = until is None or run.started <= until
             went_on = run.ended is None or since is None or run.ended >= since
@@ -225,8 +226,3 @@ def _object(record: Record, name: str) -> dict[str, Any]:
 def _display_id(record: Record) -> str:
     name = _object(record, "transient").get("display_id")
     return name if isinstance(name, str) else ""
-
-
-def _moment(record: Record, name: str) -> float | None:
-    value = record.content.get(name)
-    return float(value) if isinstance(value, int | float) else None

@@ -5,7 +5,6 @@ Nothing is run inside, as most of them may be other users'.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from jlremote.runtimes.contract import Container
 from jlremote.runtimes.docker.docker_commands import inspect_argv, list_ids_argv, top_argv
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
+from jlremote.untrusted import document
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def read(engine: Engine, done: Completed) -> tuple[ListedContainer, ...]:
     # separators, too.
     parted = (text.strip("\n").partition(FIELD) for text in listed)
     tables = {identity: table for identity, _, table in parted}
-    found = json.loads(described) if described.strip() else []
+    found = document(described) if described.strip() else []
     glimpses = (
         ListedContainer(
             read_container(inspected),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from jlremote.runtimes.options import existing_options
 from jlremote.runtimes.scripts import homes
 from jlremote.runtimes.scripts.waiting import AS_MAIN_USER
 from jlremote.text import one_line
+from jlremote.untrusted import document
 
 # Folders of a rootless engine's networks, which the host does not reach.
 _OF_A_USER = ("/run/user/", "/tmp/")  # noqa: S108
@@ -91,7 +91,7 @@ class Containers:
         if is_podman(self.engine, inspected):
             raise DockerIsPodman
         if inspected.status == 0:
-            described = json.loads(inspected.stdout)[0]
+            described = document(inspected.stdout)[0]
             if self.container_id:
                 return read_container(described, name)
             found = read_container(described)

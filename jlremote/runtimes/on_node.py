@@ -27,6 +27,7 @@ from jlremote.schedulers import last_states
 from jlremote.schedulers.contract import FOLLOWS, Scheduler
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.text import one_line
+from jlremote.untrusted import moment
 
 _STATE = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/slurm"
 JOBS = f'"{_STATE}"/jobs'
@@ -142,7 +143,7 @@ class OnNode(HostProcesses):
             node=began.rpartition(" ")[2],
             waits=not began and not over,
             starts=bool(began) and not over and not facts["listens"],
-            until=float(until) if until.isdecimal() else None,
+            until=moment(until),
         )
 
     def _halt(self, facts: Mapping[str, str]) -> str:

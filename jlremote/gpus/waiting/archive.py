@@ -17,6 +17,7 @@ MODULES = (
     "errors",
     "text",
     "times",
+    "untrusted",
     *(f"host/{name}" for name in ("contract", "process_mark", "records", "shell_text", "sudo")),
     *(
         f"gpus/{name}"

@@ -11,6 +11,7 @@ from typing import Any
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.runtimes.scripts.variables import check_name
+from jlremote.untrusted import document
 
 # Given a value, it makes the program say more than its errors, as a first try wants it.
 TRIAL = "JLR_TRIAL"
@@ -83,7 +84,7 @@ def read(text: str) -> tuple[str, str | None, ContainerOptions]:
     Raises:
         ValueError, LookupError, TypeError: it is no such text.
     """
-    told: dict[str, Any] = json.loads(text)
+    told: dict[str, Any] = document(text)
     options: dict[str, Any] = {
         field: tuple(value) if isinstance(value, list) else value
         for field, value in told["options"].items()

@@ -10,6 +10,7 @@ from jlremote.host.answers import understood
 from jlremote.host.records import FIELD, GROUP
 from jlremote.schedulers.contract import ClusterGpus, GpuJob, GpuNodes, SchedulerSilent
 from jlremote.text import one_line
+from jlremote.untrusted import count, moment
 
 _WIDTH = 200
 _COLUMNS = ("NodeHost", "PartitionName", "Gres", "GresUsed", "StateLong")
@@ -68,12 +69,12 @@ def _by_partition(rows: Iterable[list[str]]) -> Iterator[GpuNodes]:
 def _jobs(printed: str) -> Iterator[GpuJob]:
     for line in printed.splitlines():
         fields = line.split(FIELD)
-        if len(fields) != len(_JOB_COLUMNS) or not fields[4].isdecimal():
+        if len(fields) != len(_JOB_COLUMNS):
             continue
-        job, user, partition, gres, count, nodes, end = fields
-        gpus = sum(_gpus(gres).values()) * int(count)
+        job, user, partition, gres, tasks, nodes, end = fields
+        gpus = sum(_gpus(gres).values()) * (count(tasks) or 0)
         if gpus:
-            until = float(end) if end.isdecimal() else None
+            until = moment(end)
             yield GpuJob(user, job, partition, gpus, nodes, until)
 
 
@@ -81,5 +82,5 @@ def _gpus(gres: str) -> dict[str, int]:
     """Return the count of each type in `gpu:a100:2(S:0-1),gpu:1`; without a type it is `gpu`."""
     found: dict[str, int] = defaultdict(int)
     for each in _GPU.finditer(re.sub(r"\([^)]*\)", "", gres)):
-        found[each["type"] or "gpu"] += int(each["count"])
+        found[each["type"] or "gpu"] += count(each["count"]) or 0
     return dict(found)

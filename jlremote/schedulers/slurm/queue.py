@@ -8,6 +8,7 @@ from jlremote.host.answers import understood
 from jlremote.host.records import FIELD
 from jlremote.schedulers.contract import QueuedJob, SchedulerSilent
 from jlremote.text import one_line
+from jlremote.untrusted import moment
 
 # squeue's letters of the columns, in the order of the fields below.
 COLUMNS = ("%i", "%j", "%T", "%r", "%S", "%e", "%N")
@@ -50,8 +51,8 @@ def _job(fields: list[str]) -> QueuedJob:
         state=state,
         phase="waiting" if state in PENDING else "running" if state in RUNNING else "ended",
         reason=None if reason in _NOTHING else reason,
-        start=_moment(start),
-        end=_moment(end),
+        start=moment(start),
+        end=moment(end),
         nodes=None if nodes in _NOTHING else nodes,
     )
 
@@ -59,7 +60,3 @@ def _job(fields: list[str]) -> QueuedJob:
 def base_state(words: str) -> str:
     """Return the state without what follows it: `CANCELLED by 1234`, `CANCELLED+`."""
     return words.strip().partition(" ")[0].rstrip("+")
-
-
-def _moment(text: str) -> float | None:
-    return float(text) if text.isdecimal() else None

@@ -7,7 +7,6 @@ of the session's name, so that `jlr stop` can end it.
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from contextlib import suppress
@@ -22,10 +21,12 @@ from jlremote.gpus.leases import Lease
 from jlremote.gpus.usage import how_many
 from jlremote.gpus.waiting import taking
 from jlremote.gpus.waiting.taking import Taken, Wish
+from jlremote.host.answers import understood
 from jlremote.host.contract import run_script
 from jlremote.jobs import processes
 from jlremote.jobs.processes import ProcessPlan
 from jlremote.text import one_line
+from jlremote.untrusted import document
 from jlremote.workflow.container.start_context import StartContext
 
 HOLD_SECONDS = 1800
@@ -123,7 +124,7 @@ def _look(start: StartContext) -> _Holder | None:
     """Return the session's holder, `None` if there is none."""
     printed = run_script(start.host, processes.look(start.name))
     with suppress(ValueError):
-        told = json.loads(printed.stdout)
+        told = document(printed.stdout)
         if isinstance(told, dict) and "start" in told:
             return _Holder(told, printed.status == 0)
     return None
@@ -131,11 +132,14 @@ def _look(start: StartContext) -> _Holder | None:
 
 def _take_over(start: StartContext, wish: Wish, held: dict[str, Any]) -> Taken:
     """Make the lease that of this start, and end its holder."""
-    chosen = Chosen(*(tuple(held[kind]) for kind in ("names", "uuids", "places")))
+    with understood("the waiting start"):
+        kinds = ("names", "uuids", "places")
+        chosen = Chosen(*(tuple(map(str, held[kind])) for kind in kinds))
+        word, boot = (None if held[key] is None else str(held[key]) for key in ("word", "boot"))
     lease = None
     steps = {"end": _ending(start)}
-    if held["word"] is not None:
-        lease = Lease(start.name, chosen.uuids, held["word"], held["boot"])
+    if word is not None:
+        lease = Lease(start.name, chosen.uuids, word, boot or "")
         start.undo.callback(taking.release, start.host, lease)
         steps = {"lease": leases.keep(lease, 0, "0"), **steps}
     start.host.run(steps)

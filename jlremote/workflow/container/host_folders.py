@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,12 +9,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jlremote.errors import NotFound, Usage
+from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Host
 from jlremote.host.shell_text import command_line, typed_path
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage import mounts
 from jlremote.text import one_line
+from jlremote.untrusted import Refused, count, document, whole_number
 from jlremote.workflow.host.requests import StartRequest
 
 WORKSPACE = "/workspace"
@@ -89,7 +90,8 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
         steps["info"] = command_line(info)
     found = host.run(steps)
     user = _user(found["who"])
-    if missing := [sources[int(number)] for number in found["missing"].stdout.split()]:
+    absent = {count(word) for word in found["missing"].stdout.split()}
+    if missing := [source for number, source in enumerate(sources) if number in absent]:
         raise _no_folder(missing, host.name)
     volumes = (user.home + v[1:] if v.startswith("~") else v for v in options.volumes)
     options = replace(options, volumes=tuple(volumes))
@@ -141,15 +143,17 @@ def _quoted(path: str) -> str:
     return f'"$HOME"{shlex.quote(path[1:])}' if path.startswith("~") else shlex.quote(path)
 
 
+@understood("the shell")
 def _user(answer: Completed) -> HostUser:
     uid, gid, name, home = (answer.stdout.splitlines() + [""] * 4)[:4]
-    return HostUser(int(uid), int(gid), name or uid, home)
+    return HostUser(whole_number(uid), whole_number(gid), name or uid, home)
 
 
+@understood("the container engine")
 def _maps_users(info: Completed) -> bool:
     try:
-        told: dict[str, Any] = json.loads(info.stdout)
-    except ValueError:
+        told: dict[str, Any] = document(info.stdout)
+    except Refused:
         return False  # the engine does not work; creating the container will tell why
     docker: list[str] = told.get("SecurityOptions") or []
     podman: dict[str, Any] = (told.get("host") or {}).get("security") or {}

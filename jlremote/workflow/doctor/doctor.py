@@ -24,6 +24,7 @@ from jlremote.runtimes.table import AUTO, runtime_named, runtime_of
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.storage.settings import settings
+from jlremote.untrusted import moment
 from jlremote.workflow.doctor import laptop_facts
 from jlremote.workflow.doctor.session_checks import PROOF, SessionChecks
 from jlremote.workflow.doctor.trial import Trial, running
@@ -226,9 +227,9 @@ def _session(name: str) -> SessionRecord | None:
 
 def _skew(told: str, began: float, ended: float) -> float | None:
     """Return how many seconds the host's clock is ahead, as exactly as a round trip can tell."""
-    if not told.isdigit():
+    theirs = moment(told)
+    if theirs is None:
         return None
-    theirs = float(told)
     if began - 1 <= theirs <= ended + 1:
         return 0.0
     return theirs - (ended if theirs > ended else began)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,7 @@ from jlremote.runtimes.scripts import packages
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
+from jlremote.untrusted import document
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import link_of, link_on
@@ -179,7 +179,7 @@ def _inspected(
                 hint="`jlr list` shows the sessions",
             )
         raise engine_error(engine, found["container"])
-    (container,) = json.loads(found["container"].stdout)
+    (container,) = document(found["container"].stdout)
     # The image may be gone, as after `docker rmi --force`.
-    (image,) = json.loads(found["image"].stdout) if found["image"].status == 0 else ({},)
+    (image,) = document(found["image"].stdout) if found["image"].status == 0 else ({},)
     return container, image

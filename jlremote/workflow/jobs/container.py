@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps, run_script
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images.commands import inspect_image_argv
@@ -20,6 +20,7 @@ from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.scripts import homes, packages
+from jlremote.untrusted import document
 from jlremote.workflow.container import creation, gpu_allocation, package_install
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
@@ -251,6 +252,7 @@ def _entrypoint(start: StartContext, image: str) -> Argv | None:
     done = run_script(start.host, command_line(inspect_image_argv(start.engine, image)))
     if done.status != 0:
         return None
-    config = json.loads(done.stdout)[0].get("Config") or {}
-    # An empty word stands for no entrypoint in images that `jlr save` made.
-    return tuple(word for word in config.get("Entrypoint") or () if word)
+    with understood("the container engine"):
+        config = document(done.stdout)[0].get("Config") or {}
+        # An empty word stands for no entrypoint in images that `jlr save` made.
+        return tuple(str(word) for word in config.get("Entrypoint") or () if word)

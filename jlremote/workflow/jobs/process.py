@@ -11,6 +11,7 @@ from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.gpus import leases
 from jlremote.gpus.waiting import archive
 from jlremote.host import process_mark
+from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, run_script
 from jlremote.jobs import orphans, processes, terminal
 from jlremote.jobs.notebook import as_typed, is_notebook
@@ -23,6 +24,7 @@ from jlremote.storage import sessions
 from jlremote.storage.records import hint_of_missing
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line
+from jlremote.untrusted import whole_number
 from jlremote.workflow.container import gpu_allocation, image_definition
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
@@ -47,8 +49,10 @@ def begin(start: StartContext, request: RunRequest) -> str:
     with start.context.progress.step(f"Run {start.name}"):
         done = launched(start, plan)
     if gpus.lease is not None:
-        pid, started, *_ = done.stdout.split()
-        run_script(start.host, leases.keep(gpus.lease, int(pid), started))
+        with understood("the shell"):
+            pid, started, *_ = done.stdout.split()
+            keep = leases.keep(gpus.lease, whole_number(pid), started)
+        run_script(start.host, keep)
     if not request.terminal:
         return ""
     return processes.attach(start.name, request.detach_keys, whole=True)

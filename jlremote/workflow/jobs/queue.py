@@ -13,6 +13,7 @@ from jlremote.jobs import processes
 from jlremote.jobs.processes import ProcessJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.schedulers.contract import QueuedJob, SchedulerSilent
+from jlremote.untrusted import count
 from jlremote.workflow.jobs.jobs import JobHandle
 
 Note = Callable[[str], None]
@@ -78,7 +79,7 @@ def _words(found: JobHandle, backend: ScheduledJobs, printed: str) -> tuple[str,
 def _sooner(found: JobHandle, backend: ScheduledJobs) -> str:
     """Return the time limit with which a job would end before the next maintenance."""
     told = run_script(found.host, backend.scheduler.maintenance()).stdout.split()
-    ahead = [int(seconds) for seconds in told if seconds.isdecimal() and int(seconds) > 60]
+    ahead = [seconds for word in told if (seconds := count(word) or 0) > 60]
     if not ahead:
         return ""
     begins = f"; maintenance begins in {times.in_words(min(ahead) // 60 * 60)}"

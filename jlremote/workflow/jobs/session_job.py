@@ -30,6 +30,7 @@ from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line, printable
+from jlremote.untrusted import document
 from jlremote.workflow.container import (
     gpu_allocation,
     image_definition,
@@ -214,7 +215,7 @@ def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
     run_script(host, SESSIONS.remove(name + FOLLOWS))
     kept = run_script(host, f"cat {JOBS}/{shlex.quote(name)}/plan").stdout
     with understood("the plan of the job"):
-        facts = json.loads(kept)
+        facts = document(kept)
         facts |= {name: tuple(facts[name]) for name in ("argv", "modules", "indices")}
         asked = facts.pop("resources")
         begins = tuple(a for a in asked["arguments"] if not a.startswith(BEGINS))

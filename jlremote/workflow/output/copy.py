@@ -15,7 +15,7 @@ from jlremote.output.runs import Run
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage import paths
 from jlremote.text import one_line
-from jlremote.untrusted import local_name
+from jlremote.untrusted import local_name, moment
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.output.reading import Recorded, there
 
@@ -106,9 +106,10 @@ def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
         ways.append(runtime.inside(session.name, script))
     inside = {"read": " || ".join(f"( {way} )" for way in ways)}
     done = recorded.host.run(inside, timeout=READ_SECONDS, limit=MOST_BYTES)["read"]
-    moment, _, text = done.stdout.partition("\n")
+    date, _, text = done.stdout.partition("\n")
+    saved_at = moment(date)
     return (
-        (float(moment), text.encode("utf-8", "surrogateescape"))
-        if done.status == 0 and moment.isdecimal()
+        (saved_at, text.encode("utf-8", "surrogateescape"))
+        if done.status == 0 and saved_at is not None
         else None
     )
