@@ -23,6 +23,7 @@ TOO_MANY = "too many authentication failures"  # sshd's words
 _SERVICE = "ssh-connection"
 # The number 60 has a different meaning in each method (RFC 4252 section 7, RFC 4256 section 3.2).
 _METHOD_SPECIFIC = 60
+_MOST_PROMPTS = 100  # a message of five bytes could claim 2**32 empty ones
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class UserAuthentication:
             return Outcome(success=True)
         if kind != common.MSG_USERAUTH_FAILURE:
             raise paramiko.SSHException(f"unexpected message {kind} during authentication")
-        methods = tuple(message.get_list())
+        methods = tuple(message.get_string().decode("ascii", "replace").split(","))
         return Outcome(success=False, methods=methods, partial=message.get_boolean())
 
     def _wait(self, expected: int | None = None) -> tuple[int, Any]:
@@ -198,8 +199,11 @@ class UserAuthentication:
 def _challenge(message: Any) -> Challenge:
     title, instructions = (message.get_string().decode("utf-8", "replace") for _ in range(2))
     message.get_string()  # a language tag
+    count = message.get_int()
+    if count > _MOST_PROMPTS:
+        raise paramiko.SSHException(f"the server asks {count} questions at once")
     prompts = tuple(
         (message.get_string().decode("utf-8", "replace"), message.get_boolean())
-        for _ in range(message.get_int())
+        for _ in range(count)
     )
     return Challenge(title, instructions, prompts)
