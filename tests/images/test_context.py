@@ -114,6 +114,14 @@ def verdict(rules: str, path: str) -> bool | str:
         return refused.message
 
 
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("many", ["*a" * 40, "**a" * 40, "**/a/" * 40, "*?" * 40, "*[ab]" * 40])
+def test_a_pattern_of_many_stars_takes_no_time(many: str) -> None:
+    rules = read_rules(f"{many}b\n{many}c")
+    for path in ("a" * 250, "a/" * 250 + "a"):
+        assert not rules.ignores(path)
+
+
 @given(st.text(alphabet="ab*?[]!\\/. ^-", max_size=8), st.sampled_from(FILES))
 def test_any_text_is_refused_by_its_line_or_a_pattern_that_may_stand_twice(
     rules: str, path: str
