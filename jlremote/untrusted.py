@@ -124,7 +124,8 @@ def number(value: object) -> float:
     except (ValueError, OverflowError):
         found = math.nan
     if not math.isfinite(found):
-        raise Refused(f"`{one_line(str(value)[:40])}` is not a number")
+        shown = value[:40] if isinstance(value, str) else type(value).__name__
+        raise Refused(f"`{one_line(shown)}` is not a number")
     return found
 
 

@@ -1,17 +1,23 @@
 from __future__ import annotations
 
+import ast
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jlremote
 from jlremote.untrusted import (
     Refused,
     absolute_path,
     argument,
+    count,
     document,
     local_name,
+    moment,
     number,
     path_part,
     whole_number,
@@ -104,3 +110,91 @@ _PLAIN = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | _TEXT
 @given(st.recursive(_PLAIN, lambda inner: st.lists(inner) | st.dictionaries(_TEXT, inner)))
 def test_a_plain_document_is_parsed_as_by_json(value: object) -> None:
     assert document(json.dumps(value)) == value
+
+
+@pytest.mark.parametrize(
+    "value", ["", "nan", "-1", "9" * 400, 10**400, -1.0, 1e300, True, None, []]
+)
+def test_a_moment_that_no_platform_can_write_is_none(value: object) -> None:
+    assert moment(value) is None
+    assert moment("1700000000") == moment(1.7e9) == 1.7e9
+
+
+def test_a_count_is_a_whole_number_or_none() -> None:
+    assert [count(text) for text in ("7", "²", "٣", "", "9" * 5000)] == [7, None, None, None, None]
+
+
+ROOT = Path(jlremote.__file__).parent
+# Where text becomes a number or a document without a door, and why that may be. A folder's row
+# is for all of its modules.
+WITHOUT_A_DOOR = {
+    "untrusted.py": "it is the door",
+    # Programs that run over there in a Python of their own, and guard themselves in place.
+    "gpus/waiting/waiter_program.py": "its own plan",
+    "jobs/notebook_program.py": "what the person typed for a notebook",
+    "jupyter/in_server/": "runs in the server, with what that has parsed before",
+    "output/recording/": "skips what is no message",
+    "runtimes/scripts/": "its own arguments, and facts of the system",
+    "ssh/forward/relay_program.py": "what the link sends it",
+    # What a person types, or has in files here.
+    "cli/options/shared.py": "seconds of a span",
+    "demo/": "jlr's own notebook, signals and ports",
+    "gpus/request.py": "four digits of an option",
+    "kernels/specs.py": "kernel specs of this machine",
+    "kernels/local_ports.py": "the file of a client here, and a descriptor",
+    "link/service/process.py": "a variable of this process",
+    "runtimes/engine/engine_gpus.py": "an option of the person's",
+    "schedulers/slurm/arrays.py": "nine digits of an option",
+    "storage/": "jlr's own files, and a keychain's priority",
+    "times.py": "spans and moments that were typed",
+    # Numbers already, or so few digits that they are one.
+    "cli/screen/progress.py": "seconds of this clock",
+    "gpus/snapshot.py": "a status that `number` gave",
+    "gpus/waiting/placeholders.py": "what jlr itself wrote into a script",
+    "gpus/waiting/taking.py": "seconds of this clock",
+    "host/tcp_table.py": "a port in hexadecimal, which no length makes an error",
+    "jobs/job.py": "moments of the door",
+    "link/notices/cell_notices.py": "moments of the door",
+    "mounts/": "processes and octal bytes of this machine",
+    "runtimes/options/existing_options.py": "a number of the door, in bytes",
+    "runtimes/options/refused_options.py": "four digits",
+    "ssh/config/destination.py": "a number of the door",
+    "ssh/forward/browser_requests.py": "eighteen digits",
+    "ssh/forward/place_streams.py": "a port that asyncssh has read",
+    "ssh/sessions/direct_streams.py": "a port of the program there",
+    "ssh/transport/": "numbers of packets and times",
+    "workflow/copies/": "facts of files, and what rsync of this machine prints",
+    "workflow/images/build_context.py": "facts of files",
+    # Between jlr's own processes on this machine, who have proved themselves.
+    "link/client/dial.py": "the link's own words",
+    "link/service/operations.py": "a command's request",
+    "link/ssh_server/control_messages.py": "ssh of this machine",
+    "link/wire/": "a frame, whose text may have bytes that are not UTF-8",
+}
+
+
+READERS = ("int", "float", "json.load", "json.loads", "ast.literal_eval")
+
+
+def readers() -> Iterator[tuple[str, int]]:
+    """Yield module and line of each call that makes a number or a document of something."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and node.args:
+                called = ast.unparse(node.func)
+                is_number = called in ("int", "float") and not isinstance(
+                    node.args[0], ast.Constant
+                )
+                if is_number or called in ("json.load", "json.loads", "ast.literal_eval"):
+                    yield path.relative_to(ROOT).as_posix(), node.lineno
+
+
+def row_of(module: str) -> str | None:
+    return next((row for row in WITHOUT_A_DOOR if module == row or module.startswith(row)), None)
+
+
+def test_text_becomes_a_number_or_a_document_only_through_a_door() -> None:
+    found = [(module, line, row_of(module)) for module, line in readers()]
+    without = [f"{module}:{line}" for module, line, row in found if row is None]
+    assert without == [], "use `whole_number`, `count`, `number`, `moment` or `document`"
+    assert set(WITHOUT_A_DOOR) == {row for _, _, row in found}, "a row that nothing needs"

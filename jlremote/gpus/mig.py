@@ -82,4 +82,4 @@ def _processes(
 
 def _mebibytes(text: str | None) -> int | None:
     amount = re.fullmatch(r"\s*(\d{1,15}) MiB\s*", text or "")
-    return int(amount[1]) if amount else None
+    return count(amount[1]) if amount else None

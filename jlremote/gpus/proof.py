@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from jlremote.host.records import records
 from jlremote.text import one_line
+from jlremote.untrusted import count
 
 # Without persistence mode the driver may load for several seconds on its first use. Images without
 # `nvidia-smi` show by devices (NVIDIA, Jetson, WSL, AMD) and NVIDIA's library what they have got.
@@ -52,12 +53,12 @@ def requested(engine: str, on_host: str = "") -> int:
     [fields] = csv.reader([engine])  # docker's notation, where a word alone is the count
     words = [field if "=" in field else f"count={field}" for field in fields]
     asked = dict(word.split("=", 1) for word in words)
-    count = asked.get("count", "1")
-    if count in ("all", "-1"):
+    amount = asked.get("count", "1")
+    if amount in ("all", "-1"):
         return max(1, min(on_host.count("driver"), on_host.count("device")))
     if "device" in asked:
         return asked["device"].count(",") + 1
-    return int(count) if count.isdecimal() else 1
+    return count(amount) or 1
 
 
 def fault(output: str, asked: int) -> str | None:

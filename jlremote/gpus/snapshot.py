@@ -226,7 +226,7 @@ def _row(line: str, fields: str) -> dict[str, str] | None:
 
 def _number(text: str) -> float | None:
     """Return a number, `None` for `[N/A]`, `[Not Supported]`, `ERR!` and the like."""
-    return float(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text.strip()) else None
+    return number(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text.strip()) else None
 
 
 def _whole(text: str) -> int | None:

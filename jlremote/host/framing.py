@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from jlremote.errors import JlrError, NoShell
 from jlremote.host.contract import Completed, Steps
 from jlremote.text import printable
+from jlremote.untrusted import whole_number
 
 NOISE_BYTES = 4096  # kept of what startup files print
 _MOST_NOISE = 64 << 20  # bytes of it, before the shell is given up
@@ -74,7 +75,7 @@ def unframed(steps: Iterable[str], stdout: str, stderr: str, marker: str) -> dic
             raise ended_early(stdout, stderr)
         output, status = found
         complaint = _between(stderr, name, marker)
-        results[name] = Completed(int(status), output, complaint[0] if complaint else "")
+        results[name] = Completed(whole_number(status), output, complaint[0] if complaint else "")
     return results
 
 

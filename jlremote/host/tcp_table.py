@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
 from jlremote.host.loopback import LOCALHOST
+from jlremote.untrusted import whole_number
 
 # Prints the rows of sockets that listen: 0A is TCP_LISTEN.
 LISTENING = "grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null"
@@ -43,7 +44,9 @@ def read_listeners(table: str) -> tuple[Listener, ...]:
         if len(row) >= _COLUMNS:
             digits, _, port = row[1].partition(":")
             with suppress(ValueError):  # a container can print what it likes
-                found.append(Listener(_address(digits), int(port, 16), int(row[7]), row[9]))
+                found.append(
+                    Listener(_address(digits), int(port, 16), whole_number(row[7]), row[9])
+                )
     return tuple(found)
 
 

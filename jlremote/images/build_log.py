@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from itertools import dropwhile
 
 from jlremote.text import one_line, printable
+from jlremote.untrusted import count
 
 KEPT_LINES = 40
+LONGEST_LINE = 1 << 16  # of which the end is kept
 # The image that a line of a Dockerfile builds on.
 FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*([^\s$]+)\s*(?:AS\s.*)?$", re.IGNORECASE | re.MULTILINE)
 # The classic builder and podman count instructions; BuildKit marks the failed line with `>>>`.
@@ -35,7 +37,8 @@ class BuildLog:
 
     def take(self, text: str) -> str:
         """Take the next output; return those of its lines that are worth showing."""
-        *whole, self._begun = (self._begun + printable(text)).split("\n")
+        *whole, begun = (self._begun + printable(text)).split("\n")
+        self._begun = begun[-LONGEST_LINE:]
         wanted = [line for line in whole if not line.startswith(_SENDING)]
         wanted = [line for line in wanted if not _DEPRECATED.match(line)]
         if not self.lines:  # empty lines surround what is left out
@@ -52,9 +55,9 @@ class BuildLog:
         if line.strip():
             self.lines = [*self.lines, line][-KEPT_LINES:]
         if step := _STEP.match(line):
-            self._step = int(step[1])
+            self._step = count(step[1]) or 0
         if shown := _SHOWN.match(line):
-            self._shown = int(shown[1]), shown[2]
+            self._shown = count(shown[1]) or 0, shown[2]
 
     @property
     def has_built(self) -> bool:
@@ -65,7 +68,8 @@ class BuildLog:
         """Return number and text of the Dockerfile's line that failed, `None` if unknown."""
         for line in reversed(self.lines):
             if found := _PARSE_ERROR.search(line):
-                return int(found[1]), _line_of(dockerfile, int(found[1]))
+                number = count(found[1]) or 0
+                return number, _line_of(dockerfile, number)
         if self._shown:
             return self._shown
         instructions = list(_instructions(dockerfile))

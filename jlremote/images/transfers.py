@@ -9,9 +9,10 @@ from jlremote.host.shell_text import command_line
 from jlremote.host.sudo import endable
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.text import printable, size_in_words
+from jlremote.untrusted import number
 
 # Sizes as docker's units package writes them: 36.45kB/2.001MB. `1A` and the like move the cursor.
-_SIZE = r"([\d.]+)\s?([kMGTP]?)B"
+_SIZE = r"(\d{1,15}(?:\.\d{1,15})?)\s?([kMGTP]?)B"
 _LAYER = re.compile(rf"^([0-9a-f]{{12}}): ([A-Z][A-Za-z ]*?)(?:\s+{_SIZE}/{_SIZE}.*)?\s*$")
 # Podman names only the layers that it begins and those that it has.
 _BLOB = re.compile(r"^Copying blob (?:sha256:)?([0-9a-f]{12})[0-9a-f]*( done| skipped.*)?\s*$")
@@ -19,6 +20,7 @@ _PODMAN_TELLS = re.compile(
     r"^(?:Trying to pull |Getting image source signatures|Copying config |Writing manifest to |"
     r"Storing signatures|time=|[0-9a-f]{64}$)"
 )
+_LONGEST_LINE = 1000
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _DONE = ("Pull complete", "Already exists", "Pushed", "Layer already exists", "Mounted from")
 _FETCHED = ("Verifying Checksum", "Download complete", "Extracting", *_DONE)
@@ -56,9 +58,10 @@ class Transfer:
     _begun: str = ""
 
     def take(self, text: str) -> None:
-        *whole, self._begun = re.split(r"[\r\n]", self._begun + text)
+        *whole, begun = re.split(r"[\r\n]", self._begun + text)
+        self._begun = begun[-_LONGEST_LINE:]
         for line in whole:
-            self._line(printable(line).strip())
+            self._line(printable(line[-_LONGEST_LINE:]).strip())
 
     def finish(self) -> None:
         """Take the last line, which may have no end."""
@@ -89,5 +92,5 @@ class Transfer:
             layer.moved = _bytes(found[5], found[6])
 
 
-def _bytes(number: str, unit: str) -> int:
-    return round(float(number) * _UNITS[unit])
+def _bytes(amount: str, unit: str) -> int:
+    return round(number(amount) * _UNITS[unit])

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jlremote.text import begun_sequence, without_controls
+from jlremote.untrusted import count
 
 REACH = 64  # the lines above the cursor's that it can move to
 WIDEST = 2000  # the column that it can be moved to
@@ -112,7 +113,7 @@ class LineScreen:
         if kind == "m":
             self._style = _styled(self._style, parameters)
             return
-        number = int(parameters) if parameters.isdecimal() else 0
+        number = count(parameters) or 0
         if kind == "K":
             self._erase(number)
             return

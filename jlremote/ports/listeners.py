@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from jlremote.errors import JlrError
 from jlremote.host.records import FIELD, RECORD
 from jlremote.host.tcp_table import LISTENING, Listener, read_listeners, socket_inodes
+from jlremote.untrusted import whole_number
 
 _PROBE = rf"""
 listening=$({LISTENING} | grep ':PORT [0-9A-F]*:0000 ')
@@ -54,7 +55,7 @@ def read(output: str) -> Listeners:
     try:
         found = sorted(read_listeners(told["listening"]), key=_rank)
         return Listeners(
-            int(told["user"]), told["python"], tuple(found), socket_inodes(told["held"])
+            whole_number(told["user"]), told["python"], tuple(found), socket_inodes(told["held"])
         )
     except (KeyError, ValueError) as nonsense:
         raise JlrError(f"cannot read what listens there: {nonsense!r}") from nonsense

@@ -152,3 +152,53 @@ def test_a_small_piece_goes_with_the_one_after_it(tmp_path: Path) -> None:
     kept = sorted(int(one["time"]) for one in lines if one["kind"] == "stream")
     assert 0 < kept[0] < 7000
     assert kept == list(range(kept[0], 8000))
+
+
+# Sends what is signed and no message, on the kernel's own iopub socket.
+HOSTILE_KERNEL = """
+import json
+session, socket = get_ipython().kernel.session, get_ipython().kernel.iopub_socket
+def send(*parts):
+    parts = [part if isinstance(part, bytes) else json.dumps(part).encode() for part in parts]
+    socket.send_multipart([b"x", b"<IDS|MSG>", session.sign(parts), *parts])
+stream, asked = {"msg_type": "stream"}, {"msg_id": "r", "msg_type": "execute_request"}
+deep = b"[" * 900 + b"]" * 900
+def nested(name):
+    return b'{"name": "stdout", "%s": ' % name + deep + b"}"
+send(*[b"[" * 200_000] * 4)
+send(*[b"9" * 10_000] * 4)
+send(stream, asked, {}, b"[" * 200_000)
+send(stream, asked, {}, nested(b"text"))
+send(stream, nested(b"msg_id"), {}, {"name": "stdout", "text": "a"})
+send(stream, {"msg_id": ["r"], "msg_type": {}}, {}, {"name": "stdout", "text": "b"})
+send(stream, asked, {}, {"name": 7, "text": None})
+send({"msg_type": ["status"]}, asked, {}, [])
+send({"msg_type": "status"}, asked, {}, {"execution_state": {}})
+send({"msg_type": "display_data"}, asked, {}, b'{"data": 1e999, "metadata": "\\\\ud800"}')
+send([], [], [], [])
+send()
+socket.send_multipart([b""])
+socket.send_multipart([b"<IDS|MSG>"])
+"""
+HOSTILE_FILES = {
+    "deep": "[" * 200_000,
+    "digits": "9" * 10_000,
+    "transport": '{"transport": "x", "ip": "1", "iopub_port": 1, "key": ""}',
+    "address": '{"transport": "tcp", "ip": "::\\ud800", "iopub_port": -1, "key": "\\ud800"}',
+    "curve": '{"transport": "tcp", "ip": "127.0.0.1", "iopub_port": 9, "key": "",'
+    ' "curve_publickey": "short", "curve_secretkey": "short"}',
+}
+
+
+def test_a_hostile_kernel_or_file_does_not_end_the_recorder(recorded: Recorded) -> None:
+    for name, text in HOSTILE_FILES.items():
+        (recorded.runtime / f"kernel-{name}.json").write_text(text)
+    with recorded.recorder() as running, kernel(recorded) as (_, client):
+        client.execute(HOSTILE_KERNEL)
+        last = client.execute("print('still recorded')")
+        wait_until(lambda: "end" in recorded.kinds(last), "the cell's end")
+        assert running.poll() is None
+        text = "".join(
+            one["content"].get("text", "") for one in recorded.records if one["request"] == last
+        )
+        assert text == "still recorded\n"

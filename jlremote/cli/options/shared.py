@@ -18,6 +18,7 @@ from jlremote.errors import JlrError
 from jlremote.storage.settings.options import RUNTIMES, is_pool
 from jlremote.text import one_of
 from jlremote.times import seconds_of
+from jlremote.untrusted import count
 
 if TYPE_CHECKING:
     from jlremote.workflow.forward.address import Address
@@ -34,9 +35,10 @@ class Port(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number; a usage error for anything else."""
-        if not str(value).isdecimal() or not 1 <= int(value) <= 65535:
+        number = count(str(value))
+        if number is None or not 1 <= number <= 65535:
             self.fail(f"`{value}` is not a port (1-65535)", param, ctx)
-        return int(value)
+        return number
 
 
 class Number(click.ParamType[float]):

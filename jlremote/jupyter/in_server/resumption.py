@@ -105,7 +105,9 @@ class ResumableConnection(_Connection):  # type: ignore[misc]
     def handle_incoming_message(self, incoming_msg: Any) -> None:
         """Note the cell of a request before the kernel has it."""
         if self.cells:
-            with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            with suppress(
+                *(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+            ):
                 self._note_cell(incoming_msg)
         super().handle_incoming_message(incoming_msg)
 

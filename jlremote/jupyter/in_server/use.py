@@ -71,7 +71,8 @@ def load() -> list[str]:
     argv = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", *which]
     with suppress(OSError, subprocess.SubprocessError):
         told = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
-        loads = [int(word) for word in told.stdout.split() if word.isdecimal()]
+        words = told.stdout.split()
+        loads = [int(word) for word in words if word.isdecimal() and len(word) < 4]
         if told.returncode == 0 and max(loads, default=0) >= LOAD_PERCENT:
             return [f"{max(loads)} % load of its GPUs"]
     return []

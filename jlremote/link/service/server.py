@@ -38,6 +38,7 @@ from jlremote.ports.time_limit import warning
 from jlremote.ssh.contract import Connection, Gateway
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.sftp import SftpStreams
+from jlremote.untrusted import count
 
 log = logging.getLogger(__name__)
 
@@ -260,7 +261,7 @@ class LinkServer:
 
 
 def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".") if part.isdigit())
+    return tuple(part for part in map(count, text.split(".")) if part is not None)
 
 
 @contextmanager

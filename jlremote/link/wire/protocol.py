@@ -138,7 +138,10 @@ def receive(connection: Socket, *, as_view: bool = False) -> Message:
 
 def _message(frame: bytes | bytearray, *, as_view: bool = False) -> Message:
     end = frame.find(b"\n")
-    message = json.loads(frame if end < 0 else frame[:end])
+    try:
+        message = json.loads(frame if end < 0 else frame[:end])
+    except RecursionError as error:
+        raise ValueError("a message is nested too deep") from error
     if not isinstance(message, dict):
         raise ValueError("a message is a JSON object")
     if end >= 0:

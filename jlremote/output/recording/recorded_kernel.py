@@ -60,17 +60,22 @@ class RecordedKernel:
         import zmq
 
         address, key, public, secret = self.connection
-        self.mac = hmac.new(key.encode(), digestmod=hashlib.sha256) if key else None
+        self.mac = (
+            hmac.new(key.encode("utf-8", "replace"), digestmod=hashlib.sha256) if key else None
+        )
         self.socket: Any = self.around.context.socket(zmq.SUB)
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.RCVHWM, WAITING)
         self.socket.setsockopt(zmq.RECONNECT_IVL, 50)
         self.socket.setsockopt(zmq.SUBSCRIBE, b"")
-        if public:
-            self.socket.curve_publickey = self.socket.curve_serverkey = public.encode()
-            self.socket.curve_secretkey = secret.encode()
         self.monitor: Any = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        self.socket.connect(address)
+        try:
+            if public:
+                self.socket.curve_publickey = self.socket.curve_serverkey = public.encode()
+                self.socket.curve_secretkey = secret.encode()
+            self.socket.connect(address)
+        except (zmq.ZMQError, ValueError) as failure:  # any program may write such a file
+            print("no kernel of Jupyter's:", failure, file=sys.stderr, flush=True)
         for each in (self.socket, self.monitor):
             self.around.poller.register(each, zmq.POLLIN)
 
@@ -119,8 +124,8 @@ class RecordedKernel:
             kind, parent = header["msg_type"], self.parent[1]
             if kind in RECORDED or kind in ("status", "execute_input", "shutdown_reply"):
                 content = json.loads(parts[3].decode("utf-8", "replace"))
-                self.record(kind, content, parent.get("msg_id"), parent.get("msg_type"))
-        except (ValueError, LookupError, TypeError, AttributeError) as failure:
+                self.record(kind, content, as_text(parent, "msg_id"), as_text(parent, "msg_type"))
+        except Exception as failure:  # noqa: BLE001 - a kernel may publish what it likes
             print("no message of Jupyter's:", failure, file=sys.stderr, flush=True)
 
     def record(
@@ -191,8 +196,9 @@ class RecordedKernel:
             "kind": kind,
             "content": content,
         }
-        if kind == "stream":
-            self.stream = record
+        if kind == "stream":  # it is written later, so it must be one that can be
+            text = {"name": str(content["name"]), "text": str(content["text"])}
+            self.stream = dict(record, content=text)
         else:
             self.around.store.add(record)
 
@@ -212,5 +218,11 @@ def read_connection(path: str) -> Optional[Connection]:
         ip, port = facts["ip"], facts["iopub_port"]
         keys = (str(facts.get(name) or "") for name in ("curve_publickey", "curve_secretkey"))
         return (f"{facts['transport']}://{ip}{between}{port}", str(facts["key"]), *keys)
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
+
+
+def as_text(told: Dict[str, Any], name: str) -> Optional[str]:
+    """Return a part of a header, `None` where it is no text."""
+    value = told.get(name)
+    return value if isinstance(value, str) else None

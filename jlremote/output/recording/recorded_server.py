@@ -44,7 +44,10 @@ class RecordedServer:
         until = time.monotonic() + START_SECONDS
         while self.runs and time.monotonic() < until:
             for path in files:
-                with suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
+                with (
+                    suppress(OSError, ValueError, RecursionError),
+                    open(path, encoding="utf-8") as file,
+                ):
                     self.facts = json.load(file)
                     self.since = os.path.getmtime(path)
                     return True
@@ -63,10 +66,10 @@ class RecordedServer:
         """Read the kernels' ids and the paths of their notebooks."""
         try:
             sessions = self.get("api/sessions")
-            paths = {own["kernel"]["id"]: own["path"] for own in sessions if own.get("kernel")}
-            self.notebooks.update(paths)
+            named = [(own["kernel"]["id"], own["path"]) for own in sessions if own.get("kernel")]
+            self.notebooks.update({str(ident): str(path) for ident, path in named})
             self.kernels = [own["id"] for own in self.get("api/kernels")]
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             self.refuses = True
         except (OSError, http.client.HTTPException):
             pass  # it ends

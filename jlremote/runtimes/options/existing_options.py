@@ -12,6 +12,7 @@ from typing import Any
 
 from jlremote.runtimes.options.container_options import FIELDS, ContainerOptions
 from jlremote.storage.settings.options import key
+from jlremote.untrusted import number
 
 # `inspect` does not have the words of the command line, so labels keep them.
 ARGUMENTS_LABEL = "org.jlremote.engine-arguments"
@@ -100,8 +101,8 @@ def _same(option: str, value: Any) -> Any:
 
 def _plain_size(text: str) -> int | str:
     """Return bytes as the engines count them: `1g`, `1GB` and `1024m` are the same."""
-    found = re.fullmatch(r"([\d.]+) ?([bkmgt]?)i?b?", text.lower())
-    return int(float(found[1]) * _UNITS[found[2]]) if found else text
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?) ?([bkmgt]?)i?b?", text.lower())
+    return int(number(found[1]) * _UNITS[found[2]]) if found else text
 
 
 def _plain_limit(text: str) -> str:

@@ -15,7 +15,7 @@ _LIMITS = (
     "cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as", "locks",
     "sigpending", "msgqueue", "nice", "rtprio", "rttime",
 )  # fmt: skip
-_LIMIT = re.compile(r"rlimit type (\d+)|RLIMIT_([A-Z]+)")
+_LIMIT = re.compile(r"rlimit type (\d{1,4})|RLIMIT_([A-Z]+)")
 _LOG_OPTION = re.compile(r"unknown log opt '([^']+)'")
 _UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: ('\w' in )?(-\S+)")
 # The errors of docker and podman about invalid values, by option.

@@ -6,7 +6,7 @@ import re
 
 from jlremote.errors import Usage
 
-_PART = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
+_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 _MOST = 1000  # as many as Slurm takes unless the site has changed MaxArraySize
 
 

@@ -12,6 +12,7 @@ from jlremote.ssh.config import rules
 from jlremote.ssh.config.rules import is_set, number
 from jlremote.ssh.config.ssh_settings import RequestedHost, SshSettings, read_settings, remarks
 from jlremote.ssh.config.tokens import PROXY_TOKENS, TokenValues, expand
+from jlremote.untrusted import count
 
 AddressFamily = Literal["any", "inet", "inet6"]
 
@@ -146,4 +147,4 @@ def _jump(
 
 
 def _seconds(value: str) -> float:
-    return float(value) if value.isdecimal() else 0.0
+    return float(count(value) or 0)

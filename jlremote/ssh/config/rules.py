@@ -10,6 +10,7 @@ from typing import Literal
 from jlremote.errors import Usage
 from jlremote.ssh.config.ssh_settings import SshSettings
 from jlremote.ssh.config.tokens import TokenValues, expand_path
+from jlremote.untrusted import count
 
 StrictHostKeyChecking = Literal["yes", "no", "ask", "accept-new"]
 
@@ -158,6 +159,7 @@ def number(value: str, name: str) -> int:
     Raises:
         Usage: it is not a number.
     """
-    if not value.isdecimal():
+    found = count(value)
+    if found is None:
         raise Usage(f"`{name} {value}` in your ssh config is not a number", hint=f"set `{name} N`")
-    return int(value)
+    return found

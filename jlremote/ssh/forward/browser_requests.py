@@ -32,7 +32,7 @@ _HTTP_2 = b"PRI * HTTP/2.0\r"
 _PAGES = (b"document", b"iframe", b"frame")
 # What JupyterLab asks for every 10 to 60 s, and without a dialog if it fails.
 _LIST = re.compile(rb"GET \S*/api/(kernels|kernelspecs|me|sessions|terminals|workspaces)[? ]")
-_LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+) *\r\n")
+_LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]{1,18}) *\r\n")
 # A part of a large file, which Jupyter appends to what it has.
 _PART_OF_A_FILE = re.compile(rb'"chunk"\s*:')
 

@@ -105,9 +105,9 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
     def get_exception(self) -> Exception | None:
         """Return what ended the connection; bytes that paramiko cannot read are such an error."""
         error: Exception | None = super().get_exception()
-        if error is None or isinstance(error, paramiko.SSHException | OSError | EOFError):
-            return error
-        return paramiko.SSHException(f"the server sent what is no SSH: {error}")
+        known = error is None or isinstance(error, paramiko.SSHException | OSError | EOFError)
+        what = f"the server sent what is no SSH: {error}"
+        return error if known else paramiko.SSHException(what)
 
     def handshake(self, seconds: float) -> None:
         """Exchange keys; the caller verifies the server's key before it does anything else.

@@ -12,6 +12,7 @@ from typing import Any
 from jlremote.errors import Usage
 from jlremote.text import did_you_mean, one_of
 from jlremote.times import seconds_of
+from jlremote.untrusted import count
 
 Value = str | int | tuple[str, ...]  # a switch is a bool, which is an int
 Layer = Mapping[str, Value]
@@ -111,8 +112,8 @@ def parsed(option: str, text: str) -> object:
         Usage: it cannot be split.
     """
     kind = KINDS[option]
-    if kind == "port" and text.isdecimal():
-        return int(text)
+    if kind == "port" and (port := count(text)) is not None:
+        return port
     if kind == "switch":
         return _SWITCH_WORDS.get(text.lower(), text)
     if kind not in _LISTS:
