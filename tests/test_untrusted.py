@@ -173,7 +173,7 @@ WITHOUT_A_DOOR = {
 }
 
 
-READERS = ("int", "float", "json.load", "json.loads", "ast.literal_eval")
+READERS = {"int", "float", "json.load", "json.loads", "ast.literal_eval"}
 
 
 def readers() -> Iterator[tuple[str, int]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from jlremote.untrusted import count, whole_number
 
 _GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[^)]+)\)")
-_DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[^)]+)\)")
+_DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,9}): \(UUID: (MIG-[^)]+)\)")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def _gpus(document: str) -> list[Xml.Element]:
     try:
         # The parser refuses entity bombs and fetches nothing.
         return Xml.fromstring(document).findall("gpu")  # noqa: S314
-    except Xml.ParseError:
+    except (Xml.ParseError, UnicodeError):
         return []
 
 

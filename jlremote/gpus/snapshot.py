@@ -13,6 +13,7 @@ from jlremote.gpus import leases, mig, wait_queue
 from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory
 from jlremote.gpus.mig import MigDevice
 from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
+from jlremote.host.answers import OddAnswer, understood
 from jlremote.host.records import records as records_of
 from jlremote.text import one_line, printable
 from jlremote.untrusted import count, number, whole_number
@@ -44,8 +45,16 @@ def read(output: str, host: str) -> Inventory:
     """Return the GPUs from the snapshot script's output.
 
     Raises:
-        CannotAsk: `nvidia-smi` is missing, fails, or does not answer.
+        CannotAsk: `nvidia-smi` is missing, fails, or does not answer in its own form.
     """
+    try:
+        with understood("`nvidia-smi`"):
+            return _read(output, host)
+    except OddAnswer as odd:
+        raise CannotAsk(odd.message, hint=odd.hint) from odd
+
+
+def _read(output: str, host: str) -> Inventory:
     records: dict[str, Sequence[str]] = {}
     found_leases = []
     for record in records_of(output):

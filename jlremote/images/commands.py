@@ -14,7 +14,7 @@ from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.text import one_line
 from jlremote.times import utc
-from jlremote.untrusted import document
+from jlremote.untrusted import document, number
 
 _FACTS = (
     '{"id":{{json .ID}},"names":{{json .RepoTags}},'
@@ -61,10 +61,10 @@ def read_list(printed: str, *, every: bool) -> list[Image]:
 
 
 def _named(facts: Mapping[str, Any]) -> Iterator[Image]:
-    rest = {"created": facts["created"], "size": facts["size"]}
+    created, size = str(facts["created"]), round(number(facts["size"]))
     for name in [name for name in facts["names"] or () if name != _NO_TAG] or [None]:
         repository, _, tag = (name or "").rpartition(":")
-        yield Image(facts["id"], repository or None, tag or None, **rest)
+        yield Image(str(facts["id"]), repository or None, tag or None, created, size)
 
 
 def names_argv(engine: Engine) -> Argv:
@@ -86,7 +86,8 @@ def image_id_argv(engine: Engine, image: str) -> Argv:
 def read_image(printed: str) -> Image:
     """Return the image of an `image inspect`, without its name."""
     (facts,) = document(printed)
-    return Image(facts["Id"], None, None, facts["Created"], facts["Size"])
+    size = round(number(facts["Size"]))
+    return Image(str(facts["Id"]), None, None, str(facts["Created"]), size)
 
 
 def pull_argv(engine: Engine, image: str) -> Argv:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +11,7 @@ from jlremote.host.shell_text import command_line
 from jlremote.images import image_names
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.text import listed, one_line
-from jlremote.untrusted import whole_number
+from jlremote.untrusted import document, number, whole_number
 
 _FACTS = (
     '{"id":{{json .ID}},"names":{{json .RepoTags}},"created":{{json .Created}},'
@@ -68,18 +67,18 @@ done || exit
 def read_images(images: str, containers: str) -> list[StoredImage]:
     """Return the images with the containers that use each, by what the scripts printed."""
     used: dict[str, list[str]] = {}
-    for facts in map(json.loads, containers.splitlines()):
+    for facts in map(document, containers.splitlines()):
         used.setdefault(_digits(facts["image"]), []).append(one_line(facts["name"]).strip("/"))
     return [
         StoredImage(
-            facts["id"],
+            str(facts["id"]),
             tuple(name for name in facts["names"] or () if "<none>" not in name),
-            facts["created"],
-            facts["size"],
-            tuple(facts["layers"] or ()),
+            str(facts["created"]),
+            round(number(facts["size"])),
+            tuple(map(str, facts["layers"] or ())),
             tuple(used.get(_digits(facts["id"]), ())),
         )
-        for facts in map(json.loads, images.splitlines())
+        for facts in map(document, images.splitlines())
     ]
 
 

@@ -1,0 +1,320 @@
+"""Answers of the right form with one value that is none: of any size, depth or kind.
+
+Each is a real answer of which a value was replaced. A reader raises an error about the host, or
+returns what can be shown; and the commands that read engines end as with any odd host.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import struct
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jlremote.errors import JlrError
+from jlremote.gpus import mig, snapshot
+from jlremote.host import framing, tcp_table, unix_table
+from jlremote.host.contract import Completed, Steps
+from jlremote.images import commands, image_files, image_removal
+from jlremote.images.build_log import BuildLog
+from jlremote.images.transfers import Transfer
+from jlremote.jobs import containers as container_jobs
+from jlremote.jobs import processes
+from jlremote.jupyter import activity
+from jlremote.jupyter.discovery import read_probe
+from jlremote.kernels.remote_kernel import decoded
+from jlremote.link.client.link import Link
+from jlremote.link.wire.protocol import _message
+from jlremote.output import notebook, pieces
+from jlremote.output.pieces import Reader
+from jlremote.output.runs import runs_of
+from jlremote.output.screen import shown
+from jlremote.output.view import ending, missing
+from jlremote.ports import listeners
+from jlremote.runtimes import container_list
+from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.schedulers.slurm.nodes import read_gpus
+from jlremote.schedulers.slurm.queue import COLUMNS, FIELD, HEADING, read_queue
+from jlremote.ssh.forward import browser_requests
+from tests.adversity.test_hostile_host import COMMANDS, draw
+from tests.adversity.test_inputs import CODES, MOST_SECONDS, bounded, no_host_answers
+from tests.cli.conftest import Jlr, jlr, laptop
+from tests.gpus.parts import DATA, FIELDS, answer, process, record, row
+from tests.jupyter import test_discovery as probes
+
+__all__ = ["draw", "jlr", "laptop", "no_host_answers"]
+
+INSPECTED = {
+    "Id": "c0ffee" * 10 + "abcd",
+    "Name": "/cont1",
+    "State": {
+        "Status": "running",
+        "Running": True,
+        "Paused": False,
+        "OOMKilled": True,
+        "ExitCode": 137,
+        "StartedAt": "2025-03-01T12:00:00.5Z",
+        "Error": "",
+        "FinishedAt": "2025-03-01T12:01:00Z",
+    },
+    "Config": {
+        "Image": "lab/jupyter",
+        "WorkingDir": "/work",
+        "User": "",
+        "Env": ["A=b"],
+        "Tty": False,
+        "OpenStdin": False,
+        "Entrypoint": ["sh"],
+        "Labels": {"jlr.session": "cont1", "jlr.job": "cont1", "jlr.packages": "a b"},
+    },
+    "HostConfig": {
+        "NetworkMode": "bridge",
+        "Memory": 1 << 30,
+        "ShmSize": 1 << 26,
+        "IpcMode": "private",
+        "Ulimits": [{"Name": "nofile", "Soft": 1, "Hard": 2}],
+        "AutoRemove": False,
+        "LogConfig": {"Type": "json-file", "Config": {"max-size": "1m"}},
+        "Init": True,
+        "DeviceRequests": [{"Count": -1, "DeviceIDs": ["0"], "Capabilities": [["gpu"]]}],
+    },
+    "NetworkSettings": {"SandboxKey": "", "Networks": {"bridge": {"IPAddress": "172.17.0.2"}}},
+    "Mounts": [{"Type": "bind", "Source": "/a", "Destination": "/b", "Mode": "ro", "RW": True}],
+}
+IMAGE = {
+    "Id": "sha256:ab",
+    "Created": "2025-03-01T12:00:00Z",
+    "Size": 1 << 30,
+    "RepoTags": ["a:b"],
+    "id": "sha256:ab",
+    "created": "2025-03-01T12:00:00Z",
+    "size": 1 << 30,
+    "names": ["a:b"],
+    "layers": ["x"],
+    "image": "sha256:ab",
+    "name": "/c",
+    "Architecture": "amd64",
+}
+MESSAGE = {
+    "channel": "iopub",
+    "header": {"msg_id": "a", "msg_type": "status"},
+    "parent_header": {},
+    "metadata": {},
+    "content": {"execution_state": "idle"},
+}
+RECORDS = [
+    {"time": 1.7e9, "kernel": "k", "notebook": "a.ipynb", "cell": "c", "request": "r", **rest}
+    for rest in (
+        {"kind": "code", "content": {"code": "1", "execution_count": 1}},
+        {"kind": "stream", "content": {"name": "stdout", "text": "a"}},
+        {"kind": "display_data", "content": {"data": {}, "metadata": {}, "transient": {}}},
+        {"kind": "execute_result", "content": {"data": {"text/plain": "1"}, "execution_count": 1}},
+        {"kind": "error", "content": {"ename": "E", "evalue": "v", "traceback": ["a"]}},
+        {"kind": "lost", "content": {"from": 1.0, "until": 2.0, "why": "x"}},
+        {"kind": "end", "content": {"status": "ok"}},
+        {"kind": "kernel", "content": {"state": "died"}},
+    )
+]
+NOTEBOOK = {"cells": [{"cell_type": "code", "id": "c", "source": "1", "outputs": [{}]}]}
+DEEP = "[" * 200_000
+# What stands in place of a number or of a text, in JSON as it is written.
+VALUES = [
+    *("null", "true", "[]", "{}", '""', "-1", "1e999", "NaN", "-Infinity", "1.5", "1" + "0" * 400),
+    *("9" * 5000, "-" + "9" * 30, '"٣"', '"\\ud800"', '"\\u0000"', '"' + "a" * 5000 + '"'),
+    *('"' + "9" * 5000 + '"', '"1e999"', '"²"', '"../../x"', '"9999-99-99T99:99:99Z"'),
+    *('"-9999-01-01T00:00:00Z"', "[" * 90 + "]" * 90, DEEP, '[{"a": [1]}]', '{"a": {"b": 1}}'),
+]
+WORDS = [
+    *("", "-1", "0", "9" * 19, "9" * 5000, "1e999", "nan", "inf", "0x1f", "²", "٣", "1_0", " "),
+    *("[N/A]", "\ud800", "\0", "\x1b[2J", "a" * 100_000, "[" * 3000, "1.2.3", "/..", "1" * 400),
+]
+_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"(?!:)|-?\d[\d.e+]*|true|false|null')
+_WORD = re.compile(r"[\w.:/+-]+|\W")
+
+
+def replaced(text: str, pattern: re.Pattern[str], values: list[str], chance: random.Random) -> str:
+    """Return a text with one or two of its values replaced."""
+    for _ in range(chance.choice((1, 1, 2))):
+        if found := list(pattern.finditer(text)):
+            begin, end = chance.choice(found).span()
+            text = text[:begin] + chance.choice(values) + text[end:]
+    return text
+
+
+def records_of(printed: str) -> object:
+    reader = Reader()
+    told = [*reader.take(b"\x1e1 0\n"), *reader.take(printed.encode("utf-8", "replace"))]
+    found = runs_of(each for each in told if each is not None)
+    runs = list(found.all())
+    filled = notebook.filled(json.loads(json.dumps(NOTEBOOK)), runs)
+    lost = [missing(each) for each in told if each is not None]
+    return [ending(run) for run in runs], [run.to_json() for run in runs], lost, filled.content
+
+
+def taken(watch: Transfer | BuildLog, text: str) -> object:
+    watch.take(text)
+    watch.finish()
+    return watch
+
+
+def framed(text: str) -> object:
+    return framing.unframed(["one"], text, text, "m")
+
+
+JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
+    "jobs in containers": (container_jobs.read, [INSPECTED]),
+    "image": (commands.read_image, [IMAGE]),
+    "images": (lambda text: commands.read_list(text, every=True), IMAGE),
+    "images to remove": (lambda text: image_removal.read_images(text, text), IMAGE),
+    "containers": (
+        lambda text: container_list.read(DOCKER, Completed(0, f"{text}\x1ec0\x1fUSER\na 1 b", "")),
+        [INSPECTED],
+    ),
+    "kernel message": (decoded, MESSAGE),
+    "kernel message of parts": (
+        lambda text: decoded(struct.pack("!2I", 1, 8) + text.encode("utf-8", "replace")),
+        MESSAGE,
+    ),
+    "notebook": (lambda text: notebook.read(text.encode("utf-8", "replace"), "a"), NOTEBOOK),
+    "names of notebooks": (pieces.names, {"notebook": "a"}),
+    "a wait": (processes.waits, {"place": 1, "why": "x"}),
+    "runtime file": (
+        lambda text: read_probe(probes.probed(probes.server(text))),
+        probes.FACTS,
+    ),
+    "frame": (lambda text: _message(text.encode("utf-8", "replace")), {"op": "status"}),
+}
+_GPU = answer(
+    row(0, used=5009),
+    record("owners", "/proc/100 ada", "/proc/100/stat:100 (a) S 1", "/proc/100/cgroup:0::/x"),
+    processes=process(0),
+    containers="c0ffee|train|Up 2 hours (healthy)|ada|GPU-1",
+    fields=FIELDS,
+)
+_QUEUE = "\n".join(
+    (FIELD.join((HEADING, *COLUMNS)), FIELD.join(("7", "a", "RUNNING", "None", "1", "2", "n1")))
+)
+TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
+    "nvidia-smi": (lambda text: snapshot.read(text, "dgx"), _GPU),
+    "MIG": (
+        lambda text: mig.read((DATA / "mig-list.txt").read_text(), text),
+        (DATA / "mig.xml").read_text(),
+    ),
+    "MIG list": (
+        lambda text: mig.read(text, (DATA / "mig.xml").read_text()),
+        (DATA / "mig-list.txt").read_text(),
+    ),
+    "squeue": (read_queue, _QUEUE),
+    "sinfo": (read_gpus, f"a{FIELD}b{FIELD}gpu:a100:2{FIELD}gpu:1{FIELD}idle\n" * 2),
+    "jobs": (
+        processes.read,
+        "\x1f".join(("a", "c", "", "", "", "", "", '{"place": 1}', "m", "1", "0 2", "x")) + "\x1e",
+    ),
+    "image files": (image_files.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
+    "processes": (activity.read, "self\x1f7\x1e7 (a) S 1 7 7 0 -1\x1fa\0b\x1e"),
+    "probe": (read_probe, probes.probed(probes.server(), status="1")),
+    "tcp": (tcp_table.read_listeners, probes.listening()),
+    "unix": (
+        lambda text: unix_table.listening_inodes(text, "/a"),
+        "0: 00000002 0 00010000 0001 01 7 /a\n",
+    ),
+    "what listens": (
+        listeners.read,
+        f"user\x1f0\x1epython\x1fp\x1elistening\x1f{probes.listening()}\x1eheld\x1f\x1e",
+    ),
+    "framing": (framed, "\nm begin one\nx\nm end one 0\n"),
+    "pull": (lambda text: taken(Transfer(), text), "0123456789ab: Downloading  36.45kB/2.001MB\n"),
+    "build": (
+        lambda text: (taken(BuildLog(), text), BuildLog(text.split("\n")).failed_at("FROM a\n")),
+        "Step 2/3 : RUN a\n  3 | >>> RUN b\nparse error on line 4: x\n",
+    ),
+    "terminal": (lambda text: shown(text), "\x1b[2Aa\x1b[1;31mb\r\x1b[3Kc\x1b[9Dd"),
+    "request": (
+        lambda text: browser_requests.may_be_repeated(text.encode("utf-8", "replace")),
+        "PUT /a HTTP/1.1\r\nsec-fetch-mode: cors\r\ncontent-length: 3\r\n\r\nabc",
+    ),
+}
+REFUSED = {"frame": ValueError}  # as its docstring says
+
+
+def read(name: str, reader: Callable[[str], object], text: str) -> None:
+    began = time.monotonic()
+    try:
+        found = reader(text)
+    except (JlrError, REFUSED.get(name, JlrError)):
+        pass
+    else:
+        assert repr(found) is not None
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("name", JSON_READERS)
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(chance=st.randoms(use_true_random=False))
+def test_no_value_of_a_document_is_a_bug(name: str, chance: random.Random) -> None:
+    reader, sample = JSON_READERS[name]
+    text = json.dumps(sample)
+    read(name, reader, text)
+    read(name, reader, replaced(text, _VALUE, VALUES, chance))
+    read(name, reader, DEEP)
+
+
+@pytest.mark.parametrize("name", TEXT_READERS)
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(chance=st.randoms(use_true_random=False))
+def test_no_word_of_an_answer_is_a_bug(name: str, chance: random.Random) -> None:
+    reader, sample = TEXT_READERS[name]
+    read(name, reader, sample)
+    read(name, reader, replaced(sample, _WORD, WORDS, chance))
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["kind"])
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(chance=st.randoms(use_true_random=False))
+def test_no_value_of_a_record_is_a_bug(record: dict[str, Any], chance: random.Random) -> None:
+    lines = [json.dumps(each) for each in (RECORDS[0], RECORDS[1], record)]
+    lines.append(replaced(lines[-1], _VALUE, VALUES, chance))
+    lines.append(json.dumps(RECORDS[-2]))
+    read("record", records_of, "\n".join(lines) + "\n")
+
+
+def test_an_xml_document_of_entities_or_of_many_levels_is_none() -> None:
+    laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 30))
+    bomb = f'<!DOCTYPE a [<!ENTITY l0 "ha">{laughs}]><a><gpu>&l29;</gpu></a>'
+    listing = (DATA / "mig-list.txt").read_text()
+    for document in (bomb, "<a>" * 200_000, "<a>" * 200_000 + "</a>" * 200_000):
+        read("MIG", lambda text: mig.read(listing, text), document)
+
+
+def engine_answers(chance: random.Random) -> Iterator[str]:
+    while True:
+        sample = chance.choice(([INSPECTED], [INSPECTED], IMAGE, [IMAGE], _GPU, _QUEUE))
+        if isinstance(sample, str):
+            yield replaced(sample, _WORD, WORDS, chance)
+        else:
+            yield replaced(json.dumps(sample), _VALUE, VALUES, chance)
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if "clean" not in line])
+def test_no_value_of_an_engine_is_a_bug(
+    line: str, jlr: Jlr, draw: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(line)
+    told = engine_answers(chance)
+
+    def run(self: Link, steps: Steps, **_: object) -> dict[str, Completed]:
+        return {name: Completed(0, next(told), "") for name in steps}
+
+    monkeypatch.setattr(Link, "run", run)
+    for _ in range(8):
+        with bounded(MOST_SECONDS):
+            outcome = jlr("--no-input", *line.split())
+        assert outcome.code in CODES, (line, outcome)
+        assert "Traceback" not in outcome.stdout + outcome.stderr, (line, outcome)
