@@ -22,6 +22,7 @@ from jlremote.errors import JlrError
 from jlremote.gpus import mig, snapshot
 from jlremote.host import framing, tcp_table, unix_table
 from jlremote.host.contract import Completed, Steps
+from jlremote.host.records import FIELD
 from jlremote.images import commands, image_files, image_removal
 from jlremote.images.build_log import BuildLog
 from jlremote.images.transfers import Transfer
@@ -41,7 +42,7 @@ from jlremote.ports import listeners
 from jlremote.runtimes import container_list
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.schedulers.slurm.nodes import read_gpus
-from jlremote.schedulers.slurm.queue import COLUMNS, FIELD, HEADING, read_queue
+from jlremote.schedulers.slurm.queue import COLUMNS, HEADING, read_queue
 from jlremote.ssh.forward import browser_requests
 from tests.adversity.test_hostile_host import COMMANDS, draw
 from tests.adversity.test_inputs import CODES, MOST_SECONDS, bounded, no_host_answers
@@ -133,7 +134,9 @@ VALUES = [
 ]
 WORDS = [
     *("", "-1", "0", "9" * 19, "9" * 5000, "1e999", "nan", "inf", "0x1f", "²", "٣", "1_0", " "),
-    *("[N/A]", "\ud800", "\0", "\x1b[2J", "a" * 100_000, "[" * 3000, "1.2.3", "/..", "1" * 400),
+    *("[N/A]", "\ud800", "\0", "\x1b[2J", "a" * 100_000, "[" * 3000),
+    *(" " * 100_000, "\x1b" * 100_000, "A " * 50_000, "1," * 50_000, "\t" * 100_000, "=" * 100_000),
+    *("1.2.3", "/..", "1" * 400),
 ]
 _VALUE = re.compile(r'"(?:[^"\\]|\\.)*"(?!:)|-?\d[\d.e+]*|true|false|null')
 _WORD = re.compile(r"[\w.:/+-]+|\W")

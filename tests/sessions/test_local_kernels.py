@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zmq
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
@@ -141,6 +142,28 @@ def test_interrupt_restart_and_a_drop_are_as_with_a_kernel_of_this_machine(
         wait_until(lambda: first["id"] not in [one["id"] for one in kernels(session)], "its end")
         manager.signal_kernel(signal.SIGKILL)
     wait_until(lambda: kernels(session) == [], "the end of a kernel whose program was killed")
+
+
+def test_a_program_that_knows_the_ports_and_not_the_key_does_not_cost_the_variables(
+    program: list[str], session: Session
+) -> None:
+    deep = b"[" * 200_000
+    with client_of(program, session.laptop) as (_, client):
+        assert output_of(client, "kept = 6 * 7; print(kept)") == ("ok", "42\n")
+        for name in ("shell", "control", "stdin", "hb"):
+            peer: zmq.Socket[bytes]
+            heart: zmq.Socket[bytes]
+            with zmq.Context.instance().socket(zmq.DEALER) as peer:
+                peer.connect(f"tcp://127.0.0.1:{getattr(client, f'{name}_port')}")
+                peer.send_multipart([b"<IDS|MSG>", b"", deep, deep, deep, deep])
+                peer.send_multipart([b"no delimiter"])
+                peer.send_multipart([b"<IDS|MSG>"])
+                # Its pings come back behind what it sent before, if anything answers.
+                with zmq.Context.instance().socket(zmq.REQ) as heart:
+                    heart.connect(f"tcp://127.0.0.1:{client.hb_port}")
+                    heart.send(b"ping")
+                    assert heart.poll(SECONDS * 1000)
+        assert output_of(client, "print(kept)") == ("ok", "42\n")
 
 
 def test_the_jupyterlab_of_the_laptop_has_its_files_here_and_its_kernels_there(
