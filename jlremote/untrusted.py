@@ -23,8 +23,8 @@ _NOT_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 # A document that is nested deeper is not parsed: its readers call themselves for each level.
 _DEEPEST = 100
-# A date in seconds since the epoch that every platform can write.
-_LATEST = 1 << 37
+# A date in seconds since the epoch that every platform can write, and wait for.
+_LATEST = 1 << 33
 # Digits of the largest number of 64 bits.
 _MOST_DIGITS = 19
 
@@ -130,7 +130,7 @@ def number(value: object) -> float:
 
 
 def moment(value: object) -> float | None:
-    """Return seconds since the epoch, `None` for what is no moment up to the year 6325."""
+    """Return seconds since the epoch, `None` for what is no moment up to the year 2242."""
     try:
         found = number(value)
     except Refused:

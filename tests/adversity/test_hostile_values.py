@@ -259,7 +259,7 @@ def read(name: str, reader: Callable[[str], object], text: str) -> None:
 
 
 @pytest.mark.parametrize("name", JSON_READERS)
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(chance=st.randoms(use_true_random=False))
 def test_no_value_of_a_document_is_a_bug(name: str, chance: random.Random) -> None:
     reader, sample = JSON_READERS[name]
@@ -270,7 +270,7 @@ def test_no_value_of_a_document_is_a_bug(name: str, chance: random.Random) -> No
 
 
 @pytest.mark.parametrize("name", TEXT_READERS)
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(chance=st.randoms(use_true_random=False))
 def test_no_word_of_an_answer_is_a_bug(name: str, chance: random.Random) -> None:
     reader, sample = TEXT_READERS[name]

@@ -49,17 +49,13 @@ def read_certificate(blob: bytes) -> Certificate:
     line = key_type(blob).encode() + b" " + base64.b64encode(blob)
     try:
         parsed = load_ssh_public_identity(line)
+        if not isinstance(parsed, SSHCertificate):
+            raise ValueError("a bare key is not a certificate")
+        keys = public_blob(parsed.public_key()), public_blob(parsed.signature_key())
     except UnsupportedAlgorithm as error:
         raise ValueError(str(error)) from error
-    if not isinstance(parsed, SSHCertificate):
-        raise ValueError("a bare key is not a certificate")
     signature = _last_string(blob)
-    return Certificate(
-        parsed,
-        public_blob(parsed.public_key()),
-        public_blob(parsed.signature_key()),
-        take_string(signature)[0].decode("ascii", "replace"),
-    )
+    return Certificate(parsed, *keys, take_string(signature)[0].decode("ascii", "replace"))
 
 
 def why_invalid(
@@ -83,7 +79,7 @@ def why_invalid(
         return f"its signature is {certificate.signed_with}, which CASignatureAlgorithms leaves out"
     try:
         parsed.verify_cert_signature()
-    except (InvalidSignature, ValueError):
+    except (InvalidSignature, ValueError, UnsupportedAlgorithm):
         return "its signature is wrong"
     return None
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization.ssh import SSHCertificateType
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jlremote.errors import (
     HostKeyChanged,
@@ -20,6 +22,7 @@ from jlremote.errors import (
 from jlremote.questions import Question
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.config.rules import Algorithms, HostKeyRules, LoginRules
+from jlremote.ssh.trust.host_certificates import read_certificate, why_invalid
 from jlremote.ssh.trust.host_keys import look_up, verify
 from jlremote.ssh.trust.known_hosts import append, format_line
 from jlremote.ssh.wire_format import fingerprint
@@ -301,3 +304,27 @@ def test_a_loopback_address_needs_no_known_key_where_the_config_says_so(
         assert not known.exists()
         with pytest.raises(HostKeyUnknown):
             verify(destination(known, strict="yes"), blob, Person(), address)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.data())
+def test_no_changed_certificate_is_a_bug_or_proves_a_host(data: st.DataObject) -> None:
+    line = certificate(new_key(), new_key(), kind=SSHCertificateType.HOST, names=(b"h",))
+    blob = bytearray(blob_of(line))
+    # Behind its first string, which makes it a certificate.
+    at = data.draw(st.integers(36, len(blob) - 1))
+    before = bytes(blob)
+    blob[at : at + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=5))
+    try:
+        read = read_certificate(bytes(blob))
+    except ValueError:
+        return
+    assert why_invalid(read, "h", None) is not None or bytes(blob) == before
+
+
+def test_a_certificate_of_an_unknown_type_of_key_is_not_readable() -> None:
+    blob = blob_of(certificate(new_key(), new_key(), kind=SSHCertificateType.HOST))
+    unknown = blob.replace(b"\x0bssh-ed25519", b"\x0bssh-\0\0\0\x00519")
+    assert unknown != blob
+    with pytest.raises(ValueError, match="nsupported"):
+        read_certificate(unknown)
