@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from jlremote.errors import JlrError
 from jlremote.text import one_line
 
-_ODD = (
+# What reading an answer of another form than expected raises.
+ODD = (
     *(ValueError, LookupError, TypeError, AttributeError, RecursionError),
     *(ArithmeticError, struct.error),  # a number that is too large, a length that is wrong
 )
@@ -27,7 +28,7 @@ def understood(program: str) -> Iterator[None]:
     """
     try:
         yield
-    except _ODD as error:
+    except ODD as error:
         raise OddAnswer(
             f"cannot read the answer of {program} on the host: {one_line(str(error))[:200]}",
             hint="`jlr -v …` shows the commands; run them there by hand",

@@ -28,7 +28,7 @@ NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 NO_AUTHFILE = 78  # sysexits.h: EX_CONFIG
 MISSING = 66  # sysexits.h: EX_NOINPUT
 
-_LAST_LINES = 20
+_LAST_LINES, _LONGEST_LINE = 20, 1000
 _STEP = re.compile(r"INFO:\s+(.*)")
 _BYTES = re.compile(r"([\d.]+ ?[kKMGT]?i?B) / ([\d.]+ ?[kKMGT]?i?B)")
 _REFUSED = re.compile("unauthorized|denied|authentication required|invalid username|forbidden")
@@ -218,8 +218,9 @@ class FilePull:
     _begun: str = ""
 
     def take(self, text: str) -> None:
-        *whole, self._begun = re.split(r"[\r\n]", self._begun + text)
-        for line in filter(None, (one_line(line) for line in whole)):
+        *whole, begun = re.split(r"[\r\n]", self._begun + text)
+        self._begun = begun[-_LONGEST_LINE:]
+        for line in filter(None, (one_line(line[-_LONGEST_LINE:]) for line in whole)):
             self.lines = [*self.lines, line][-_LAST_LINES:]
             if step := _STEP.search(line):
                 self._now = step[1].rstrip(".")

@@ -16,13 +16,14 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.host.answers import OddAnswer, understood
+from jlremote.host.answers import ODD
 from jlremote.host.loopback import LOCALHOST
 from jlremote.jupyter.api import JupyterApi
 from jlremote.untrusted import document
 
 # A kernel's first start imports IPython, and the host may be busy.
 ANSWER_SECONDS = 60.0
+MOST_BYTES = 256 << 20  # of one message: a video is one, too
 
 
 class NoWebSocket(Unreachable):
@@ -52,13 +53,12 @@ class KernelLine:
             request = self._send(code)
             while time.monotonic() < deadline:
                 self._socket.settimeout(max(0.1, deadline - time.monotonic()))
-                with understood("the kernel"):
-                    message = document(self._socket.recv())
-                    if message["parent_header"].get("msg_id") == request:
-                        found = _result(message)
-                        if found is not None:
-                            return found
-        except (WebSocketException, OSError, OddAnswer) as error:
+                message = document(self._socket.recv())
+                if message["parent_header"].get("msg_id") == request:
+                    found = _result(message)
+                    if found is not None:
+                        return found
+        except (WebSocketException, OSError, *ODD) as error:
             reason = str(error) or type(error).__name__
             raise NoResult(f"the kernel did not answer `{code}`: {reason}") from error
         raise NoResult(f"the kernel did not answer `{code}` within {timeout:g} s")
@@ -115,7 +115,7 @@ def _told_of_loss() -> Iterator[None]:
 
     try:
         yield
-    except (WebSocketException, OSError) as error:
+    except (WebSocketException, OSError, *ODD) as error:
         raise NoWebSocket(f"the kernel's WebSocket is lost: {error}") from error
 
 
@@ -134,7 +134,23 @@ def kernel_line(api: JupyterApi, kernel: str) -> Iterator[KernelLine]:
 
 
 def _connection(api: JupyterApi, kernel: str, query: str = "") -> Any:
-    from websocket import WebSocketException, create_connection
+    from websocket import WebSocket, WebSocketException, create_connection
+
+    class Bounded(WebSocket):
+        """Takes no more than `MOST_BYTES` for one message: the library has no limit."""
+
+        left = MOST_BYTES
+
+        def recv(self) -> Any:
+            self.left = MOST_BYTES
+            return super().recv()
+
+        def _recv(self, bufsize: int) -> bytes:
+            data: bytes = super()._recv(bufsize)  # type: ignore[no-untyped-call]
+            self.left -= len(data)
+            if self.left < 0:
+                raise WebSocketException(f"a message of over {MOST_BYTES >> 20} MiB")
+            return data
 
     base = f"{LOCALHOST}:{api.local_port}{quote(api.server.base_url)}"
     try:
@@ -148,6 +164,7 @@ def _connection(api: JupyterApi, kernel: str, query: str = "") -> Any:
             # that is given, https://github.com/websocket-client/websocket-client/issues/585
             socket=connected,
             redirect_limit=0,  # nor does the far side say where to connect
+            class_=Bounded,
         )
     except (WebSocketException, OSError) as error:
         # The exception of a refused handshake quotes the whole answer.

@@ -296,6 +296,18 @@ def test_an_xml_document_of_entities_or_of_many_levels_is_none() -> None:
         read("MIG", lambda text: mig.read(listing, text), document)
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("watch", [Transfer, BuildLog, image_files.FilePull])
+@pytest.mark.parametrize("piece", ["1" * 4096, " " * 4096, "A " * 2048, "1." * 2048])
+def test_a_line_without_an_end_takes_no_time(watch: Callable[[], Any], piece: str) -> None:
+    watched = watch()
+    for _ in range(500):
+        watched.take(piece)
+    assert len(watched._begun) <= 1 << 16
+    watched.take("0123456789ab: Downloading " + piece * 100 + "\n")
+    watched.finish()
+
+
 def engine_answers(chance: random.Random) -> Iterator[str]:
     while True:
         sample = chance.choice(([INSPECTED], [INSPECTED], IMAGE, [IMAGE], _GPU, _QUEUE))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 from websocket import WebSocketConnectionClosedException
 
+from jlremote.jupyter import kernel
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel import KernelLine, NoResult, NoWebSocket, kernel_line
+from jlremote.jupyter.kernel import KernelLine, KernelSocket, NoResult, NoWebSocket, kernel_line
 from tests.link.fakes import new_server
 
 
@@ -46,9 +52,9 @@ IDLE = message("status", execution_state="idle")
 
 
 def test_the_result_of_the_request_is_returned() -> None:
-    socket = FakeSocket(BUSY, OTHER, RESULT)
-    assert KernelLine(socket).result("6 * 7") == "42"
-    [request] = socket.sent
+    fake = FakeSocket(BUSY, OTHER, RESULT)
+    assert KernelLine(fake).result("6 * 7") == "42"
+    [request] = fake.sent
     assert request["content"]["code"] == "6 * 7"
     assert (request["channel"], request["header"]["msg_type"]) == ("shell", "execute_request")
 
@@ -107,3 +113,39 @@ def test_a_refused_connection_is_one_clear_error() -> None:
     ):
         pass
     assert caught.value.hint == "`jlr logs` may say why"
+
+
+@contextmanager
+def endless_messages() -> Iterator[int]:
+    """Accept one WebSocket, and send one message in frames without end; yield the port."""
+
+    def serve() -> None:
+        with listener.accept()[0] as peer, suppress(OSError):
+            request = peer.recv(65536)
+            key = re.search(rb"Sec-WebSocket-Key: (\S+)", request)
+            assert key is not None
+            digest = hashlib.sha1(key[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+            accept = base64.b64encode(digest).decode()
+            peer.sendall(
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                f"Sec-WebSocket-Accept: {accept}\r\n\r\n".encode()
+            )
+            kind = b"\x02"
+            while True:
+                peer.sendall(kind + b"\x7e\xff\xff" + bytes(65535))
+                kind = b"\0"
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = threading.Thread(target=serve)
+        serving.start()
+        yield listener.getsockname()[1]
+        serving.join(20)
+
+
+def test_a_message_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "MOST_BYTES", 1 << 20)
+    with endless_messages() as port:
+        line = KernelSocket(JupyterApi(port, new_server()), "k", "s")
+        with pytest.raises(NoWebSocket, match="a message of over 1 MiB"):
+            line.receive()
+        line.close()

@@ -17,6 +17,7 @@ from jlremote.untrusted import count
 from jlremote.workflow.jobs.jobs import JobHandle
 
 Note = Callable[[str], None]
+_MOST = 1 << 20  # characters of one group
 
 
 def wait_begun(found: JobHandle, backend: ScheduledJobs, note: Note) -> None:
@@ -56,6 +57,7 @@ def _printed(found: JobHandle, script: str) -> Iterator[str]:
     with found.host.process(script) as process:
         for stream, data in process:
             printed += decoder.decode(data) if stream == "stdout" else ""
+            printed = printed[-_MOST:]
             while GROUP in printed:
                 one, _, printed = printed.partition(GROUP)
                 yield one
