@@ -40,7 +40,10 @@ from jlremote.output.screen import shown
 from jlremote.output.view import ending, missing
 from jlremote.ports import listeners
 from jlremote.runtimes import container_list
+from jlremote.runtimes.apptainer import definition
+from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.schedulers.slurm.nodes import read_gpus
 from jlremote.schedulers.slurm.queue import COLUMNS, HEADING, read_queue
 from jlremote.ssh.forward import browser_requests
@@ -124,6 +127,7 @@ RECORDS = [
     )
 ]
 NOTEBOOK = {"cells": [{"cell_type": "code", "id": "c", "source": "1", "outputs": [{}]}]}
+SPEC = ContainerSpec("a", "/a.sif", options=ContainerOptions(), gpus="all")
 DEEP = "[" * 200_000
 # What stands in place of a number or of a text, in JSON as it is written.
 VALUES = [
@@ -185,6 +189,7 @@ JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
         lambda text: decoded(struct.pack("!2I", 1, 8) + text.encode("utf-8", "replace")),
         MESSAGE,
     ),
+    "definition": (definition.read, json.loads(definition.written(SPEC))),
     "notebook": (lambda text: notebook.read(text.encode("utf-8", "replace"), "a"), NOTEBOOK),
     "names of notebooks": (pieces.names, {"notebook": "a"}),
     "a wait": (processes.waits, {"place": 1, "why": "x"}),
@@ -244,14 +249,19 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
         "PUT /a HTTP/1.1\r\nsec-fetch-mode: cors\r\ncontent-length: 3\r\n\r\nabc",
     ),
 }
-REFUSED = {"frame": ValueError}  # as its docstring says
+# As their docstrings say.
+REFUSED: dict[str, tuple[type[Exception], ...]] = {
+    "frame": (ValueError,),
+    "definition": (ValueError, LookupError, TypeError),
+}
 
 
 def read(name: str, reader: Callable[[str], object], text: str) -> None:
+    expected: tuple[type[Exception], ...] = (JlrError, *REFUSED.get(name, ()))
     began = time.monotonic()
     try:
         found = reader(text)
-    except (JlrError, REFUSED.get(name, JlrError)):
+    except expected:
         pass
     else:
         assert repr(found) is not None

@@ -87,6 +87,7 @@ def read(text: str) -> tuple[str, str | None, ContainerOptions]:
     told: dict[str, Any] = document(text)
     options: dict[str, Any] = {
         field: tuple(value) if isinstance(value, list) else value
-        for field, value in told["options"].items()
+        for field, value in dict(told["options"]).items()
     }
-    return str(told["image"]), told["gpus"], ContainerOptions(**options)
+    gpus = None if told["gpus"] is None else str(told["gpus"])
+    return str(told["image"]), gpus, ContainerOptions(**options)

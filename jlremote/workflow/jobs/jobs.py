@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.host.contract import run_script
+from jlremote.host.framing import OutputTooLong
 from jlremote.jobs import containers, processes
 from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.job import Job, JobBackend
@@ -35,6 +36,8 @@ STOP_SECONDS = 120.0  # a scheduler waits with SIGKILL for as long as its site h
 SCHEDULED = ScheduledJobs(SLURM)
 
 Show = Callable[[str, bytes], None]  # given `stdout` or `stderr`, and a piece of it
+
+_MOST_BYTES = 64 << 20  # of the end of a log
 
 
 class EngineRefused(JlrError):
@@ -70,6 +73,8 @@ class JobHandle:
             with self.host.process(self.backend.end(self.job.key)) as process:
                 for stream, data in process:
                     last[stream] += data
+                    if len(last[stream]) > _MOST_BYTES:
+                        raise OutputTooLong(f"the end of `{self.selector}` is too long to read")
             if process.status == 0:
                 job, last["stdout"] = containers.at_end(last["stdout"])
                 if job is not None:
