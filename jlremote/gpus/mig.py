@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from jlremote.untrusted import count, whole_number
 
-_GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[^)]+)\)")
+_GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[^()]+)\)")
 _DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,9}): \(UUID: (MIG-[^)]+)\)")
 
 

@@ -77,7 +77,7 @@ def test_a_handshake_of_nonsense_is_an_error_about_the_host(said: bytes) -> None
     assert "\x1b" not in error.message
 
 
-@pytest.mark.parametrize("said", [b"\xff\xfe\r\n", b"\0" * 5000, b"x" * 300_000, b"\r\n" * 5000])
+@pytest.mark.parametrize("said", [b"\xff\xfe\r\n", b"\0" * 5000, b"x" * 100_000, b"\r\n" * 5000])
 def test_what_does_not_greet_as_ssh_is_an_error_about_the_host(said: bytes) -> None:
     assert isinstance(error_of(said), Unreachable)
 
