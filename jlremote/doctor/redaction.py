@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _NAME = r"""(?ix)
-    ( (?: [\w-]* (?: token | passw(?:or)?d | passphrase | secret | api[_-]?key | xsrf ) [\w-]*
-      | authorization ) ["']? \s* [=:] \s*
+    ( (?: (?: token | passw(?:or)?d | passphrase | secret | api[_-]?key | xsrf ) [\w-]{0,40}
+      | authorization ) ["']? \s{0,9} [=:] \s{0,9}
 """
 _SCHEME = r"(?: (?:bearer|token|basic) \s+ )? )"
 _QUOTED = re.compile(rf"""{_NAME} (["']) {_SCHEME} (?: (?! \2 ) [^\n] )+""")
