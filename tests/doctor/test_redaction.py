@@ -35,4 +35,4 @@ def test_values_that_look_like_secrets_are_redacted(text: str, harmless: str) ->
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("piece", ["-", "a", "token", "token=", "a-", "-----BEGIN ", "a://", " "])
 def test_no_text_takes_long(piece: str) -> None:
-    redacted(piece * (200_000 // len(piece)))
+    assert redacted(piece * (200_000 // len(piece)))

@@ -240,6 +240,10 @@ def test_a_message_that_is_too_long_is_refused_before_it_is_read(
         with suppress(ConnectionResetError):
             while peer.recv(4096):
                 pass
+    wanted = client.execute("print(1)")
+    websocket = Socket()
+    kernel.tell(websocket)
+    assert websocket.next("execute_request").id == wanted
 
 
 AS_ANOTHER_USER = """
