@@ -139,7 +139,7 @@ def test_a_port_without_a_server_gives_no_answer(jupyter: Answers) -> None:
         JupyterApi(port, new_server(), timeout=1).status()
 
 
-@pytest.mark.parametrize("id_", ["--end", "", "a\0b", "a\nb", "\ud800"])
+@pytest.mark.parametrize("id_", ["--end", "", "a\0b", "a\nb"])
 def test_a_kernels_id_that_cannot_be_an_argument_is_refused(jupyter: Answers, id_: str) -> None:
     jupyter.answers["POST /cont1/api/kernels"] = (201, {"id": id_})
     with pytest.raises(OddAnswer):
