@@ -22,7 +22,6 @@ POSIX_ONLY = {
     "jlremote.cli.keyboard.posix_keyboard",
     "jlremote.jobs.joining_program",
     "jlremote.jobs.terminal_program",
-    "jlremote.runtimes.scripts.direct_program",
 }
 COMMANDS = (["--version"], ["--help"], ["list"], ["demo"])
 

@@ -11,7 +11,7 @@ import paramiko
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.ssh.channels.session_slots import SessionSlots
-from jlremote.ssh.contract import Direct, Output, Stdin, SudoPassword, Terminal, WriteNow
+from jlremote.ssh.contract import Output, Stdin, SudoPassword, Terminal, WriteNow
 from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.shell_session import ShellSession
 from jlremote.ssh.sessions.startup_files import mended
@@ -51,14 +51,13 @@ class SSHConnection:
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
         write_now: WriteNow | None = None,
-        direct: Direct | None = None,
     ) -> int:
         deadline = Deadline(timeout, cancelled)
         sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=terminal is not None)
         if sudo.output != output:  # it looks at what is printed
             write_now = None
         with self._slot(deadline, lasting=timeout is None):
-            session = ShellSession(self.transport, deadline, terminal, write_now, direct)
+            session = ShellSession(self.transport, deadline, terminal, write_now)
             return session.run(sudo.script, sudo.output, sudo.stdin, hold_stdin=hold_stdin)
 
     def run_preemptible(self, script: bytes, output: Output) -> bool:

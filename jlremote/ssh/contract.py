@@ -38,18 +38,6 @@ class Terminal(Protocol):
         """Columns and rows at this moment."""
 
 
-class Direct(Protocol):
-    """Where a command's stdin and stdout may go past the engine of its container."""
-
-    @property
-    def address(self) -> str:
-        """The container's own address, which the host reaches."""
-
-    @property
-    def word(self) -> str:
-        """The word that begins the line on stdout that tells the port and the secret."""
-
-
 class SudoPassword(Protocol):
     """The source of the password for `sudo` on the host."""
 
@@ -86,7 +74,6 @@ class Connection(Protocol):
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
         write_now: WriteNow | None = None,
-        direct: Direct | None = None,
     ) -> int:
         """Feed `script` to `exec /bin/sh -s` and return its exit status, 128 + N for signal N.
 
@@ -108,8 +95,6 @@ class Connection(Protocol):
             terminal: runs the script in a terminal of its own, in which `stdin` never ends and
                 both streams are one. `stdin` also wakes the call when the size changes.
             write_now: writes output in place of `output`, as long as that does not have to wait.
-            direct: lets stdin and stdout go by a connection to that address, once the script has
-                announced it.
 
         Raises:
             TimeoutError: `timeout` seconds went by.

@@ -86,11 +86,6 @@ class Forwards:
     def find(self, key: ForwardKey) -> SessionForward | None:
         return self._forwards.get(key)
 
-    def own_address(self, session: str | None, container_id: str) -> str | None:
-        """Return the address of a session's container that the host reaches, if one was proved."""
-        forward = None if session is None else self.find((session, None))
-        return None if forward is None else forward.own_address(container_id)
-
     def is_sure(self, session: str, container_id: str, connection: Connection) -> bool:
         """Return whether a session's container is known to run, once its proof has ended."""
         forward = self.find((session, None))

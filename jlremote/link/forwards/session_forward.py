@@ -184,16 +184,6 @@ class SessionForward:
             is_same = self._endpoint.place.container_id == container_id != ""
             return is_proved and is_same and self._condition.state is State.UP
 
-    def own_address(self, container_id: str) -> str | None:
-        """Return the container's own address if that is the way to its server, else `None`."""
-        with self._changed:
-            place, target = self._endpoint.place, self._endpoint.target
-            is_same = place.container_id == container_id != ""
-            is_up = self._proved and self._condition.state is State.UP
-        if target is None or target.relay is not None or target.path or target.shared:
-            return None
-        return target.address if is_same and is_up else None
-
     def settled(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds for the end of the proof; return whether it has ended."""
         with self._changed:

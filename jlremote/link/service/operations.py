@@ -103,17 +103,15 @@ class Operations:
             forward = self.forwards.find((str(place.session), None))
             if forward is None or not forward.is_sure(connection, request["place"]["container_id"]):
                 raise Unproved(f"the link does not know whether `{place.selector}` runs")
-        address = self.forwards.own_address(place.session, place.container_id)
-        direct = place.direct(address, in_terminal=request["terminal"] is not None)
-        script = place.shell(request, direct)
+        script = place.shell(request)
         self.dialer.elevate(connection, script, conversation)
         marker = request["marker"]
         begun = script if marker is None else announced(script, marker)
         self.running[conversation] = _in_words(request, place.selector)
         try:
             if passed is None:
-                return run(conversation, connection, begun, shown=script, direct=direct)
-            return run_passed(conversation, connection, begun, passed, shown=script, direct=direct)
+                return run(conversation, connection, begun, shown=script)
+            return run_passed(conversation, connection, begun, passed, shown=script)
         finally:
             del self.running[conversation]
 

@@ -14,7 +14,7 @@ from jlremote.errors import JlrError, LinkLost
 from jlremote.link.passed_streams import PassedStreams
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.wire.protocol import DATA, PIECES, WRITES_NOW, Message, bytes_of
-from jlremote.ssh.contract import Connection, Direct, Stream
+from jlremote.ssh.contract import Connection, Stream
 
 # Bytes of stdin that are sent at once.
 _AT_ONCE = 256 << 10
@@ -88,12 +88,10 @@ def run(
     script: str,
     *,
     shown: str | None = None,
-    direct: Direct | None = None,
 ) -> int:
     """Run a script, pass its output on as it comes, and return its exit status.
 
-    `shown` is what the person may see of it, where the command did not make it. Its streams may go
-    the `direct` way.
+    `shown` is what the person may see of it, where the command did not make it.
 
     Raises:
         LinkLost: the connection broke, or the command has gone.
@@ -134,7 +132,6 @@ def run(
             hold_stdin=bool(request.get("hold_stdin")),
             terminal=terminal,
             write_now=write_now,
-            direct=direct,
         )
     except TimeoutError as late:
         raise JlrError(
@@ -150,7 +147,6 @@ def run_passed(
     passed: PassedStreams,
     *,
     shown: str,
-    direct: Direct | None,
 ) -> int:
     """Run a script with the command's own streams, as `run`; they are read and written here.
 
@@ -173,7 +169,6 @@ def run_passed(
         cancelled=cancelled,
         stdin=passed,
         write_now=passed.write_now,
-        direct=direct,
     )
     passed.check_begun()
     return status

@@ -303,7 +303,7 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     events = ContainerEvents(changed)
     forwards = Forwards(supervisor, find, listen, events.observe, ending)
     mounts = Mounts(supervisor, SftpStreams(), files.mount_socket)
-    clients = SshClients(supervisor, forwards.own_address, forwards.is_sure)
+    clients = SshClients(supervisor, forwards.is_sure)
     jobs = JobNotices(connected, shown.show)
 
     def place_of(session: str) -> Place | None:

@@ -13,7 +13,7 @@ from jlremote.link.ssh_server.client_packets import ClientPackets
 from jlremote.link.ssh_server.command_channel import CommandChannel
 from jlremote.link.ssh_server.place_forwards import OpenChannel, PlaceForwards, PlaceSocket
 from jlremote.link.ssh_server.remote_command import Connect
-from jlremote.link.ssh_server.served_place import OwnAddress, ServedPlace
+from jlremote.link.ssh_server.served_place import ServedPlace
 from jlremote.ssh.forward.place_streams import Where
 
 for _name in ("asyncssh", "asyncio"):
@@ -32,10 +32,8 @@ class EditorConnection(asyncssh.SSHServer):
         place: ServedPlace,
         connect: Connect,
         forwards: PlaceForwards,
-        own_address: OwnAddress,
         key: asyncssh.SSHKey,
     ) -> None:
-        self._own_address = own_address
         self._place = place
         self._connect = connect
         self._forwards = forwards
@@ -71,7 +69,7 @@ class EditorConnection(asyncssh.SSHServer):
         while self._listening:
             await asyncio.wait(self._listening)
             await asyncio.sleep(_NEXT_REQUEST_SECONDS)
-        return CommandChannel(self._place, self._connect, self._forwards, self._own_address)
+        return CommandChannel(self._place, self._connect, self._forwards)
 
     def connection_requested(
         self, dest_host: str, dest_port: int, orig_host: str, orig_port: int

@@ -22,7 +22,7 @@ from jlremote.link.ssh_server.remote_command import (
     Connect,
     RemoteCommand,
 )
-from jlremote.link.ssh_server.served_place import OwnAddress, ServedPlace, allowed, line_argv
+from jlremote.link.ssh_server.served_place import ServedPlace, allowed, line_argv
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.scripts import sftp
@@ -42,15 +42,8 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
     As a `CommandClient` it is called from other threads.
     """
 
-    def __init__(
-        self,
-        place: ServedPlace,
-        connect: Connect,
-        forwards: PlaceForwards,
-        own_address: OwnAddress,
-    ) -> None:
+    def __init__(self, place: ServedPlace, connect: Connect, forwards: PlaceForwards) -> None:
         self._place = place
-        self._own_address = own_address
         self._connect = connect
         self._forwards = forwards
         self._agent: PlaceSocket | None = None
@@ -109,10 +102,8 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
     def _start(self, environment: Mapping[str, str]) -> None:
         terminal = self._terminal()
         attached = Attachment(terminal.size if terminal else None)
-        address = self._own_address(self._place.session, self._place.container_id)
-        direct = self._place.direct(address, in_terminal=terminal is not None)
-        script = self._place.command(self._argv, attached, self._word, environment, direct)
-        self._command = RemoteCommand(script, terminal, self, direct)
+        script = self._place.command(self._argv, attached, self._word, environment)
+        self._command = RemoteCommand(script, terminal, self)
         for data in self._early:
             self._command.feed(data)
         self._command.start(self._connect)

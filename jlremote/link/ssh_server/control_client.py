@@ -36,7 +36,7 @@ from jlremote.link.ssh_server.control_messages import (
     ControlMessages,
 )
 from jlremote.link.ssh_server.remote_command import FAILED, PIPE_CLOSED, Connect, on_free_session
-from jlremote.link.ssh_server.served_place import OwnAddress, ServedPlace, allowed, line_argv
+from jlremote.link.ssh_server.served_place import ServedPlace, allowed, line_argv
 from jlremote.link.wire.own_streams import OwnStreams
 from jlremote.link.wire.protocol import ReaderLeft, bytes_of
 from jlremote.runtimes.contract import Attachment
@@ -61,7 +61,6 @@ class SharedPlace:
 
     place: ServedPlace
     connect: Connect
-    own_address: OwnAddress
     runs: Runs
 
     def is_sure(self, connection: Connection) -> bool:
@@ -217,12 +216,8 @@ class ControlClient:
         marker: str,
     ) -> int:
         """Run the command and return its exit status; what fails is told on its stderr."""
-        shared, place = self._shared, self._shared.place
-        direct = place.direct(
-            shared.own_address(place.session, place.container_id), in_terminal=False
-        )
         word = secrets.token_hex(8)
-        script = place.command(argv, Attachment(None), word, environment, direct)
+        script = self._shared.place.command(argv, Attachment(None), word, environment)
         content = bytes_of(announced(script, marker))
 
         def execute(connection: Connection) -> int:
@@ -232,11 +227,10 @@ class ControlClient:
                 cancelled=self._cancelled,
                 stdin=passed,
                 write_now=passed.write_now,
-                direct=direct,
             )
 
         try:
-            status = on_free_session(shared.connect, self._cancelled, execute)
+            status = on_free_session(self._shared.connect, self._cancelled, execute)
             passed.check_begun()
         except ReaderLeft:
             return PIPE_CLOSED

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jlremote.link.ssh_server.control_client import ControlClient, Denied, Runs, SharedPlace
 from jlremote.link.ssh_server.remote_command import Connect
-from jlremote.link.ssh_server.served_place import OwnAddress, ServedPlace
+from jlremote.link.ssh_server.served_place import ServedPlace
 from jlremote.ssh.contract import Connection
 from jlremote.storage import ssh_names
 
@@ -46,11 +46,8 @@ class _ControlSocket:
 class ControlSockets:
     """All control sockets of a link; `gone` is called when a client has left."""
 
-    def __init__(
-        self, connect: Connect, own_address: OwnAddress, runs: Runs, gone: Callable[[], None]
-    ) -> None:
+    def __init__(self, connect: Connect, runs: Runs, gone: Callable[[], None]) -> None:
         self._connect = connect
-        self._own_address = own_address
         self._runs = runs
         self._gone = gone
         self._lock = threading.Lock()
@@ -74,7 +71,7 @@ class ControlSockets:
         wanted more is left alone from then on: the user's configuration has forwards for it, say.
         """
         path = ssh_names.control_socket(name)
-        shared = SharedPlace(place, self._connect, self._own_address, self._runs)
+        shared = SharedPlace(place, self._connect, self._runs)
         if path is None or name in self._refused or not shared.is_sure(connection):
             return
         self._forget(name)

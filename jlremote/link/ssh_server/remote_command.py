@@ -13,7 +13,7 @@ from typing import Protocol
 from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.host.framing import FromMarker, announced, ended_early, new_marker
 from jlremote.link.wire.protocol import bytes_of
-from jlremote.ssh.contract import Connection, Direct, Stream
+from jlremote.ssh.contract import Connection, Stream
 
 log = logging.getLogger(__name__)
 
@@ -76,14 +76,7 @@ class CommandSize:
 class RemoteCommand:
     """Runs one script on the host in a thread; as `Stdin` it holds what the client has sent."""
 
-    def __init__(
-        self,
-        script: str,
-        terminal: CommandSize | None,
-        client: CommandClient,
-        direct: Direct | None = None,
-    ) -> None:
-        self._direct = direct
+    def __init__(self, script: str, terminal: CommandSize | None, client: CommandClient) -> None:
         self._terminal = terminal
         self._client = client
         marker = new_marker()
@@ -174,7 +167,6 @@ class RemoteCommand:
             cancelled=self._cancelled,
             stdin=self,
             terminal=self._terminal,
-            direct=self._direct,
             write_now=None if self._terminal else self._output_now,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -13,7 +13,6 @@ from jlremote.host import process_mark
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.scripts import sftp, shells
-from jlremote.runtimes.scripts.direct import DirectStreams
 from jlremote.runtimes.table import for_container, runtime_named
 
 # Variables that a client may set, as OpenSSH on Debian has it, and git's own.
@@ -24,9 +23,6 @@ _LINE = """\
 [ -x "${SHELL:-}" ] || SHELL=$(command -v bash || command -v sh)
 exec "$SHELL" -c "$1"
 """
-
-# The address of a session's container that the host reaches: from its name and the container's id.
-OwnAddress = Callable[[str | None, str], str | None]
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,6 @@ class ServedPlace:
         attached: Attachment,
         word: str,
         environment: Mapping[str, str],
-        streams: DirectStreams | None,
     ) -> str:
         """Return the script that runs `argv`, an empty one for a shell; `word` marks it."""
         return shells.script(
@@ -56,16 +51,9 @@ class ServedPlace:
             word,
             environment=environment,
             marked=True,
-            streams=streams,
         )
 
-    def direct(self, address: str | None, *, in_terminal: bool) -> DirectStreams | None:
-        """Return how a command's streams go past the engine, by the container's own `address`."""
-        if address is None or in_terminal or not self.runtime.has_containers:
-            return None
-        return DirectStreams(address, secrets.token_hex(8))
-
-    def shell(self, request: Mapping[str, Any], streams: DirectStreams | None) -> str:
+    def shell(self, request: Mapping[str, Any]) -> str:
         """Return the script for a request of `jlr shell`.
 
         Raises:
@@ -76,7 +64,7 @@ class ServedPlace:
         attached = Attachment(size, request["user"], request["workdir"], request["detach_keys"])
         word = secrets.token_hex(8)
         argv = tuple(request["command"])
-        return shells.script(self.runtime, self.name, attached, argv, word, streams=streams)
+        return shells.script(self.runtime, self.name, attached, argv, word)
 
     def relay(self) -> tuple[str, ...]:
         """Return the argv that runs Python where the place's network is, with our stdin."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.ssh_server.control_client import Runs
 from jlremote.link.ssh_server.control_sockets import ControlSockets
-from jlremote.link.ssh_server.served_place import OwnAddress, ServedPlace
+from jlremote.link.ssh_server.served_place import ServedPlace
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.contract import Connection
 from jlremote.storage.editor_keys import editor_keys
@@ -37,15 +37,9 @@ _SOCKET_BUFFER = 4 << 20
 class SshClients:
     """All clients of a link; `gone` is called when one has left."""
 
-    def __init__(
-        self,
-        supervisor: Supervisor,
-        own_address: OwnAddress = lambda *_: None,
-        runs: Runs = lambda *_: False,
-    ) -> None:
-        self._own_address = own_address
+    def __init__(self, supervisor: Supervisor, runs: Runs = lambda *_: False) -> None:
         self.gone: Callable[[], None] = lambda: None
-        self._controls = ControlSockets(supervisor.wait, own_address, runs, lambda: self.gone())
+        self._controls = ControlSockets(supervisor.wait, runs, lambda: self.gone())
         self._supervisor = supervisor
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -92,9 +86,7 @@ class SshClients:
             allowed = asyncssh.read_public_key(keys.client_public)
             async with await asyncssh.run_server(
                 client,
-                server_factory=lambda: EditorConnection(
-                    place, connect, forwards, self._own_address, allowed
-                ),
+                server_factory=lambda: EditorConnection(place, connect, forwards, allowed),
                 server_host_keys=[asyncssh.read_private_key(keys.host)],
                 encryption_algs=_CIPHERS,
                 compression_algs=None,

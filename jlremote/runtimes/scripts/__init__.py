@@ -1,8 +1,8 @@
 """Scripts that run inside a container.
 
-Read `waiting` (its main process) first, then `shells` with `kept_shells` (those in tmux), `direct`
-with `direct_program` (their stdin and stdout past the engine), `packages` and `variables` (of
-`--env`); `homes` and `conda` find folders and programs; `sftp` and `sftp_program` serve files.
+Read `waiting` (its main process) first, then `shells` with `kept_shells` (those in tmux),
+`packages` and `variables` (of `--env`); `homes` and `conda` find folders and programs; `sftp` and
+`sftp_program` serve files.
 
 Decisions:
 

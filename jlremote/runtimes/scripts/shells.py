@@ -10,8 +10,7 @@ from jlremote.host import process_mark
 from jlremote.host.shell_text import command_line
 from jlremote.host.sudo import endable
 from jlremote.runtimes.contract import Attachment, Runtime
-from jlremote.runtimes.scripts import direct, homes, packages
-from jlremote.runtimes.scripts.direct import DirectStreams
+from jlremote.runtimes.scripts import homes, packages
 
 # The image may not describe the caller's terminal; fewer keys and colours are better than an
 # `unknown terminal type`.
@@ -29,8 +28,8 @@ _SHELL = """\
   [ -x "${SHELL:-}" ] || SHELL=$(command -v bash || command -v sh)
   set -- "$SHELL" LOGIN
 }
+exec "$@"
 """
-_RUN = 'exec "$@"\n'
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -44,16 +43,14 @@ def script(
     *,
     environment: Mapping[str, str] = NOTHING,
     marked: bool = False,
-    streams: DirectStreams | None = None,
 ) -> str:
     """Return the script that runs a command, or a shell, with our stdin and stdout as its own.
 
     In a container it would outlive a broken connection, so SIGHUP is sent to it by its mark, the
-    random `word`; `marked` marks it elsewhere, too. An empty argv is a shell. With
-    `streams` its stdin and stdout may go past the engine.
+    random `word`; `marked` marks it elsewhere, too. An empty argv is a shell.
     """
     mark = {process_mark.VARIABLE: word} if runtime.has_containers or marked else {}
-    begin = argv_of(runtime, name, attached, argv, {**environment, **mark}, streams=streams)
+    begin = argv_of(runtime, name, attached, argv, {**environment, **mark})
     if not runtime.has_containers:
         return f"exec {command_line(begin)}\n"
     ending = Attachment(user=attached.user)
@@ -71,7 +68,6 @@ def argv_of(
     environment: Mapping[str, str] = NOTHING,
     *,
     sized: bool = True,
-    streams: DirectStreams | None = None,
 ) -> tuple[str, ...]:
     """Return the command that runs a command, or a shell for an empty argv, where `name` runs.
 
@@ -86,5 +82,4 @@ def argv_of(
     if runtime.has_images and not runtime.has_containers:
         inside += packages.USE
     inside += _SHELL.replace("LOGIN", "" if runtime.has_images else "-l")
-    inside += direct.run(streams) if streams else _RUN
     return runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, environment)

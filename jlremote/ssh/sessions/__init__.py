@@ -1,8 +1,7 @@
 """Scripts and terminals on the host, each in a session channel.
 
-Read `shell_session` (one script) with `script_channel`, `deadline` and `direct_streams` (past a
-container's engine); `pseudo_terminal`, `startup_files` and `sudo_password` change how the
-script gets there.
+Read `shell_session` (one script) with `script_channel` and `deadline`; `pseudo_terminal`,
+`startup_files` and `sudo_password` change how the script gets there.
 
 Who writes a script's output? The transport's thread, as long as its reader keeps up; else the
 script's own, which alone may wait.

@@ -24,12 +24,10 @@ class ScriptChannel(TunnelChannel):
     this is the handler and the loop of the channel, too.
 
     Attributes:
-        transport: the connection's.
         wake: set when something has come.
         on_room: called when there is room to send more; sets `wake` until a sender replaces it.
         answered: set once the server has granted or refused the session, or is gone.
         exit: set once `exit_status` is known, or will never be.
-        writes_now: whether `write_now` may be used.
         exited_at: when it came, in seconds of the monotonic clock; output may follow it.
         written_at: when output was written after that.
         is_granted: whether the server opened the session.
@@ -42,17 +40,10 @@ class ScriptChannel(TunnelChannel):
     joins_packets = True
     turn_end: list[Callable[[], None]] | None = None
 
-    def __init__(
-        self,
-        transport: Any,
-        write_now: WriteNow | None = None,
-        wake: threading.Event | None = None,
-    ) -> None:
+    def __init__(self, transport: Any, write_now: WriteNow | None = None) -> None:
         super().__init__(transport, self, self)
-        self.transport = transport
-        self.wake = wake or threading.Event()
+        self.wake = threading.Event()
         self.on_room: Callable[[], None] = self.wake.set
-        self.writes_now = write_now is not None
         self.answered = threading.Event()
         self.exit = threading.Event()
         self.exit_status: int | None = None
@@ -128,8 +119,7 @@ class ScriptChannel(TunnelChannel):
 
     def _pass_on(self, stream: Stream, data: memoryview) -> int:
         rest = None
-        if self.writes_now and not (self._output or self._is_passing_on):
-            assert self._write_now is not None
+        if self._write_now is not None and not (self._output or self._is_passing_on):
             rest = self._write_now(stream, data)
             if self.exit.is_set():
                 self.written_at = time.monotonic()

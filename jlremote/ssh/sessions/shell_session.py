@@ -9,10 +9,9 @@ from typing import Any
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.ssh.channels.session_slots import SessionSlots
-from jlremote.ssh.contract import Direct, Output, Stdin, Terminal, WriteNow
+from jlremote.ssh.contract import Output, Stdin, Terminal, WriteNow
 from jlremote.ssh.sessions import pseudo_terminal
 from jlremote.ssh.sessions.deadline import Deadline
-from jlremote.ssh.sessions.direct_streams import DirectWay
 from jlremote.ssh.sessions.script_channel import ScriptChannel
 from jlremote.ssh.sessions.startup_files import mended
 from jlremote.ssh.wire_format import string
@@ -28,9 +27,8 @@ _END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
 class StdinSender:
     """Sends a script and then its input over a channel; nothing here waits for the far end.
 
-    With `hold` the channel's stdin stays open at the end. Input takes the `direct` way as soon as
-    there is one. `send` is for the script's thread, `send_now` for the one that brings input, and
-    `room_came` for the transport's.
+    With `hold` the channel's stdin stays open at the end. `send` is for the script's thread,
+    `send_now` for the one that brings input, and `room_came` for the transport's.
     """
 
     def __init__(
@@ -40,11 +38,8 @@ class StdinSender:
         stdin: Stdin | None,
         *,
         hold: bool,
-        direct: DirectWay | None = None,
     ) -> None:
         self._channel = channel
-        self._direct = direct
-        self._input_sent = 0
         self._unsent = memoryview(script)
         self._stdin = stdin
         self._hold = hold
@@ -93,9 +88,7 @@ class StdinSender:
 
     def _send_arrived(self) -> bool:
         has_sent = False
-        while self._direct is None and not (
-            self._over or self._stdin is None or self._channel.is_over
-        ):
+        while not (self._over or self._stdin is None or self._channel.is_over):
             if self._unsent:
                 if not self._channel.room():
                     return True  # `room_came` goes on
@@ -116,9 +109,7 @@ class StdinSender:
         return is_sent
 
     def _begin_piece(self, piece: bytes | memoryview) -> None:
-        self._change_over(piece)
         self._unsent = memoryview(piece)
-        self._input_sent += len(piece)
         self._stdin = self._stdin if piece else None
 
     def _send(self) -> None:
@@ -132,11 +123,6 @@ class StdinSender:
                 return
             else:
                 self._begin_piece(piece)
-
-    def _change_over(self, piece: bytes | memoryview) -> None:
-        if piece and self._direct and (channel := self._direct.for_input(self._input_sent)):
-            self._channel, self._direct = channel, None
-            channel.on_room = self.room_came
 
     def _send_piece(self) -> bool:
         """Send what the window takes; return whether to go on."""
@@ -163,16 +149,13 @@ class ShellSession:
         deadline: Deadline,
         terminal: Terminal | None,
         write_now: WriteNow | None = None,
-        direct: Direct | None = None,
     ) -> None:
         self._transport = transport
         self._deadline = deadline
         self._terminal = terminal
         self._size = None if terminal is None else terminal.size
-        # Stdout must be read for the announcement of the direct way.
-        self._write_now = write_now if direct is None else None
+        self._write_now = write_now
         self._channel = self._open()
-        self._direct = None if direct is None else DirectWay(self._channel, direct, write_now)
 
     def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
         """Send the script, pass on the output, and return the exit status.
@@ -185,7 +168,7 @@ class ShellSession:
         try:
             script = self._begin(mended(script))
             hold_stdin = hold_stdin or self._terminal is not None
-            sender = StdinSender(self._channel, script, stdin, hold=hold_stdin, direct=self._direct)
+            sender = StdinSender(self._channel, script, stdin, hold=hold_stdin)
             if stdin is not None:
                 stdin.on_ready(partial(self._look, sender))
             self._exchange(sender, output)
@@ -197,8 +180,6 @@ class ShellSession:
             if sender is not None:
                 sender.stop()
             self._channel.close()
-            if self._direct is not None:
-                self._direct.close()
 
     def _look(self, sender: StdinSender) -> None:
         """Send input from the thread that brings it, or wake the script's thread.
@@ -260,8 +241,6 @@ class ShellSession:
             is_finished = self._is_finished(quiet_since)
             channel.run_actions()
             self._resize()
-            if self._direct is not None:
-                self._direct.go_on()
             sender.send()
             if self._pass_on(output):
                 quiet_since = time.monotonic()
@@ -275,23 +254,15 @@ class ShellSession:
 
     def _pass_on(self, output: Output) -> bool:
         """Pass on a piece of output; return whether there was one."""
-        direct = self._direct
-        for channel in (self._channel, None if direct is None else direct.channel):
-            if channel is not None and (piece := channel.take()) is not None:
-                stream, data = piece
-                if direct is not None and channel is self._channel and stream == "stdout":
-                    data = direct.passing(data)
-                if data:
-                    output(stream, data)
-                channel.consumed(len(piece[1]))
-                return True
-        return False
+        piece = self._channel.take()
+        if piece is None:
+            return False
+        output(*piece)
+        self._channel.consumed(len(piece[1]))
+        return True
 
     def _is_finished(self, quiet_since: float) -> bool:
         channel = self._channel
-        direct = self._direct
-        if direct is not None and not direct.is_over(quiet_since):
-            return False
         if channel.is_over:
             return True
         if not channel.exit.is_set():

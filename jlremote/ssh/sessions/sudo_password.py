@@ -74,7 +74,7 @@ class TypedPassword:
         if not self._asked:
             before, marker, data = (self._before + data).partition(self._marker)
             self._asked = bool(marker)
-            kept = 0 if marker else beginning(self._marker, before)
+            kept = 0 if marker else _beginning(self._marker, before)
             self._before = before[len(before) - kept :]
             data = before[: len(before) - kept] + data
             if self._asked:
@@ -97,7 +97,7 @@ class TypedPassword:
         return self._stdin.take() if self._stdin is not None else None
 
 
-def beginning(marker: bytes, data: bytes) -> int:
+def _beginning(marker: bytes, data: bytes) -> int:
     """Return how many bytes at the end may begin the marker."""
     lengths = range(len(marker) - 1, 0, -1)
     return next((length for length in lengths if data.endswith(marker[:length])), 0)
