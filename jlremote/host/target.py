@@ -19,6 +19,7 @@ class Target:
     # listens on a container's own loopback only.
     relay: tuple[str, ...] | None = None
     path: str = ""  # a unix socket in place of address and port
+    network: str = ""  # the id of the container network on which nothing else may be
 
     @property
     def shared(self) -> bool:

@@ -147,7 +147,7 @@ def _server(record: list[str], directory: str, listening: _Listening, idle_stop:
         root_directory=facts.get("root_dir") or facts.get("notebook_dir") or "",
         # Jupyter's IPv6 sockets never take IPv4.
         loopback_only=all(not one.is_ipv4 or one.address.startswith("127.") for one in held),
-        loopback=LOCALHOST_6 if held and not any(one.is_ipv4 for one in held) else LOCALHOST,
+        loopback=_near(held),
         ours=ours,
         python=executable.rpartition(" -> ")[2].strip(),
         idle_stop=(count(idle_stop) or 0) if ours else 0,
@@ -155,6 +155,15 @@ def _server(record: list[str], directory: str, listening: _Listening, idle_stop:
         sock=sock,
         called=words.partition("\0")[0],
     )
+
+
+def _near(held: tuple[Listener, ...]) -> str:
+    """Return the address at which a server's own machine reaches one of its sockets."""
+    bound = [one for one in held if one.is_ipv4]
+    if held and not bound:
+        return LOCALHOST_6
+    anywhere = not bound or any(one.everywhere or one.address == LOCALHOST for one in bound)
+    return LOCALHOST if anywhere else bound[0].address
 
 
 def _page(path: str, words: list[str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from jlremote.errors import JlrError
 from jlremote.host.contract import Host
 from jlremote.host.loopback import LOCALHOST
-from jlremote.host.target import Target
+from jlremote.host.target import LOOPBACK, Target
 from jlremote.host.tcp_table import Listener
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import (
@@ -136,11 +136,11 @@ def place_of(runtime: Runtime, container: Container) -> Place:
 def server_endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint:
     """Return the endpoint of a server that was just seen, with the way to it.
 
-    A container's own address needs no published port: an existing container works as it is, and
-    nothing opens on the host. Without such an address, or where the server listens on the
+    A container's own address needs no published port. Where other containers may be on its network,
+    one of them could answer for that address; there, and where the server listens on the
     container's loopback only, a relay through the engine's `exec` leads in.
     """
-    address = next(iter(container.addresses), None)
+    address, network = next(iter(container.alone_on.items()), ("", ""))
     if server.sock and not runtime.has_containers:
         way = runtime.relay_prefix(container.name)
         relay = (*way, server.python) if way else None
@@ -148,9 +148,10 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
     elif container.node and not server.loopback_only:  # by `--reach tcp`
         target = Target(container.node, server.port)
     elif container.on_host_network:
-        target = Target(server.loopback, server.port)
+        near = server.loopback if server.loopback in LOOPBACK else LOCALHOST
+        target = Target(near, server.port)
     elif address and not server.loopback_only:
-        target = Target(address, server.port)
+        target = Target(address, server.port, network=network)
     else:
         target = _relayed(runtime, container, server.loopback, server.port, server.python)
     place, until = place_of(runtime, container), container.until
@@ -177,7 +178,7 @@ def port_target(
     if own_network:
         reached = _from_the_host(container, on.found)
         if reached is not None:
-            return Target(reached, known.port)
+            return Target(reached, known.port, network=container.alone_on[reached])
     else:
         _refuse_others(known, runtime, on)
         if container.addresses and not runtime.in_jobs:
@@ -191,10 +192,13 @@ def _relayed(runtime: Runtime, container: Container, near: str, port: int, pytho
 
 
 def _from_the_host(container: Container, found: tuple[Listener, ...]) -> str | None:
-    """Return the container's address at which the host reaches one of the listeners."""
+    """Return the container's address at which the host reaches one of the listeners, and no other.
+
+    The network of that address has no other container.
+    """
     bound = {listener.address for listener in found}
     anywhere = any(listener.everywhere for listener in found)
-    return next((a for a in container.addresses if anywhere or a in bound), None)
+    return next((a for a in container.alone_on if anywhere or a in bound), None)
 
 
 def _refuse_others(known: Endpoint, runtime: Runtime, on: listeners.Listeners) -> None:
@@ -217,6 +221,6 @@ def _python(known: Endpoint, on: listeners.Listeners) -> str:
         return python
     raise JlrError(
         f"cannot reach port {known.port} of `{known.place.name}`: it is on the container's "
-        "loopback, and no Python is there for a relay",
-        hint="let the program listen on 0.0.0.0, the container's own network",
+        "loopback or a shared network, and no Python is there for a relay",
+        hint="let the program listen on 0.0.0.0, on a network that no other container is on",
     )

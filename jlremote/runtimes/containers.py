@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from jlremote.errors import Usage
@@ -13,6 +14,7 @@ from jlremote.host.contract import Completed, Steps
 from jlremote.host.process_mark import sweep_argv
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container, Volume
+from jlremote.runtimes.docker import networks
 from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import DockerIsPodman, engine_error, is_podman
@@ -83,7 +85,8 @@ class Containers:
 
     def survey(self, name: str, inside: str) -> Steps:
         within = f'[ "$status" = 0 ] && {self.inside(name, inside)}'
-        return {**self.describe(name), "inside": within}
+        described = networks.described(self.engine, self.reference(name))
+        return {"container": described, "inside": within}
 
     @understood("the container engine")
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
@@ -91,10 +94,11 @@ class Containers:
         if is_podman(self.engine, inspected):
             raise DockerIsPodman
         if inspected.status == 0:
-            described = document(inspected.stdout)[0]
+            facts, known = networks.split(inspected.stdout)
+            described = document(facts)[0]
             if self.container_id:
-                return read_container(described, name)
-            found = read_container(described)
+                return read_container(described, name, known)
+            found = read_container(described, known=known)
             # Docker also takes the first digits of an id, and `ada` or `beef` may be such.
             return found if found.name == name else None
         if "no such container" in inspected.stderr.lower():
@@ -155,10 +159,15 @@ class Containers:
         return self.attached(name, sweep_argv(mark), Attachment(user=user), {})
 
 
-def read_container(inspected: Mapping[str, Any], session: str | None = None) -> Container:
+def read_container(
+    inspected: Mapping[str, Any],
+    session: str | None = None,
+    known: Mapping[str, list[str]] = MappingProxyType({}),
+) -> Container:
     """Return a container from one element of `docker container inspect`'s array.
 
-    `session` is the name of its session, if that need not be the engine's name for it.
+    `session` is the name of its session, if that need not be the engine's name for it; `known` is
+    what is known of networks (`networks.split`).
     """
     state, config = inspected["State"], inspected["Config"]
     called, labels = inspected["Name"].lstrip("/"), config.get("Labels") or {}
@@ -173,6 +182,7 @@ def read_container(inspected: Mapping[str, Any], session: str | None = None) -> 
         started_at=state.get("StartedAt", ""),
         image=config.get("Image"),
         addresses=_addresses(inspected),
+        alone_on=_alone_on(inspected, known),
         gpus=None if gpus is None else gpus.removeprefix("device="),
         engine_gpus=gpus,
         labels=labels,
@@ -226,9 +236,14 @@ def _addresses(inspected: Mapping[str, Any]) -> tuple[str, ...]:
     settings = inspected["NetworkSettings"]
     if settings.get("SandboxKey", "").startswith(_OF_A_USER):
         return ()
-    networks = settings.get("Networks") or {}
-    found = (network.get("IPAddress") for network in networks.values())
+    found = (network.get("IPAddress") for network in (settings.get("Networks") or {}).values())
     return tuple(address for address in found if address)
+
+
+def _alone_on(inspected: Mapping[str, Any], known: Mapping[str, list[str]]) -> Mapping[str, str]:
+    reached = _addresses(inspected)
+    alone = networks.alone_on(inspected, known)
+    return {address: alone[address] for address in reached if address in alone}
 
 
 def _volumes(inspected: Mapping[str, Any]) -> tuple[Volume, ...]:

@@ -38,6 +38,8 @@ class Container:
     started_at: str
     image: str | None = None  # the image, as the engine names it
     addresses: tuple[str, ...] = ()  # addresses at which the host reaches the container, best first
+    # Those of them that no other container can take, each with the id of its network.
+    alone_on: Mapping[str, str] = field(default_factory=dict)
     gpus: str | None = None  # as they were requested (`all`, `2`, `0,3`, …), `None` for none
     engine_gpus: str | None = None  # the same as the engine's `--gpus` (`2`, `device=2`, …)
     labels: Mapping[str, str] = field(default_factory=dict)

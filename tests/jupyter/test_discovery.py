@@ -71,7 +71,8 @@ def test_the_server_that_jlr_launched_comes_first() -> None:
     ("table", "loopback_only", "near"),
     [
         (listening("0100007F"), True, "127.0.0.1"),
-        (listening("0200007F"), True, "127.0.0.1"),
+        (listening("0200007F"), True, "127.0.0.2"),
+        (listening("020011AC"), False, "172.17.0.2"),
         (listening("00000000000000000000000001000000"), True, "::1"),
         (listening("0" * 32), True, "::1"),
         (listening("0100007F") + "\n" + listening("020011AC"), False, "127.0.0.1"),

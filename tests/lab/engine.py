@@ -29,6 +29,12 @@ from tests.lab.programs import (
 GROUP = "jlrlab"
 # Two dockerds would flush each other's firewall rules, whichever folders they use.
 MACHINE_LOCK = Path("/run/lock/jlr-lab-engine.lock")
+# Each session has a network of its own, and docker has room for thirty. Where docker's first one is
+# stays as it is; 198.18.0.0/15 is for tests (RFC 2544).
+ROOM = (
+    "--default-address-pool=base=172.17.0.0/16,size=16",
+    "--default-address-pool=base=198.19.0.0/16,size=24",
+)
 
 
 @dataclass(frozen=True)
@@ -88,12 +94,18 @@ class Engine:
         return found
 
     def remove_containers(self, prefix: str = "") -> list[str]:
-        """Remove the containers whose name begins with `prefix` and return their names."""
+        """Remove the containers whose name begins with `prefix` and return their names.
+
+        The networks that jlr made for them go, too.
+        """
         listed = self._api("GET", "/containers/json?all=1")
         found = [each["Names"][0].removeprefix("/") for each in listed if each["Names"]]
         names = [name for name in found if name.startswith(prefix)]
         for name in names:
             self._api("DELETE", f"/containers/{name}?force=1&v=1")
+        for network in self._api("GET", "/networks"):
+            if network["Name"].startswith(f"jlr-{prefix}"):
+                self._api("DELETE", f"/networks/{network['Id']}")
         return names
 
     def _api(self, method: str, path: str) -> Any:
@@ -147,7 +159,7 @@ def start(engine: Engine, say: Say) -> None:
     run("groupadd", "--force", "--system", GROUP)
     with open_lock(MACHINE_LOCK) as machine:
         wait_for_lock(machine, say, "another lab's engine on this machine", timeout=900)
-        spawn(engine, machine)
+        spawn(engine, machine, *ROOM)
     wait_until(lambda: engine.answers() or lock_is_free(), "the start of dockerd")
     if not engine.answers():
         tail = engine.log.read_text(encoding="utf-8", errors="replace")[-2000:]

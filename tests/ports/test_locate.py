@@ -36,7 +36,12 @@ DGX = FakeHost("dgx")
 KNOWN = new_endpoint()
 PLACE = KNOWN.place
 HERE = Container(
-    PLACE.container_id, PLACE.name, running=True, started_at=PLACE.started_at, addresses=("a",)
+    PLACE.container_id,
+    PLACE.name,
+    running=True,
+    started_at=PLACE.started_at,
+    addresses=("a",),
+    alone_on={"a": "net"},
 )
 ANOTHER = replace(new_server(pid=77), port=9999)
 
@@ -68,16 +73,20 @@ def located(
 
 
 def test_a_server_whose_container_moved_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    moved = replace(HERE, addresses=("172.17.0.9",))
+    moved = replace(HERE, addresses=("172.17.0.9",), alone_on={"172.17.0.9": "net"})
     found, _ = located(monkeypatch, Survey(moved, findings(new_server())))
-    assert found == replace(KNOWN, target=Target("172.17.0.9", 8888))
+    assert found == replace(KNOWN, target=Target("172.17.0.9", 8888, network="net"))
 
 
 def test_another_server_with_a_token_is_followed_in_a_container(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found, _ = located(monkeypatch, Survey(HERE, findings(ANOTHER)))
-    assert (found.server, found.port, found.target) == (ANOTHER, 9999, Target("a", 9999))
+    assert (found.server, found.port, found.target) == (
+        ANOTHER,
+        9999,
+        Target("a", 9999, network="net"),
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from tests.host.test_tcp_table import ANYWHERE, ANYWHERE_6, LOOPBACK, LOOPBACK_6
 from tests.link.fakes import new_server
 
 PORT = 6006
+NETWORK = "5ea"
 ELSEWHERE = "050011AC"  # 172.17.0.5
 PLACE = Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
 RELAY = ("docker", "exec", "--interactive", "cont1", "/usr/bin/python3")
@@ -56,14 +57,15 @@ class HostThatSays:
 class RuntimeThatKnows:
     """A runtime with one container."""
 
-    def __init__(self, addresses: tuple[str, ...], *, engine: bool) -> None:
+    def __init__(self, addresses: tuple[str, ...], *, engine: bool, alone: bool) -> None:
         self.name, self.has_containers = PLACE.runtime, engine
         self.servers_folder, self.in_jobs = "/tmp/jlr-0", False
-        self._addresses = addresses
+        self._addresses, self._alone = addresses, alone
 
     def read(self, name: str, results: Mapping[str, Completed]) -> Container:
         facts = (PLACE.container_id, PLACE.name, True, PLACE.started_at)
-        return Container(*facts, addresses=self._addresses)
+        alone = dict.fromkeys(self._addresses[:1], NETWORK) if self._alone else {}
+        return Container(*facts, addresses=self._addresses, alone_on=alone)
 
     def describe(self, name: str) -> Steps:
         return {}
@@ -84,9 +86,10 @@ def target(
     *addresses: str,
     engine: bool = True,
     on_host: bool = False,
+    alone: bool = True,
 ) -> Target | None:
     """Return where the port is found of a container with these addresses."""
-    runtime = RuntimeThatKnows(addresses, engine=engine)
+    runtime = RuntimeThatKnows(addresses, engine=engine, alone=alone)
     monkeypatch.setattr(locate, "runtime_named", lambda _: runtime)
     return locate.locate(HostThatSays(output), Endpoint(PLACE, PORT, on_host=on_host)).target
 
@@ -94,9 +97,9 @@ def target(
 @pytest.mark.parametrize(
     ("address", "expected"),
     [
-        (ANYWHERE, Target("172.17.0.5", PORT)),
-        (ANYWHERE_6, Target("172.17.0.5", PORT)),
-        (ELSEWHERE, Target("172.17.0.5", PORT)),
+        (ANYWHERE, Target("172.17.0.5", PORT, network=NETWORK)),
+        (ANYWHERE_6, Target("172.17.0.5", PORT, network=NETWORK)),
+        (ELSEWHERE, Target("172.17.0.5", PORT, network=NETWORK)),
         (LOOPBACK, Target("127.0.0.1", PORT, RELAY)),
         (LOOPBACK_6, Target("::1", PORT, RELAY)),
     ],
@@ -106,6 +109,14 @@ def test_a_containers_own_network_is_reached_from_the_host_or_by_a_relay(
 ) -> None:
     # Every listener there is the container's, whether its descriptors can be read or not.
     assert target(monkeypatch, probed(row(address), held=None), "172.17.0.5") == expected
+
+
+@pytest.mark.parametrize(("address", "near"), [(ANYWHERE, "127.0.0.1"), (ELSEWHERE, "172.17.0.5")])
+def test_on_a_network_with_others_a_relay_goes_in(
+    address: str, near: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = target(monkeypatch, probed(row(address), held=None), "172.17.0.5", alone=False)
+    assert found == Target(near, PORT, RELAY)
 
 
 def test_on_the_hosts_network_a_socket_must_be_the_containers(
@@ -161,6 +172,7 @@ def test_a_loopback_without_a_python_is_told_with_a_remedy(monkeypatch: pytest.M
 
 
 CONTAINER = Container("f00", "cont1", running=True, started_at="t", addresses=("172.17.0.3",))
+ALONE = replace(CONTAINER, alone_on={"172.17.0.3": NETWORK})
 SERVER = replace(new_server(), python="/usr/bin/python3.11")
 
 
@@ -168,8 +180,8 @@ def target_of(container: Container, server: Server) -> Target | None:
     return server_endpoint(Containers(DOCKER), container, server).target
 
 
-def test_a_container_is_reached_at_its_own_address() -> None:
-    assert target_of(CONTAINER, SERVER) == Target("172.17.0.3", 8888)
+def test_a_container_that_is_alone_on_its_network_is_reached_at_its_own_address() -> None:
+    assert target_of(ALONE, SERVER) == Target("172.17.0.3", 8888, network=NETWORK)
 
 
 def test_a_container_on_the_hosts_network_is_reached_at_the_hosts_loopback() -> None:
@@ -199,9 +211,11 @@ def test_a_port_of_a_clusters_node_is_reached_at_the_node_if_it_is_open_there() 
 @pytest.mark.parametrize(
     ("container", "found"),
     [
-        (CONTAINER, replace(SERVER, loopback_only=True)),
+        (ALONE, replace(SERVER, loopback_only=True)),
+        (CONTAINER, SERVER),
         (replace(CONTAINER, addresses=()), SERVER),
     ],
+    ids=["on loopback", "beside others", "without an address"],
 )
 def test_a_server_that_no_address_leads_to_is_reached_by_a_relay(
     container: Container, found: Server

@@ -114,8 +114,10 @@ class Forwards:
     def changed(self, connection: Connection, runtime: str, event: str | None) -> None:
         """Prove the forwards again that an event is about; all of them if events were missed."""
         for forward in tuple(self._forwards.values()):
-            place = forward.place
-            if place.runtime == runtime and (event is None or place.container_id in event):
+            about = filter(None, (forward.place.container_id, forward.network))
+            if forward.place.runtime == runtime and (
+                event is None or any(one in event for one in about)
+            ):
                 forward.changed(connection)
 
     def to_json(self, link: Condition) -> list[dict[str, Any]]:

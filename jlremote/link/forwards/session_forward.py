@@ -117,6 +117,12 @@ class SessionForward:
         return self._endpoint.place
 
     @property
+    def network(self) -> str:
+        """The id of the container network on which nothing else may be; empty for none."""
+        target = self._endpoint.target
+        return "" if target is None else target.network
+
+    @property
     def local_port(self) -> int:
         assert self._listener is not None
         return self._listener.local_port

@@ -15,7 +15,7 @@ from jlremote.images import commands
 from jlremote.jupyter import scripts
 from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
 from jlremote.runtimes.docker import docker_commands as docker
-from jlremote.runtimes.docker import docker_errors, old_docker
+from jlremote.runtimes.docker import docker_errors, networks, old_docker
 from jlremote.runtimes.docker.old_docker import OtherWay
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
@@ -98,8 +98,9 @@ def create(
 def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus, mark: str) -> Completed:
     labels = {**gpus.labels, **naming.label(start.request.container, start.name), START_LABEL: mark}
     create = docker.create_argv(start.engine, spec, labels)
-    script = _script(start, spec, with_owner(create, spec.options.environment))
-    script = f"{unless_missing(start.engine, spec.image)}{script}"
+    script = _script(start, spec, with_owner(create, spec.options.environment, own_network=True))
+    network = networks.creation(start.engine, spec.name, mark, spec.options)
+    script = f"{unless_missing(start.engine, spec.image)}{network}{script}"
     steps = {"create": script} | gpus.keep_for(start.engine, spec.name)
     return start.host.run(steps, timeout=_TIMEOUT_SECONDS)["create"]
 
@@ -108,13 +109,13 @@ def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
     """Return the script that creates a container, starts it and prints its `inspect`.
 
     The first line says whether it `launches`; that takes an `exec`, so it is only checked if the
-    image has an entrypoint.
+    image has an entrypoint. The second says why it has no network of its own, if it should.
     """
     engine, name = start.engine, spec.name
-    begin, remove, inspect = (
-        command_line(make(engine, name))
-        for make in (docker.start_argv, docker.remove_argv, docker.inspect_argv)
+    begin, remove = (
+        command_line(make(engine, name)) for make in (docker.start_argv, docker.remove_argv)
     )
+    inspect = networks.described(engine, name)
     running = command_line(docker.state_argv(engine, name, "Running"))
     words = command_line(docker.logs_argv(engine, name, _LAST_LINES, follow=False))
     other = scripts.until_foreign_server("exit 1")
@@ -122,8 +123,9 @@ def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
     # An `exec` that was killed ends a moment before the engine knows of its container's end.
     until_known = wait_while(f'[ "$ready" -gt {_KILLED} ] && [ "$({running})" = true ]', 5)
     return f"""\
-{create} >/dev/null || exit {_NOT_CREATED}
-{begin} >/dev/null || {{ {remove} >/dev/null; exit {_NOT_STARTED}; }}
+undo() {{ {remove} >/dev/null; forget; exit "$1"; }}
+{create} >/dev/null || {{ forget; exit {_NOT_CREATED}; }}
+{begin} >/dev/null || undo {_NOT_STARTED}
 how=launches; facts=$({inspect}) || exit 1
 case $facts in
 *'"Entrypoint": null'*|*'"Entrypoint": ""'*) ;;
@@ -132,12 +134,12 @@ case $facts in
   # Now the user for each later `exec` is known.
   [ "$ready" != {waiting.ANOTHER_USER} ] || {{ {ready} 2>/dev/null; ready=$?; }}
   [ "$ready" = 0 ] || how=else
-  [ "$ready" != {waiting.ANOTHER_USER} ] || {{ {remove} >/dev/null; exit {waiting.ANOTHER_USER}; }}
+  [ "$ready" != {waiting.ANOTHER_USER} ] || undo {waiting.ANOTHER_USER}
   {until_known}
-  [ "$({running})" = true ] || {{ {words} >&2; {remove} >/dev/null; exit {_ENDED}; }}
+  [ "$({running})" = true ] || {{ {words} >&2; undo {_ENDED}; }}
   facts=$({inspect}) || exit 1;;
 esac
-printf '%s\\n' "$how" "$facts"
+printf '%s\\n' "$how" "$(printf %s "$why" | tr '\\n' ' ')" "$facts"
 """
 
 
@@ -152,11 +154,12 @@ def unless_missing(engine: Engine, image: str) -> str:
     return f"LC_ALL=C; export LC_ALL\n{there} >/dev/null || exit {_NOT_CREATED}\n"
 
 
-def with_owner(create: Argv, environment: Iterable[str] = ()) -> str:
+def with_owner(create: Argv, environment: Iterable[str] = (), *, own_network: bool = False) -> str:
     """Return a command that creates a container, with a label of the user who runs it.
 
-    The host's shell finds out that user. Variables may precede the engine's name. The values of
-    `environment` are taken off its arguments, which all users of the host can read.
+    The host's shell finds out that user, and the network where it has set one (`networks`).
+    Variables may precede the engine's name. The values of `environment` are taken off its
+    arguments, which all users of the host can read.
     """
     words, own, lines = variables.off_arguments(create, environment)
     head = words.index("create") + 1
@@ -164,7 +167,8 @@ def with_owner(create: Argv, environment: Iterable[str] = ()) -> str:
     assigned = (
         f"{name}={shlex.quote(value)} " for name, _, value in (x.partition("=") for x in own)
     )
-    command = f"{command_line(words[:head])} {label} {command_line(words[head:])}"
+    network = "${own:+--network=$own} " if own_network else ""
+    command = f"{command_line(words[:head])} {label} {network}{command_line(words[head:])}"
     command = "".join((*assigned, command))
     return f"{{ {command} {stdin_of(lines)}}}" if lines else command
 
@@ -184,7 +188,14 @@ def _does_not_stay(done: Completed) -> str | None:
 def _read(
     start: StartContext, spec: ContainerSpec, done: Completed
 ) -> tuple[StartContext, Container, bool] | None:
-    how, _, facts = done.stdout.partition("\n")
+    how, _, rest = done.stdout.partition("\n")
+    why, _, facts = rest.partition("\n")
+    if why:
+        start.note(
+            f"`{start.name}` has no network of its own: {reason(replace(done, stderr=why))}; its "
+            f"bytes go through `{start.engine.shown('exec')}`, because others are on the default "
+            f"one. `jlr prune {start.request.host}` removes networks that are left over"
+        )
     found = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
     return None if found is None else (start, found, how == "launches")
 
@@ -204,8 +215,10 @@ def remove_marked(start: StartContext, mark: str) -> None:
     creating = f"grep -qs '[{mark[0]}]{mark[1:]}' /proc/[0-9]*/cmdline"
     script = (
         f"{wait_while(creating, _LOST_SECONDS)}"
-        f'ids=$({command_line(find)}) || exit 1; [ -n "$ids" ] || exit 0\n'
-        f"! {shared} >/dev/null 2>&1 || exit 1\n{command_line(remove)} $ids"
+        f"ids=$({command_line(find)}) || exit 1\n"
+        f'[ -z "$ids" ] || {{ ! {shared} >/dev/null 2>&1 && {command_line(remove)} $ids; }} ||\n'
+        f"  exit 1\n"
+        f"{networks.removal(start.engine, mark)}"
     )
     with suppress(JlrError):
         removed = run_script(start.host, script)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shlex
 from contextlib import suppress
 from dataclasses import replace
@@ -13,9 +14,9 @@ from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images import commands, image_names
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
-from jlremote.runtimes.contract import Container, ContainerSpec
+from jlremote.runtimes.contract import START_LABEL, Container, ContainerSpec
 from jlremote.runtimes.docker import docker_commands as docker
-from jlremote.runtimes.docker import docker_errors
+from jlremote.runtimes.docker import docker_errors, networks
 from jlremote.runtimes.engine import engine_errors
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.options.existing_options import Difference, differences
@@ -158,8 +159,17 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
     spec, wanted = _spec(start, image, gpus), start.request.options.packages
     install = [start.runtime.inside(name, packages.install(wanted))] if wanted else []
     labels = {**gpus.labels, **naming.label(start.request.container, name)}
+    network, spec = _planned_network(start.engine, spec)
     create = creation.with_owner(docker.create_argv(start.engine, spec, labels))
-    return [*_bring(start.host, start.engine, image), create, *begin, *install]
+    return [*_bring(start.host, start.engine, image), *network, create, *begin, *install]
+
+
+def _planned_network(engine: Engine, spec: ContainerSpec) -> tuple[list[str], ContainerSpec]:
+    if not networks.is_wanted(spec.options):
+        return [], spec
+    own = networks.name_of(spec.name, secrets.token_hex(8))
+    there = replace(spec, options=replace(spec.options, network=own))
+    return [command_line(engine("network", "create", own))], there
 
 
 def _bring(host: Host, engine: Engine, image: str) -> list[str]:
@@ -213,12 +223,11 @@ def _created(start: StartContext, image: str) -> tuple[StartContext, Container, 
 def _start(start: StartContext, container: Container) -> Container:
     name = start.name
     start.undo.callback(_stop_again, start, container)
-    begin, inspect = (
-        make(start.engine, start.container) for make in (docker.start_argv, docker.inspect_argv)
-    )
+    begin = _begin(start, container)
+    inspect = networks.described(start.engine, start.container)
     with start.context.progress.step(f"Start {name}"):
         gpus = gpu_allocation.take_again(start, container)
-        script = f"{command_line(begin)} >/dev/null && {command_line(inspect)}"
+        script = f"({begin}) || exit\n{inspect}"
         lease = gpus.keep_for(start.engine, start.container)
         done = start.host.run({"start": script} | lease)["start"]
     started = start.runtime.read(name, {"container": done}) if done.status == 0 else None
@@ -227,6 +236,14 @@ def _start(start: StartContext, container: Container) -> Container:
         raise docker_errors.start_error(start.engine, name, *why)
     gpu_allocation.prove(start, container.engine_gpus)
     return started
+
+
+def _begin(start: StartContext, container: Container) -> str:
+    begin = command_line(docker.start_argv(start.engine, start.container))
+    mark = container.labels.get(START_LABEL, "")
+    if container.is_session and container.options.network == networks.name_of(start.name, mark):
+        return networks.started(start.engine, start.name, mark, begin)
+    return f"{begin} >/dev/null"
 
 
 def _stop_again(start: StartContext, before: Container) -> None:

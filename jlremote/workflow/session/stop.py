@@ -17,8 +17,9 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import server_endpoint
-from jlremote.runtimes.contract import Container, Runtime
+from jlremote.runtimes.contract import START_LABEL, Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
+from jlremote.runtimes.docker import networks
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import reason
 from jlremote.runtimes.table import runtime_of
@@ -330,6 +331,9 @@ def _end_container(
         return []
     with context.progress.step(engine.shown(verb, name)):
         ending = docker.ended_script(engine, argv, container.id, goes=goes)
+        mark = container.labels.get(START_LABEL, "") if container.is_session else ""
+        if mark and (request.remove or goes):
+            ending = f"(\n{ending}) || exit\n{networks.removal(engine, mark)}"
         if container.paused:  # old engines stop none that is
             ending = f"{command_line(engine('unpause', container.id))} >/dev/null 2>&1\n{ending}"
         ended = run_script(host, ending)

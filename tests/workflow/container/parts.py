@@ -35,10 +35,13 @@ def refused(words: str, status: int = 125) -> Completed:
     return Completed(status, "", words)
 
 
-def inspected(how: str = "", **state: object) -> str:
-    """Return what `inspect` prints of a container, behind a line that says `how` it runs."""
+def inspected(how: str = "", why: str = "", **state: object) -> str:
+    """Return what `inspect` prints of a container, behind a line that says `how` it runs.
+
+    The next one says `why` it has no network of its own.
+    """
     facts = INSPECTED | {"State": INSPECTED["State"] | state}
-    return (f"{how}\n" if how else "") + json.dumps([facts])
+    return (f"{how}\n{why}\n" if how else "") + json.dumps([facts])
 
 
 @dataclass

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus.leases import Lease
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
+from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.runtimes.scripts import waiting
 from jlremote.workflow.container import creation
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
@@ -30,6 +33,34 @@ def test_a_container_is_created_in_one_round_trip() -> None:
     assert (context.engine, container.id, launches) == (DOCKER, "c0ffee", True)
     assert [step for step, _ in begun.host.scripts] == ["create"]
     assert begun.notes.notes == []
+
+
+def test_a_host_without_room_for_a_network_is_told() -> None:
+    begun = creating(inspected("launches", "Error response from daemon: no address pool is left "))
+    assert creation.create(begun.context, SPEC, AllocatedGpus()) is not None
+    [note] = begun.notes.notes
+    assert note.startswith("`cont1` has no network of its own: no address pool is left; its bytes")
+    assert "`jlr prune dgx`" in note
+
+
+@pytest.mark.parametrize(
+    ("options", "own"),
+    [
+        (ContainerOptions(), True),
+        (ContainerOptions(engine_arguments=("--cap-add", "NET_ADMIN")), True),
+        (ContainerOptions(network="bridge"), False),
+        (ContainerOptions(engine_arguments=("--net=mine",)), False),
+        (ContainerOptions(engine_arguments=("--network", "mine")), False),
+        (ContainerOptions(engine_arguments=("--link", "db")), False),
+    ],
+)
+def test_a_container_gets_a_network_of_its_own_unless_one_was_chosen(
+    options: ContainerOptions, own: bool
+) -> None:
+    begun = creating(RUNS)
+    creation.create(begun.context, replace(SPEC, options=options), AllocatedGpus())
+    [script] = begun.host.texts("create")
+    assert ("docker network create" in script) == own
 
 
 def test_an_entrypoint_that_runs_a_program_of_its_own_is_told_apart() -> None:

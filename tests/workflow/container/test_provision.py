@@ -166,8 +166,12 @@ def test_a_plan_shows_the_commands_in_their_order(pulls: bool) -> None:
         StartRequest("dgx", "cont1", image="torch", options=options),
     )
     plan = provision.plan(begun.context, NOTHING, AllocatedGpus(engine="device=0"))
-    assert [line.split()[1] for line in plan] == ["pull"] * pulls + ["create", "start", "exec"]
-    assert "--gpus=device=0" in plan[pulls]
+    verbs = [line.split()[1] for line in plan]
+    assert verbs == ["pull"] * pulls + ["network", "create", "start", "exec"]
+    network = plan[pulls].split()[-1]
+    assert network.startswith("jlr-cont1-")
+    assert f"--network={network}" in plan[pulls + 1]
+    assert "--gpus=device=0" in plan[pulls + 1]
     assert "keras" in plan[-1]
 
 
