@@ -22,11 +22,12 @@ from jlremote.host import installation
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.engine.engine_errors import DockerIsPodman, EngineMissing, EngineUnusable
-from jlremote.text import size_in_words
+from jlremote.text import listed, size_in_words
 
 LITTLE_IN_HOME = 1 * 1000**3
 LITTLE_FOR_IMAGES = 10 * 1000**3  # NVIDIA's PyTorch image takes more than 20 GB
 FEW_FILES = 1000
+_SHOWN = 5  # names of networks
 
 # Architectures that images call otherwise than `uname -m`.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -161,6 +162,17 @@ def _permission(facts: HostFacts) -> Judgement:
     return from_error(error)
 
 
+def _networks(facts: HostFacts) -> Judgement:
+    if not facts.has_containers:
+        return WITHOUT_CONTAINERS
+    if facts.left_over is None:
+        return skip("the engine does not list them")
+    if not facts.left_over:
+        return fine("none is left over")
+    names = listed(facts.left_over, _SHOWN)
+    return warn(f"left over from sessions that are gone: {names}", f"jlr prune {facts.host}")
+
+
 def _driver(facts: HostFacts) -> Judgement:
     gpus = facts.gpus
     if isinstance(gpus, Inventory) and gpus.gpus:
@@ -225,6 +237,7 @@ CHECKS: tuple[Check[HostFacts], ...] = (
     Check("logout", _logout, needs=("shell",)),
     Check("engine", _engine, needs=("shell",)),
     Check("permission", _permission, needs=("engine",)),
+    Check("networks", _networks, needs=("permission",)),
     Check("driver", _driver, needs=("shell",)),
     Check("image", _image, needs=("permission",)),
     Check("architecture", _architecture, needs=("image",)),

@@ -59,6 +59,7 @@ class HostFacts:
     gpus: Inventory | CannotAsk | None = None  # what `nvidia-smi` lists, or why it does not
     # Paths of NVIDIA's container toolkit: its programs, and the files that describe GPUs to podman.
     toolkit: tuple[str, ...] = ()
+    left_over: tuple[str, ...] | None = ()  # networks of sessions that are gone; `None` if unknown
     image: ImageFacts | None = None  # the image of a new container, `None` for none
     image_needed: bool = True  # whether a container is to be created because no session runs
 

@@ -14,7 +14,7 @@ from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.shell_text import TOOK_TOO_LONG, command_line
 from jlremote.images.commands import inspect_image_argv
-from jlremote.runtimes.docker import old_docker
+from jlremote.runtimes.docker import networks, old_docker
 from jlremote.runtimes.docker.docker_commands import usable_argv
 from jlremote.runtimes.engine.engine import DOCKER, Engine
 from jlremote.runtimes.engine.engine_errors import engine_error, tried, unless_silent
@@ -102,6 +102,7 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
     asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
     asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
     asked["storage"] = _storage(engine)
+    asked["networks"] = f"{unless_silent(_DAEMON)}\n{networks.left_over(engine)}"
     if engine.kind.daemon:
         server = engine("version", "--format", "{{.Server.Version}}")
         asked["server"] = f"{unless_silent(_DAEMON)}\n{tried(server)}"
@@ -153,6 +154,7 @@ def read_facts(
         driver=_driver_version(told["driver"].stdout),
         gpus=_gpus(told["gpus"].stdout, host),
         toolkit=tuple(one_line(line) for line in told["toolkit"].stdout.splitlines()),
+        left_over=_left_over(told.get("networks")),
         image=_image(image, told.get("image")),
     )
 
@@ -196,6 +198,12 @@ def _gpus(printed: str, host: str) -> Inventory | CannotAsk:
         return read(printed, host)
     except CannotAsk as reason:
         return reason
+
+
+def _left_over(told: Completed | None) -> tuple[str, ...] | None:
+    if told is None or told.status != 0:
+        return None
+    return tuple(map(one_line, told.stdout.splitlines()))
 
 
 def _image(name: str | None, told: Completed | None) -> ImageFacts | None:

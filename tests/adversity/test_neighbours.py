@@ -14,6 +14,7 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.outages.test_moved_address import observers
 from tests.sessions.parts import Session, started
 
 ATTACK = (importlib.resources.files(__package__) / "arp_program.py").read_text("utf-8")
@@ -28,8 +29,11 @@ class Neighbour:
         self._container = container
         self._address = address
 
-    def is_believed(self) -> bool:
-        """Return whether it is sent what the host itself sends to the address."""
+    def await_belief(self) -> None:
+        """Wait until it is sent what the host itself sends to the address."""
+        wait_until(self._is_believed, "the host's belief in the neighbour's answers")
+
+    def _is_believed(self) -> bool:
         with suppress(OSError), socket.create_connection((self._address, PORT), 0.5) as there:
             there.sendall(b"hello ")
         return "hello" in self.heard()
@@ -38,7 +42,14 @@ class Neighbour:
         """Return all that it was sent."""
         return self._container.execute("sh", "-c", "cat /tmp/heard 2>/dev/null; :")
 
+    def was_sent_nothing(self) -> None:
+        """Check that it was sent nothing else, and that it still would be."""
+        assert set(self.heard().split()) == {"hello"}
+        self.forget()
+        self.await_belief()
+
     def forget(self) -> None:
+        """Forget what it heard."""
         self._container.execute("rm", "-f", "/tmp/heard")
 
 
@@ -59,10 +70,18 @@ def asked(session: Session) -> None:
         assert session.ask("api/status")["started"]
 
 
-def relays(account: Account) -> int:
-    """Return how many relays into containers run for a user of the host."""
-    lines = [" ".join(process.cmdline()) for process in account.processes()]
-    return sum("exec --interactive" in line and "python" in line for line in lines)
+def by_relay(session: Session, account: Account, inside: Container) -> bool:
+    """Ask the session once, and return whether a relay runs then."""
+    with suppress(OSError):  # the moment of the change cuts connections
+        session.ask("api/status")
+    return relays(account, inside)
+
+
+def relays(account: Account, inside: Container) -> bool:
+    """Return whether a relay into a container runs for a user of the host."""
+    container_id = inside.inspect("{{.Id}}")
+    lines = [process.cmdline() for process in account.processes()]
+    return any("exec" in words and container_id in words and "-c" in words for words in lines)
 
 
 @pytest.fixture
@@ -80,10 +99,51 @@ def test_the_neighbour_of_an_existing_container_is_sent_nothing(
     laptop: Laptop, container: ContainerFactory, shared: str, network: str
 ) -> None:
     network = shared if network == "shared" else network
+    container("lab/plain", options=("--network", network))
     inside = container(options=("--network", network))
-    beside = neighbour(container, address_of(inside), "--network", network)
     session = started(laptop, inside)
-    wait_until(beside.is_believed, "the host's belief in the neighbour's answers")
+    beside = neighbour(container, address_of(inside), "--network", network)
+    beside.await_belief()
     asked(session)
-    assert beside.is_believed(), "the attack went on"
-    assert set(beside.heard().split()) == {"hello"}
+    beside.was_sent_nothing()
+
+
+def test_a_new_session_has_no_neighbour_that_could_take_its_address(
+    laptop: Laptop, container: ContainerFactory, account: Account
+) -> None:
+    session = started(laptop, container.name(), "--image", "lab/jupyter")
+    inside = Container(container.engine, session.name)
+    beside = neighbour(container, address_of(inside))
+    asked(session)
+    assert not relays(account, inside), "it is alone, so the bytes go by its address"
+    assert beside.heard() == ""
+
+
+def test_who_joins_the_network_of_a_session_is_sent_nothing(
+    laptop: Laptop, engine: Engine, container: ContainerFactory, account: Account
+) -> None:
+    before = observers(account)
+    session = started(laptop, container.name(), "--image", "lab/jupyter")
+    inside = Container(engine, session.name)
+    wait_until(lambda: observers(account) > before, "the link's observing the containers")
+    network = inside.inspect("{{.HostConfig.NetworkMode}}")
+    beside = neighbour(container, address_of(inside), "--network", network)
+    wait_until(lambda: by_relay(session, account, inside), "the relay into it")
+    beside.forget()
+    beside.await_belief()
+    asked(session)
+    beside.was_sent_nothing()
+
+
+def test_a_container_that_is_alone_on_its_network_needs_no_relay(
+    laptop: Laptop, container: ContainerFactory, shared: str, account: Account
+) -> None:
+    inside = container(options=("--network", shared))
+    session = started(laptop, inside)
+    asked(session)
+    assert not relays(account, inside)
+    laptop.jlr("disconnect", "lab")
+    container("lab/plain", options=("--network", shared))
+    session = started(laptop, inside)
+    asked(session)
+    assert relays(account, inside)

@@ -34,7 +34,8 @@ CLIENT = "Docker version 99.1.2, build 0123456"
 THE_CHAIN = [
     *("ssh config", "name", "port", "ssh server", "host key", "login", "shell"),
     *("clock", "forwarding"),
-    *("system", "disk", "logout", "engine", "permission", "driver", "image", "architecture"),
+    *("system", "disk", "logout", "engine", "permission", "networks"),
+    *("driver", "image", "architecture"),
     *("container", "network", "toolkit", "jupyter", "http", "websocket", "kernel"),
 ]
 

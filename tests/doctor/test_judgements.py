@@ -192,6 +192,13 @@ def test_an_image_that_is_missing_or_made_for_another_machine() -> None:
     assert finding("image", host.CHECKS, unneeded).mark == "skipped"
 
 
+def test_networks_that_are_left_over_are_told_with_what_removes_them() -> None:
+    left = of("networks", networks=said("jlr-a-1\njlr-b-2\n"))
+    assert (left.mark, left.mend) == ("warning", ("jlr prune dgx",))
+    assert "jlr-a-1, jlr-b-2" in left.text
+    assert of("networks", networks=said("", 1)).mark == "skipped", "unknown is not none"
+
+
 def test_ending_processes_at_logout_matters_only_without_containers() -> None:
     ends = replace(read_facts("dgx", None, None, TOLD | {"logout": said("b true\n")}), gpus=SEEN)
     found = finding("logout", host.CHECKS, ends)

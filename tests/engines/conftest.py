@@ -43,9 +43,13 @@ class EnginesHost:
         if runtime == "apptainer":
             self.account.end_processes()
         elif "docker" in runtime:
-            self.engine.try_docker("rm", "--force", "--volumes", name)
+            self.engine.remove_containers(name)
         else:
-            podman_of(runtime, self.account).attempt("rm", "--force", "--time=0", name)
+            podman = podman_of(runtime, self.account)
+            podman.attempt("rm", "--force", "--time=0", name)
+            label = f"--filter=label=org.jlremote.session={name}"
+            for network in podman("network", "ls", "--quiet", label).split():
+                podman("network", "rm", network)
 
 
 def podman_of(runtime: str, account: Account) -> Podman:

@@ -29,10 +29,11 @@ class LoneEngine:
         engine: what runs `docker` against it.
     """
 
-    def __init__(self, lock: IO[str], bridge: str) -> None:
+    def __init__(self, lock: IO[str], bridge: str, options: tuple[str, ...] = ()) -> None:
         self.engine = Engine(root() / "lone")
         self._lock = lock
         self._bridge = bridge
+        self._options = options
 
     def start(self, *, live_restore: bool, toolkit: bool = True) -> None:
         """Start dockerd and wait until it answers.
@@ -42,7 +43,7 @@ class LoneEngine:
         """
         network = (f"--bridge={self._bridge}", "--iptables=false", "--ip-masq=false")
         keep = ("--live-restore",) if live_restore else ()
-        spawn(self.engine, self._lock, *network, *keep, toolkit=toolkit)
+        spawn(self.engine, self._lock, *network, *keep, *self._options, toolkit=toolkit)
         try:
             wait_until(self.engine.answers, "the start of the lone dockerd", timeout=60)
         except LabError as late:
@@ -81,13 +82,15 @@ class LoneEngine:
 
 
 @contextmanager
-def lone_engine(shared: Engine, image: str, say: Say = print) -> Iterator[LoneEngine]:
+def lone_engine(
+    shared: Engine, image: str, say: Say = print, *options: str
+) -> Iterator[LoneEngine]:
     """Give a dockerd that runs with live restore and has one of the shared engine's images."""
     folder = root() / "lone"
     with exclusive(folder / "user.lock", say, "another run's lone dockerd", PATIENCE) as lock:
         stop(Engine(folder))  # what a killed run left behind
         with new_bridge() as bridge:
-            lone = LoneEngine(lock, bridge)
+            lone = LoneEngine(lock, bridge, options)
             try:
                 lone.start(live_restore=True)
                 lone.engine.remove_containers()

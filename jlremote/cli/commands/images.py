@@ -228,6 +228,8 @@ def prune(
 ) -> None:
     """Remove the images without a name from a host, and say how much space that frees.
 
+    With them go networks of sessions whose container was removed without jlr.
+
     Builds and pulls leave them behind when they give their name to a new image. What a container
     uses stays. On a terminal jlr says what goes, and asks; `jlr images HOST --all` shows them.
     """
@@ -235,7 +237,7 @@ def prune(
 
     context = invocation.context(silent=as_json)
     report = removal.prune(host, context, engine, yes=yes)
-    if not report.deleted and not as_json:
+    if not report.deleted and not report.networks and not as_json:
         context.progress.note(f"{host} has no images without a name that no container uses")
         return
     answer_either(_removal_in_words(report), report.to_json(), as_json=as_json)
@@ -246,4 +248,6 @@ def _removal_in_words(report: RemovalReport) -> str:
 
     lines = [f"deleted {shown(image)}" for image in report.deleted]
     lines += [f"removed the name {name}; its image stays" for name in report.untagged]
-    return "\n".join([*lines, f"freed {size_in_words(report.freed)}"])
+    lines += [f"removed the network {name}" for name in report.networks]
+    lines += [f"freed {size_in_words(report.freed)}"] if report.deleted or report.untagged else []
+    return "\n".join(lines)

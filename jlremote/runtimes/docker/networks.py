@@ -59,16 +59,22 @@ fi
 """
 
 
-def started(engine: Engine, session: str, mark: str, begin: str) -> str:
+def started(engine: Engine, session: str, mark: str, name: str) -> str:
     """Return the script that starts a container, and makes its network once more where it is gone.
 
-    `docker network prune` removes those of containers that have stopped.
+    `docker network prune` removes those of containers that have stopped, and a container knows the
+    id of its network, which the new one has not.
     """
+    own = name_of(session, mark)
+    begin, leave, join = (
+        command_line(engine(*words, name))
+        for words in (("start",), ("network", "disconnect", own), ("network", "connect", own))
+    )
     return f"""\
 said=$({begin} 2>&1 >/dev/null) && exit
 case $said in *etwork*'not found'*)
   {creation(engine, session, mark, NO_OPTIONS)}
-  [ -z "$own" ] || {{ {begin} >/dev/null; exit; }}
+  [ -z "$own" ] || {{ {leave}; {join} && {begin} >/dev/null; exit; }}
   said=$why;;
 esac
 printf '%s\\n' "$said" >&2; exit 1
@@ -114,9 +120,11 @@ def described(engine: Engine, name: str) -> str:
     """Return the script that prints a container's `inspect`, and who is on its networks.
 
     For each network follow its id, its driver and the ids of its containers, also of stopped ones:
-    they may start at any time.
+    they may start at any time. Docker lists one that has just joined with the network first, and
+    podman's networks know no containers before 5.0.
     """
-    driver = command_line(engine("network", "inspect", "--format={{.Driver}}"))
+    joined = "{{range $id, $_ := .Containers}} {{$id}}{{end}}" if engine.kind.daemon else ""
+    driver = command_line(engine("network", "inspect", f"--format={{{{.Driver}}}}{joined}"))
     on = command_line(engine("ps", "--all", "--quiet", "--no-trunc"))
     ids = r"""s/^ *"NetworkID": "\([A-Za-z0-9][A-Za-z0-9_.-]*\)".*/\1/p"""
     return f"""\
@@ -143,12 +151,12 @@ def alone_on(inspected: Mapping[str, Any], known: Mapping[str, list[str]]) -> di
     Those are on bridges that no other container is on. On a default bridge there may be one at any
     moment, and whatever was not told counts as shared, too.
     """
-    alone = ["bridge", inspected["Id"]]
+    alone = {"bridge", inspected["Id"]}
     networks = inspected["NetworkSettings"].get("Networks") or {}
     return {
         network["IPAddress"]: network["NetworkID"]
         for name, network in networks.items()
         if network.get("IPAddress")
         and name not in _DEFAULTS
-        and known.get(network.get("NetworkID")) == alone
+        and set(known.get(network.get("NetworkID"), ())) == alone
     }

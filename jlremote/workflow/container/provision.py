@@ -239,11 +239,10 @@ def _start(start: StartContext, container: Container) -> Container:
 
 
 def _begin(start: StartContext, container: Container) -> str:
-    begin = command_line(docker.start_argv(start.engine, start.container))
     mark = container.labels.get(START_LABEL, "")
     if container.is_session and container.options.network == networks.name_of(start.name, mark):
-        return networks.started(start.engine, start.name, mark, begin)
-    return f"{begin} >/dev/null"
+        return networks.started(start.engine, start.name, mark, start.container)
+    return f"{command_line(docker.start_argv(start.engine, start.container))} >/dev/null"
 
 
 def _stop_again(start: StartContext, before: Container) -> None:

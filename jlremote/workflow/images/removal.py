@@ -13,10 +13,11 @@ from jlremote.host.shell_text import command_line
 from jlremote.images import image_removal
 from jlremote.images.image_removal import Selection, StoredImage, shown
 from jlremote.link.client.link import Link
+from jlremote.runtimes.docker import networks
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.runtimes.engine.engine_errors import engine_error
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
-from jlremote.text import size_in_words
+from jlremote.text import one_line, size_in_words
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
 from jlremote.workflow.images.registry import connected
@@ -33,10 +34,12 @@ class RemovalReport:
     deleted: tuple[StoredImage, ...]
     untagged: tuple[str, ...]  # names that went, whose images stay
     freed: int  # bytes
+    networks: tuple[str, ...] = ()  # those of sessions that were gone
 
     def to_json(self) -> dict[str, Any]:
         deleted = [{"id": one.id, "names": [*one.names], "size": one.size} for one in self.deleted]
-        return vars(self) | {"deleted": deleted, "untagged": [*self.untagged]}
+        rest = {"untagged": [*self.untagged], "networks": [*self.networks]}
+        return vars(self) | {"deleted": deleted} | rest
 
 
 def remove(
@@ -76,21 +79,28 @@ def prune(
 ) -> RemovalReport:
     """Remove the images without a name that no container uses, as builds leave them.
 
+    The user's networks of sessions whose container is gone go, too: they hold nothing.
+
     Raises:
         JlrError: the answer was no, or the engine refuses.
     """
     link, engine = _engine(host, context, wanted)
+    swept = run_script(link, networks.left_over(engine, remove=True))
+    if swept.status != 0:
+        raise engine_error(engine, swept)
+    gone_networks = tuple(map(one_line, swept.stdout.splitlines()))
     stored = _stored(link, engine, context)
     listing = engine("image", "ls", "--filter=dangling=true", "--quiet", "--no-trunc")
     dangling = _digits(run_script(link, command_line(listing)).stdout)
     deleted = [image for image in stored if image.digits in dangling and not image.containers]
     if not deleted:
-        return RemovalReport(host, (), (), 0)
+        return RemovalReport(host, (), (), 0, gone_networks)
     freed = _freed(link, engine, stored, deleted)
     confirm(_planned(host, deleted, freed), context, yes=yes)
     # By the engine's own choice: an image that was given a name meanwhile stays.
     gone = _removed(link, engine, engine("image", "prune", "--force"), deleted, context)
-    return RemovalReport(host, tuple(gone), (), sum(freed[image.id] for image in gone))
+    freed_bytes = sum(freed[image.id] for image in gone)
+    return RemovalReport(host, tuple(gone), (), freed_bytes, gone_networks)
 
 
 def _engine(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, Engine]:
