@@ -6,13 +6,17 @@ names in a browser on this machine).
 
 Decisions:
 
-Why no published port? The host reaches a container's own address, so a container without `-p`
-works, nothing opens on the host, and no other user can take the port first.
+Why no published port? It has to be chosen when the container is created, so existing containers
+could not be used; every user of the host can connect to it; and after a restart another program may
+have it.
 
-How is a rootless container reached? By a relay through the engine's `exec`, and not by a published
-port. Its address is in a network that the host is not in. A published port has to be chosen when
-the container is created, so existing containers could not be used; every user of the host can
-connect to it; and after a restart another program may have it. The relay needs Python, which is
+When do bytes go by a container's own address? Where each proof finds it alone on a bridge of its
+own (`runtimes/docker/networks`): any other container there can answer ARP for that address, with
+what docker gives to each, and would read what is sent. The default bridge counts as shared, because
+each `docker run` puts a neighbour there. A session's new container gets a network of its own.
+
+How is any other container reached? By a relay through the engine's `exec`, also where the address
+is in a network that the host is not in, as of rootless podman. The relay needs Python, which is
 there wherever Jupyter is, and one of sshd's ten sessions for each forward: the ninth is refused
 with the advice what to close. It names the container by its id, so it never enters another one of
 that name.

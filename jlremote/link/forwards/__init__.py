@@ -14,7 +14,8 @@ reuse.
 
 Why does the link read the engine's events? The address of a container that ended, or was
 disconnected from its network, goes to the next one that starts, and a forward that relies on an
-older proof would send a token there. To ask before each connection would take a tenth of a second
+older proof would send a token there; and a container that joins the network of another can take
+its address. To ask before each connection would take a tenth of a second
 and a dockerd that answers; an event comes within milliseconds and costs nothing until then. It
 takes one of sshd's ten sessions, but only a spare one, which is given up when it is needed.
 

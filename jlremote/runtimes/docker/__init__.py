@@ -1,8 +1,16 @@
 """The engines' command lines, and the errors of containers that cannot be created.
 
-Read `docker_commands` first, then `docker_errors`, and `old_docker` for docker before 20.10.
+Read `docker_commands` first, then `networks` (of a session's container), `docker_errors`, and
+`old_docker` for docker before 20.10.
 
 Decisions:
+
+**Why has a session's container a network of its own?** No neighbour can take its address there, so
+the forward's bytes go by it (`ports`). Docker's address pools have room for thirty networks; where
+there is none, the default one is used, and `exec` leads in. A job's container gets none: nothing
+connects to it. A network goes with its container; one that was left over is told by `jlr doctor`
+and removed by `jlr prune`. `docker network prune` takes those of containers that have stopped, so a
+start makes them again.
 
 **What if docker is older than `--gpus`?** Nothing asks beforehand: docker is told to create, and
 refuses. Only then is the same container created by `nvidia-docker`, which old hosts have; a docker
