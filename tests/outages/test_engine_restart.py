@@ -52,12 +52,11 @@ def front_door(lone: LoneEngine, keys: Keys) -> Iterator[SSHServer]:
 def work(
     laptop: Laptop, lone: LoneEngine, front_door: SSHServer, account: Account, keys: Keys
 ) -> Iterator[Work]:
-    """A kernel in a container of that dockerd."""
+    """A kernel in a new container of that dockerd, which is alone on its network."""
     laptop.add_host("alone", front_door, account, key=keys.private, options=QUICK)
     factory = ContainerFactory(lone.engine, f"lone-{secrets.token_hex(4)}-")
-    container = factory()
-    port = ("--port", str(free_port()))
-    with work_in(started(laptop, container, *port, host="alone")) as begun:
+    words = ("--image", "lab/jupyter", "--port", str(free_port()))
+    with work_in(started(laptop, factory.name(), *words, host="alone")) as begun:
         yield begun
     factory.remove_all()
 
