@@ -90,7 +90,8 @@ def test_a_session_is_started_and_its_page_is_reached(owner: Laptop, session: st
 def test_commands_are_shown_as_a_person_can_type_them(owner: Laptop, session: str) -> None:
     words = ("start", "lab", f"{session}-2", "--image", IMAGE, "--dry-run", *BY_SUDO)
     plan = without_terminal(owner, *words).stdout
-    assert plan.startswith("sudo docker create ")
+    assert plan.startswith("sudo docker network create ")
+    assert "\nsudo docker create " in plan
     assert plan.endswith(f"\nsudo docker start {session}-2\n")
     seen = without_terminal(owner, "-v", "images", "lab", *BY_SUDO)
     assert "(sudo docker image ls " in seen.stderr, seen

@@ -142,5 +142,9 @@ def test_without_room_for_a_network_the_default_one_is_used_and_told(
     assert "jlr prune small" in told.stderr
     assert networks(small, second) == []
     assert started(laptop, second, host="small").ask("api/status")["started"]
-    for name in (first, second):
+    small.docker("rm", "--force", first)  # which leaves its network
+    third = factory.name()
+    started(laptop, third, *IMAGE, host="small")
+    assert (networks(small, first), len(networks(small, third))) == ([], 1)
+    for name in (second, third):
         assert laptop.jlr("stop", f"small/{name}", "--remove", "--yes").status == 0

@@ -37,24 +37,31 @@ def is_wanted(options: ContainerOptions) -> bool:
     return options.network is None and not any(word in theirs for word in words)
 
 
+def may_be_rootless(engine: Engine) -> bool:
+    """Return whether an engine may be a user's own, whose networks the host does not reach."""
+    return engine.kind.daemon is None and not engine.behind_sudo
+
+
 def creation(engine: Engine, session: str, mark: str, options: ContainerOptions) -> str:
     """Return shell text that makes the network of a new container, and sets `$own` to its name.
 
-    `$own` is empty where there is none, `$why` says why there is no room for one, and `forget`
-    removes it. Docker gives its daemon's MTU to the default network alone. Rootless podman has no
-    network that the host reaches.
+    `$own` is empty where there is none, `$why` says why there is no room for one, also after those
+    that were left over are removed, and `forget` removes it. Docker gives its daemon's MTU to the
+    default network alone. Rootless podman has no network that the host reaches.
     """
     if not is_wanted(options):
         return "own= why=; forget() { :; }\n"
     mtu = engine("network", "inspect", "--format", f'{{{{index .Options "{_MTU}"}}}}', _DEFAULTS[0])
-    may_be_rootless = engine.kind.daemon is None and not engine.behind_sudo
-    reached = '[ "$(id -u)" = 0 ]' if may_be_rootless else ":"
+    reached = '[ "$(id -u)" = 0 ]' if may_be_rootless(engine) else ":"
+    create = f"why=$({_create(engine, session, mark)} 2>&1 >/dev/null)"
     return f"""\
 own= why=
-forget() {{ [ -z "$own" ] || {command_line(engine("network", "rm"))} "$own" >/dev/null; }}
+forget() {{ [ -z "$own" ] || {command_line(engine("network", "rm"))} "$own" >/dev/null 2>&1; }}
 if {reached}; then
-  own={name_of(session, mark)}; mtu=$({command_line(mtu)} 2>/dev/null)
-  why=$({_create(engine, session, mark)} 2>&1 >/dev/null) && why= || own=
+  own={command_line((name_of(session, mark),))}; mtu=$({command_line(mtu)} 2>/dev/null)
+  {create} || {{ (
+{left_over(engine, remove=True)}) >/dev/null 2>&1
+  {create}; }} && why= || own=
 fi
 """
 
@@ -85,7 +92,8 @@ def _create(engine: Engine, session: str, mark: str) -> str:
     labels = {SESSION_LABEL: session, CREATOR_LABEL: f"jlr/{__version__}", START_LABEL: mark}
     told = (f"--label={name}={value}" for name, value in labels.items())
     begin = command_line(engine("network", "create", *told))
-    return f'{begin} {_OWNER} ${{mtu:+"--opt={_MTU}=$mtu"}} {name_of(session, mark)}'
+    own = command_line((name_of(session, mark),))
+    return f'{begin} {_OWNER} ${{mtu:+"--opt={_MTU}=$mtu"}} {own}'
 
 
 def removal(engine: Engine, mark: str) -> str:

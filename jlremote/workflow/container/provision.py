@@ -165,7 +165,7 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
 
 
 def _planned_network(engine: Engine, spec: ContainerSpec) -> tuple[list[str], ContainerSpec]:
-    if not networks.is_wanted(spec.options):
+    if not networks.is_wanted(spec.options) or networks.may_be_rootless(engine):
         return [], spec
     own = networks.name_of(spec.name, secrets.token_hex(8))
     there = replace(spec, options=replace(spec.options, network=own))
