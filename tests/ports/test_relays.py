@@ -12,7 +12,7 @@ from tests.link.servers import start_inside
 from tests.ports.parts import listens_inside, only, word_at
 from tests.sessions.parts import failed, start
 
-PORTS = range(7001, 7001 + KEPT)
+PORTS = range(7001, 7000 + KEPT)  # and one relay leads to Jupyter
 # A web server on many ports that says one word.
 SAYS = """
 import http.server, sys, threading
