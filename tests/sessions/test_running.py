@@ -179,8 +179,9 @@ def test_a_dry_run_shows_what_would_be_run_and_changes_nothing(
     planned = session.laptop.jlr("start", "lab", name, *words)
     assert planned.status == 0, planned
     lines = planned.stdout.splitlines()
-    assert lines[0].startswith("docker create "), planned
-    assert "--gpus=all" in lines[0]
+    assert lines[0].startswith("docker network create "), planned
+    assert lines[1].startswith("docker create "), planned
+    assert "--gpus=all" in lines[1]
     # The container's own command is a script of many lines; it launches JupyterLab.
     assert "jupyter-lab" in planned.stdout
     assert lines[-1] == f"docker start {name}"
