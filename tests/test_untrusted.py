@@ -162,7 +162,6 @@ WITHOUT_A_DOOR = {
     "ssh/config/destination.py": "a number of the door",
     "ssh/forward/browser_requests.py": "eighteen digits",
     "ssh/forward/place_streams.py": "a port that asyncssh has read",
-    "ssh/sessions/direct_streams.py": "a port of the program there",
     "ssh/transport/": "numbers of packets and times",
     "workflow/copies/": "facts of files, and what rsync of this machine prints",
     "workflow/images/build_context.py": "facts of files",
