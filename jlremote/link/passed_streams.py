@@ -34,15 +34,23 @@ _NOW: int = getattr(socket, "MSG_DONTWAIT", 0)  # not on Windows
 class PassedStreams:
     """The three streams; as `Stdin` what was read from the first.
 
-    `marker` begins the script's output. `began` is called once some came after it.
+    `marker` begins the script's output. `began` is called once some came after it. What is `given`
+    goes to the script before what is read.
     """
 
-    def __init__(self, descriptors: Sequence[int], marker: str, began: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        descriptors: Sequence[int],
+        marker: str,
+        began: Callable[[], None],
+        given: bytes = b"",
+    ) -> None:
         stdin, stdout, stderr = map(_End, descriptors)
         self._stdin = stdin
         self._out = {"stdout": stdout, "stderr": stderr}
         self._marked = {name: FromMarker(marker) for name in self._out}
         self._began = began
+        self._given = given
         self._has_begun = False
         self._pieces: deque[bytes] = deque()
         self._waiting = 0  # bytes of input
@@ -121,6 +129,9 @@ class PassedStreams:
             raise NotImplementedError
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._marked["stdout"].begun)
+            self._pieces.extend([self._given] if self._given else [])
+            self._waiting += len(self._given)
+        self.wake()
         data = b"-"
         while data:
             with self._changed:

@@ -6,9 +6,11 @@ import os
 import secrets
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -43,11 +45,9 @@ class Clients:
         """The session's name for ssh."""
         return f"{self.inside.name}.jlr"
 
-    def ssh(
-        self, *words: str, given: bytes = b"", timeout: float = SECONDS
-    ) -> subprocess.CompletedProcess[bytes]:
+    def ssh(self, *words: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
         """Run OpenSSH's client, `words` behind its own options."""
-        return self.run("ssh", "-F", str(self.config), *words, given=given, timeout=timeout)
+        return self.run("ssh", "-F", str(self.config), *words, **how)
 
     def popen(self, *words: str) -> subprocess.Popen[bytes]:
         """Start OpenSSH's client with pipes, and return at once."""
@@ -61,13 +61,17 @@ class Clients:
         )
 
     def run(
-        self, *argv: str, given: bytes = b"", timeout: float = SECONDS
+        self,
+        *argv: str,
+        given: bytes = b"",
+        timeout: float = SECONDS,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             argv,
             input=given,
             capture_output=True,
-            env=self.laptop.environment,
+            env={**self.laptop.environment, **environment},
             cwd=self.laptop.folder / "home",
             timeout=timeout,
             check=False,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jlremote.ssh.sessions.sudo_password import TypedPassword
+from jlremote.host import sudo
+from jlremote.ssh.sessions.typed_text import TypedText
 
 MARKER = "jlr-0123456789abcdef"
 
@@ -19,7 +20,7 @@ class Keys:
 
 def test_the_password_is_typed_at_the_marker_before_other_input() -> None:
     shown: list[bytes] = []
-    typing = TypedPassword("pw\x03", MARKER, Keys(), lambda _, data: shown.append(data))
+    typing = TypedText(sudo.typed("pw\x03"), MARKER, Keys(), lambda _, data: shown.append(data))
     assert typing.take() is None
     for byte in f"noise jlr-0 {MARKER}$ ".encode():
         typing.output("stdout", bytes((byte,)))

@@ -25,7 +25,7 @@ from jlremote.link.ssh_server.remote_command import (
 from jlremote.link.ssh_server.served_place import ServedPlace, allowed, line_argv
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.runtimes.contract import Attachment
-from jlremote.runtimes.scripts import sftp
+from jlremote.runtimes.scripts import sftp, variables
 from jlremote.ssh.contract import Stream
 
 # Input that waits for the host; beyond it the client has to wait.
@@ -102,8 +102,9 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
     def _start(self, environment: Mapping[str, str]) -> None:
         terminal = self._terminal()
         attached = Attachment(terminal.size if terminal else None)
-        script = self._place.command(self._argv, attached, self._word, environment)
-        self._command = RemoteCommand(script, terminal, self)
+        _, given = variables.parted(environment)
+        script = self._place.command(self._argv, attached, self._word, given)
+        self._command = RemoteCommand(script, terminal, self, bytes_of(given), self._word)
         for data in self._early:
             self._command.feed(data)
         self._command.start(self._connect)

@@ -40,7 +40,7 @@ from jlremote.link.ssh_server.served_place import ServedPlace, allowed, line_arg
 from jlremote.link.wire.own_streams import OwnStreams
 from jlremote.link.wire.protocol import ReaderLeft, bytes_of
 from jlremote.runtimes.contract import Attachment
-from jlremote.runtimes.scripts import sftp
+from jlremote.runtimes.scripts import sftp, variables
 from jlremote.ssh.contract import Connection
 
 log = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ class ControlClient:
         message.string()  # the kind of terminal
         line = os.fsdecode(message.string())
         pairs = (os.fsdecode(each).partition("=") for each in message.strings())
-        environment = allowed({name: value for name, _, value in pairs})
+        _, given = variables.parted(allowed({name: value for name, _, value in pairs}))
         streams = self._take_streams()
         if streams is None or terminal or x11 or agent:
             if streams is not None:
@@ -158,7 +158,7 @@ class ControlClient:
             streams.close()
             raise Denied(f"there is no subsystem `{line}`", for_good=False)
         argv = sftp.server_argv() if subsystem else line_argv(line) if line else ()
-        run = partial(self._run, request, argv, environment, streams)
+        run = partial(self._run, request, argv, given, streams)
         self._socket.settimeout(None)
         self._command = threading.Thread(target=run, name="shared-command", daemon=True)
         self._command.start()
@@ -174,21 +174,19 @@ class ControlClient:
 
     # In the command's thread.
 
-    def _run(
-        self, request: int, argv: tuple[str, ...], environment: dict[str, str], streams: OwnStreams
-    ) -> None:
+    def _run(self, request: int, argv: tuple[str, ...], given: str, streams: OwnStreams) -> None:
         try:
             with closing(streams):
                 self._check_runs()
                 self._messages.send(OPENED, request, _SESSION)
                 marker = new_marker()
                 descriptors, streams.descriptors = streams.descriptors, ()
-                passed = PassedStreams(descriptors, marker, lambda: None)
+                passed = PassedStreams(descriptors, marker, lambda: None, bytes_of(given))
             with closing(passed):
                 self._stop = passed.stop
                 if self._cancelled.is_set():  # the client had no time to stop it
                     passed.stop()
-                status = self._status(argv, environment, passed, marker)
+                status = self._status(argv, given, passed, marker)
             self._messages.send(EXIT, _SESSION, status)
         except Denied as denied:
             self._denied = denied
@@ -211,13 +209,13 @@ class ControlClient:
     def _status(
         self,
         argv: tuple[str, ...],
-        environment: dict[str, str],
+        given: str,
         passed: PassedStreams,
         marker: str,
     ) -> int:
         """Run the command and return its exit status; what fails is told on its stderr."""
         word = secrets.token_hex(8)
-        script = self._shared.place.command(argv, Attachment(None), word, environment)
+        script = self._shared.place.command(argv, Attachment(None), word, given)
         content = bytes_of(announced(script, marker))
 
         def execute(connection: Connection) -> int:

@@ -13,7 +13,8 @@ from typing import Protocol
 from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.host.framing import FromMarker, announced, ended_early, new_marker
 from jlremote.link.wire.protocol import bytes_of
-from jlremote.ssh.contract import Connection, Stream
+from jlremote.ssh.contract import Connection, Output, Stdin, Stream
+from jlremote.ssh.sessions.typed_text import TypedText
 
 log = logging.getLogger(__name__)
 
@@ -74,16 +75,28 @@ class CommandSize:
 
 
 class RemoteCommand:
-    """Runs one script on the host in a thread; as `Stdin` it holds what the client has sent."""
+    """Runs one script on the host in a thread; as `Stdin` it holds what the client has sent.
 
-    def __init__(self, script: str, terminal: CommandSize | None, client: CommandClient) -> None:
+    The script is `given` something before that, in a terminal where that shows `word`.
+    """
+
+    def __init__(
+        self,
+        script: str,
+        terminal: CommandSize | None,
+        client: CommandClient,
+        given: bytes = b"",
+        word: str = "",
+    ) -> None:
         self._terminal = terminal
         self._client = client
         marker = new_marker()
         self._script = script if terminal else announced(script, marker)
         self._streams = {name: FromMarker(marker) for name in ("stdout", "stderr")}
-        self.taken = 0  # bytes of input that were passed on
-        self._pieces: deque[bytes] = deque()
+        self._given, self._word = given, word
+        first = [given] if given and not terminal else []
+        self.taken = -sum(map(len, first))  # bytes of input that were passed on
+        self._pieces = deque(first)
         self._wake: Callable[[], None] = lambda: None
         self._unsent = threading.Semaphore(_PIECES)
         self._cancelled = threading.Event()
@@ -161,11 +174,16 @@ class RemoteCommand:
         return status
 
     def _execute_on(self, connection: Connection) -> int:
+        stdin: Stdin = self
+        output: Output = self._output
+        if self._terminal is not None and self._given:
+            stdin = typed = TypedText(self._given, self._word, self, self._output)
+            output = typed.output
         return connection.execute(
             bytes_of(self._script),
-            self._output,
+            output,
             cancelled=self._cancelled,
-            stdin=self,
+            stdin=stdin,
             terminal=self._terminal,
             write_now=None if self._terminal else self._output_now,
         )

@@ -40,16 +40,19 @@ class ServedPlace:
         argv: tuple[str, ...],
         attached: Attachment,
         word: str,
-        environment: Mapping[str, str],
+        given: str,
     ) -> str:
-        """Return the script that runs `argv`, an empty one for a shell; `word` marks it."""
+        """Return the script that runs `argv`, an empty one for a shell; `word` marks it.
+
+        Its stdin begins with the variables that are `given`, as `variables.parted` writes them.
+        """
         return shells.script(
             self.runtime,
             self.name,
             attached,
             argv,
             word,
-            environment=environment,
+            given=given,
             marked=True,
         )
 
@@ -95,9 +98,10 @@ def line_argv(line: str) -> tuple[str, ...]:
 
 
 def allowed(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a client may set."""
+    """Return the variables that a client may set, and that shells take."""
     return {
         name: value
         for name, value in environment.items()
+        if name.isascii() and name.isidentifier()
         if any(fnmatchcase(name, pattern) for pattern in ALLOWED)
     }

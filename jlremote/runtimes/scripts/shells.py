@@ -10,7 +10,7 @@ from jlremote.host import process_mark
 from jlremote.host.shell_text import command_line
 from jlremote.host.sudo import endable
 from jlremote.runtimes.contract import Attachment, Runtime
-from jlremote.runtimes.scripts import homes, packages
+from jlremote.runtimes.scripts import homes, packages, variables
 
 # The image may not describe the caller's terminal; fewer keys and colours are better than an
 # `unknown terminal type`.
@@ -41,16 +41,20 @@ def script(
     argv: tuple[str, ...],
     word: str,
     *,
-    environment: Mapping[str, str] = NOTHING,
+    given: str = "",
     marked: bool = False,
 ) -> str:
     """Return the script that runs a command, or a shell, with our stdin and stdout as its own.
 
     In a container it would outlive a broken connection, so SIGHUP is sent to it by its mark, the
-    random `word`; `marked` marks it elsewhere, too. An empty argv is a shell.
+    random `word`; `marked` marks it elsewhere, too. An empty argv is a shell. It is `given` the
+    variables of `variables.parted` at the beginning of its stdin, in a terminal where that shows
+    the `word`.
     """
     mark = {process_mark.VARIABLE: word} if runtime.has_containers or marked else {}
-    begin = argv_of(runtime, name, attached, argv, {**environment, **mark})
+    take = variables.take_typed if attached.terminal else lambda text, _: variables.take_first(text)
+    before = take(given, word) if given else ""
+    begin = argv_of(runtime, name, attached, argv, mark, before=before)
     if not runtime.has_containers:
         return f"exec {command_line(begin)}\n"
     ending = Attachment(user=attached.user)
@@ -68,13 +72,15 @@ def argv_of(
     environment: Mapping[str, str] = NOTHING,
     *,
     sized: bool = True,
+    before: str = "",
 ) -> tuple[str, ...]:
     """Return the command that runs a command, or a shell for an empty argv, where `name` runs.
 
     A mark in the `environment` becomes its own; with `sized` its terminal gets the caller's size.
+    The text `before` runs first.
     """
     size = attached.terminal
-    inside = KNOWN_TERMINAL if size else ""
+    inside = before + (KNOWN_TERMINAL if size else "")
     inside += _SIZE.format(size) if size and sized else ""
     if runtime.has_containers:
         inside += homes.writable_home(name) + packages.USE

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from jlremote.host import sudo
 from jlremote.host.framing import new_marker
 from jlremote.ssh.contract import Output, Stdin, Stream, SudoPassword
+from jlremote.ssh.sessions.typed_text import TypedText
 
 _WRONG = b"incorrect password attempt"
 
@@ -49,55 +50,6 @@ class SudoScript:
             self.script = _rewritten(script, sudo.given, password)
             return
         marker = new_marker()
-        typing = TypedPassword(password, marker, stdin, watched)
+        typing = TypedText(sudo.typed(password), marker, stdin, watched)
         self.script = _rewritten(script, sudo.asking, marker)
         self.stdin, self.output = typing, typing.output
-
-
-class TypedPassword:
-    """Types a password when a terminal shows a marker, before the person's own input.
-
-    `shown` gets the terminal's output without the marker.
-    """
-
-    def __init__(self, password: str, marker: str, stdin: Stdin | None, shown: Output) -> None:
-        self._line: bytes | None = sudo.typed(password)
-        self._marker = marker.encode()
-        self._stdin = stdin
-        self._shown = shown
-        self._before = b""
-        self._asked = False
-        self._wake: Callable[[], None] = lambda: None
-
-    def output(self, stream: Stream, data: bytes) -> None:
-        """Pass on the terminal's output."""
-        if not self._asked:
-            before, marker, data = (self._before + data).partition(self._marker)
-            self._asked = bool(marker)
-            kept = 0 if marker else _beginning(self._marker, before)
-            self._before = before[len(before) - kept :]
-            data = before[: len(before) - kept] + data
-            if self._asked:
-                self._wake()
-        if data:
-            self._shown(stream, data)
-
-    def on_ready(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
-        if self._stdin is not None:
-            self._stdin.on_ready(wake)
-
-    def take(self) -> bytes | memoryview | None:
-        """Return the password after the marker, then the person's input."""
-        if not self._asked:
-            return None
-        if self._line is not None:
-            line, self._line = self._line, None
-            return line
-        return self._stdin.take() if self._stdin is not None else None
-
-
-def _beginning(marker: bytes, data: bytes) -> int:
-    """Return how many bytes at the end may begin the marker."""
-    lengths = range(len(marker) - 1, 0, -1)
-    return next((length for length in lengths if data.endswith(marker[:length])), 0)
