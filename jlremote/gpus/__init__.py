@@ -8,8 +8,9 @@ the laptop or on the host itself.
 
 Decisions:
 
-**How do two starts at the same moment get different GPUs?** By leases on the host, links in a
-folder that all users share (`leases`). There is no lock that a crash could leave behind.
+**How do two starts at the same moment get different GPUs?** By leases on the host, links that each
+user makes in a folder of his own and all users read (`leases`). There is no lock that a crash could
+leave behind.
 
 **Who is next?** The start that came first (`wait_queue`), whatever it wants: what those before it
 want is kept for them, so that a large request does not starve behind small ones. A start without

@@ -126,6 +126,15 @@ class Gpu:
 
 
 @dataclass(frozen=True)
+class Unleased:
+    """A running container of the user who asked, whose GPUs no lease of that user reserves."""
+
+    name: str
+    id: str  # the engine's
+    uuids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Inventory:
     """The GPUs of a host at one moment."""
 
@@ -136,6 +145,7 @@ class Inventory:
     notes: tuple[str, ...] = ()  # further complaints of the driver
     dead_leases: tuple[str, ...] = ()  # names of this user's leases that no longer count
     queue: tuple[WaitingStart, ...] = ()  # the starts that wait for GPUs, the first first
+    unleased: tuple[Unleased, ...] = ()
 
     @property
     def devices(self) -> tuple[Device, ...]:

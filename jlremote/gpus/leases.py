@@ -1,14 +1,19 @@
 """Leases on the host: two starts at the same moment never get the same GPU.
 
-A lease is a symbolic link in a folder that all users may write to, like editors' lock files. It is
-made in one step, and neither writing nor reading follows it, so a planted link does no harm. Its
-name is the device's UUID and a random word, its target names the session, and its owner on disk,
-which cannot be forged, is the user.
+A lease is a symbolic link, like editors' lock files. It is made in one step, and neither writing
+nor reading follows it, so a planted link does no harm. Its name is the device's UUID and a random
+word, its target names the session, and its owner on disk, which cannot be forged, is the user.
+
+Each user has a folder of his own for them in `/tmp`, which root owns and whose sticky bit keeps
+users from each other's entries: the owner of a folder may delete all that is in it. Its name need
+not be free, so that no other user can be in the way: who owns it counts. All users read all
+folders. Times are those of the last change of a link itself, which no user can set.
 
 Each start makes its own lease, then reads all others, and deletes its own if another one holds the
 same device. The later of two always sees the earlier, so they never both keep theirs. A lease
 counts for some minutes, or while the process that it names lives; so one that a crash left behind,
-or that another user may not delete, simply stops counting.
+simply stops counting. One that another program has deleted, as a cleaner of `/tmp` does, is made
+again for its container (`keep_for`).
 """
 
 from __future__ import annotations
@@ -19,31 +24,41 @@ from dataclasses import dataclass
 
 from jlremote.untrusted import moment
 
-_PARENT = "/tmp"  # noqa: S108  # all users share the folder on purpose
-FOLDER = f"{_PARENT}/jlr-gpus"
+PARENT = "/tmp"  # noqa: S108  # all users have a folder there on purpose
+_FOLDER = "jlr-gpus-"  # the user's id follows
 # Longer than a start takes from its choice to a running container.
 LEASE_SECONDS = 300.0
 _AHEAD_SECONDS = 60.0
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 
 HIDDEN = "hidden"  # where users see only their own processes
-# Prints every lease with its owner, its time and the /proc entry of the process that it names.
+# Prints every lease with its owner, its time, and the /proc entry of the process that it names
+# with that one's owner.
 LIST = f"""\
-for link in {FOLDER}/*+*; do
-    [ -L "$link" ] || continue
+for link in {PARENT}/{_FOLDER}*/*+*; do
+    folder=${{link%/*}}
+    [ -L "$link" ] && [ ! -L "$folder" ] || continue
+    [ "$(stat -c %u "$link")" = "$(stat -c %u "$folder")" ] || continue
     target=$(readlink "$link")
     case $link$target in *[!A-Za-z0-9.:_/+-]*) continue;; esac
     pid=${{target%:*}}; pid=${{pid##*:}}
     case $pid in ''|0|*[!0-9]*) pid=none;; esac
-    say lease "${{link##*/}}" "$(stat -c '%U %Y' "$link")" "$target" \\
-      "$([ -r /proc/1/stat ] || echo {HIDDEN}; clean <"/proc/$pid/stat")"
+    say lease "${{link##*/}}" "$(stat -c '%U %Z' "$link")" "$target" \\
+      "$([ -r /proc/1/stat ] || echo {HIDDEN}; clean <"/proc/$pid/stat")" \\
+      "$(stat -c %U "/proc/$pid")"
   done"""
 
-# Begins a script that changes links: it goes to the folder, which must be all users' own.
+# Begins a script that changes links: it goes to the user's own folder. If another user has taken
+# its name, it gets another one.
 ENTER = f"""\
-[ -d {FOLDER} ] || mkdir -m 1777 {FOLDER} 2>/dev/null
-cd -P {FOLDER} 2>/dev/null && [ "$(pwd -P)" = "$(cd -P {_PARENT} && pwd)/jlr-gpus" ] && [ -k . ] &&
-  [ -w . ] || exit {NO_FOLDER}
+cd -P {PARENT} && [ -k . ] && [ "$(stat -c %u .)" = 0 ] || exit {NO_FOLDER}
+own={_FOLDER}$(id -u)
+for folder in "$own" "$own"-*; do
+  [ ! -O "$folder" ] || [ ! -d "$folder" ] || [ -L "$folder" ] || break; folder=
+done
+[ "$folder" ] || {{ mkdir -m 755 "$own" && folder=$own; }} 2>/dev/null ||
+  {{ folder=$(mktemp -d "$own-XXXXXXXX") && chmod 755 "$folder"; }} || exit {NO_FOLDER}
+above=$(pwd -P); cd -P "$folder" && [ "$(pwd -P)" = "${{above%/}}/$folder" ] || exit {NO_FOLDER}
 """
 
 
@@ -135,9 +150,9 @@ def is_of(stat: str, start: str) -> bool:
 
 def read(fields: Sequence[str], now: float, boot: str) -> ListedLease | None:
     """Return a lease from the fields that `LIST` printed, `None` if they describe none."""
-    if len(fields) != 4:
+    if len(fields) != 5:
         return None
-    name, owner_and_time, target, process = fields
+    name, owner_and_time, target, process, _ = fields
     owner, _, changed = owner_and_time.rpartition(" ")
     parts = target.split(":")
     uuid, plus, _ = name.rpartition("+")

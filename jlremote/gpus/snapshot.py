@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from jlremote.errors import JlrError
 from jlremote.gpus import leases, mig, wait_queue
-from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory
+from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory, Unleased
 from jlremote.gpus.mig import MigDevice
 from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
 from jlremote.host.answers import OddAnswer, understood
@@ -102,6 +102,7 @@ class _Reading:
             if lease.session not in {known.name for known in kept[lease.uuid]}:
                 kept[lease.uuid].append(claim)
         own = [lease for lease in listed if lease and lease.owner == self.user]
+        leased = {lease.uuid for lease in own if lease.holds}
         first = min(gpus, key=lambda gpu: gpu.index).whole.uuid
         queue, left = wait_queue.read(found_leases, first, self.now, self.boot)
         dead = [name for name, owner in left.items() if owner == self.user]
@@ -117,6 +118,11 @@ class _Reading:
             notes=notes,
             dead_leases=(*(lease.name for lease in own if not lease.holds), *dead),
             queue=queue,
+            unleased=tuple(
+                Unleased(container.name, identity, container.devices)
+                for identity, container in self.containers.items()
+                if container.user == self.user and not leased.issuperset(container.devices)
+            ),
         )
 
     def _gpus(self) -> tuple[list[Gpu], tuple[str, ...]]:

@@ -2,7 +2,8 @@
 
 A place in the queue is two links beside the leases. The time of the first is that of the arrival;
 the second is made anew while its start waits, so that a place that was left behind ends by itself.
-If a process of the host waits, the second names it, and the place ends with it.
+If a process of the host waits, the second names it, which is its user's, and the place ends with
+it.
 Both are named after the host's first GPU, so that containers with other GPUs have other queues.
 """
 
@@ -68,7 +69,7 @@ class QueueTicket:
 
 def is_place(fields: Sequence[str]) -> bool:
     """Return whether the fields of a link, as `leases.LIST` printed them, are those of a place."""
-    return len(fields) == 4 and fields[0].startswith((_ARRIVAL, _SIGN))
+    return len(fields) == 5 and fields[0].startswith((_ARRIVAL, _SIGN))
 
 
 def read(
@@ -84,7 +85,7 @@ def read(
             owner, _, changed = fields[1].rpartition(" ")
             since = moment(changed)
             if owner and since is not None:
-                alive = is_of(fields[3], fields[2].rpartition(":")[2])
+                alive = is_of(fields[3], fields[2].rpartition(":")[2]) and fields[4] == owner
                 alive = alive or fields[3].startswith(HIDDEN)  # its sign is all that is known
                 links[fields[0]] = (owner, since, fields[2].split(":"), alive)
     waiting, dead = [], {}

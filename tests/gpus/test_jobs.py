@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-from jlremote.gpus.leases import FOLDER
 from tests.gpus.conftest import GpuHost
 from tests.images.parts import USER, missing_programs, running_registry, unlocked_keychain
 from tests.jobs.parts import at_terminal
+from tests.lab.accounts import all_leases
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -52,7 +51,7 @@ def test_a_job_at_a_terminal_keeps_its_gpu(
         def holds() -> bool:
             """Return whether a lease names a process: without one it is only that of the start."""
             leases = []
-            for link in Path(FOLDER).glob("*+*"):
+            for link in all_leases():
                 with suppress(FileNotFoundError):  # it was being made
                     leases.append(str(link.readlink()))
             return any(f":{name}:" in one and not one.endswith(":0:0") for one in leases)

@@ -14,10 +14,13 @@ from jlremote.gpus import leases, snapshot_script
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import NO_FOLDER, Lease
 from jlremote.gpus.snapshot import read
+from jlremote.gpus.wait_queue import QueueTicket
 from jlremote.host.records import FIELD, RECORD
 from tests.gpus.parts import BOOT, NOW, answer, record, row, uuid
+from tests.lab.programs import wait_until
 
 UUID = uuid(0)
+ADA, BERT = 61_001, 61_002  # users without an account
 MINE = Lease("cont1", (UUID, uuid(1)), "a1b2", BOOT)
 ROWS = "\n".join((row(0), row(1)))
 
@@ -26,13 +29,17 @@ ROWS = "\n".join((row(0), row(1)))
 def shared(tmp_path: Path) -> Path:
     """The folder that stands for `/tmp` in a script."""
     tmp_path.chmod(0o1777)
+    for parent in tmp_path.parents[:3]:
+        parent.chmod(0o1777)
     return tmp_path
 
 
-def run(script: str, shared: Path) -> subprocess.CompletedProcess[str]:
+def run(script: str, shared: Path, uid: int = 0) -> subprocess.CompletedProcess[str]:
     # `/tmp` is a part of the test's own path, too.
     here = script.replace("/tmp", str(shared))
-    return subprocess.run(["sh"], input=here, capture_output=True, text=True, timeout=30)
+    user = (f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "sh")
+    argv = ("setpriv", *user) if uid else ("sh",)
+    return subprocess.run(argv, input=here, capture_output=True, text=True, timeout=30)
 
 
 def listed(shared: Path) -> list[str]:
@@ -113,11 +120,11 @@ def test_a_lease_stays_the_starts_when_no_container_was_started(shared: Path) ->
 def test_a_folder_that_is_called_like_a_lease_is_not_moved_into(shared: Path) -> None:
     lease = here("cont1", UUID)
     run(leases.make(lease, ()), shared)
-    trap = shared / "jlr-gpus" / lease.target()
+    trap = shared / "jlr-gpus-0" / lease.target()
     trap.mkdir()
     run(leases.keep(lease, 1, "7"), shared)
     assert list(trap.iterdir()) == []
-    assert str((shared / "jlr-gpus" / lease.names[0]).readlink()).endswith(":1:7")
+    assert str((shared / "jlr-gpus-0" / lease.names[0]).readlink()).endswith(":1:7")
 
 
 def entry(age: float = 0, **changes: str) -> str:
@@ -128,7 +135,7 @@ def entry(age: float = 0, **changes: str) -> str:
         "process": "",
     } | changes
     owner = f"{facts['owner']} {NOW - int(age)}"
-    return record("lease", facts["name"], owner, facts["target"], facts["process"])
+    return record("lease", facts["name"], owner, facts["target"], facts["process"], "root")
 
 
 STAT = "77 (x) S " + " ".join(str(n) for n in range(1, 40))
@@ -163,41 +170,84 @@ def test_only_ones_own_dead_leases_are_cleared_away() -> None:
 
 def test_a_planted_link_in_place_of_the_folder_is_not_followed(shared: Path) -> None:
     victim = shared / "victim"
-    victim.mkdir(mode=0o1777)
-    victim.chmod(0o1777)
-    (shared / "jlr-gpus").symlink_to(victim)
+    victim.mkdir()
+    os.chown(victim, ADA, ADA)
+    planted = shared / f"jlr-gpus-{ADA}"
+    planted.symlink_to(victim)
     for script in (leases.make(MINE, ["x+y"]), leases.keep(MINE, 1, "1"), leases.release(MINE)):
-        assert run(script, shared).returncode == NO_FOLDER
+        assert run(script, shared, ADA).returncode == 0
     assert list(victim.iterdir()) == []
+    assert planted.is_symlink()
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o700, 0o1755])
-def test_a_folder_where_others_could_take_leases_away_is_not_used(shared: Path, mode: int) -> None:
-    folder = shared / "jlr-gpus"
-    folder.mkdir()
-    folder.chmod(mode)
-    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh")
-    script = leases.make(MINE, ()).replace("/tmp", str(shared))
-    for parent in (shared, *shared.parents[:3]):
-        parent.chmod(0o1777)
-    done = subprocess.run(nobody, input=script, capture_output=True, text=True)
-    assert done.returncode == NO_FOLDER
-    assert list(folder.iterdir()) == []
+@pytest.mark.parametrize("planted", ["folder", "file", "link"])
+def test_who_takes_the_name_of_anothers_folder_is_not_in_the_way(
+    shared: Path, planted: str
+) -> None:
+    """Nor can the owner of a folder that others use delete what is theirs: there is none."""
+    name = f"jlr-gpus-{ADA}"
+    make = {"folder": f"mkdir -m 777 {name}", "file": f"echo x >{name}", "link": f"ln -s . {name}"}
+    assert run(f"cd /tmp && {make[planted]}", shared, BERT).returncode == 0
+    assert run(leases.make(here("cont1", UUID), ()), shared, ADA).returncode == 0
+    assert found(shared).devices[0].in_use
+    run(f"rm -rf /tmp/{name}*; rm -f /tmp/{name}*/*", shared, BERT)
+    assert found(shared).devices[0].in_use
+    assert run(leases.release(here("cont1", UUID)), shared, ADA).returncode == 0
+    assert not found(shared).devices[0].in_use
 
 
-def test_a_file_in_place_of_the_folder_is_no_folder(shared: Path) -> None:
-    (shared / "jlr-gpus").write_text("precious")
-    assert run(leases.make(MINE, ()), shared).returncode == NO_FOLDER
-    assert (shared / "jlr-gpus").read_text() == "precious"
+def test_each_user_has_a_folder_that_only_that_user_can_change(shared: Path) -> None:
+    for uid in (ADA, BERT):
+        assert run(leases.make(here("a", UUID, word=f"{uid}"), ()), shared, uid).returncode == 0
+        made = (shared / f"jlr-gpus-{uid}").stat()
+        assert (made.st_uid, made.st_mode & 0o7777) == (uid, 0o755)
+    run("rm -rf /tmp/jlr-gpus-*; mv /tmp/jlr-gpus-* /tmp/x", shared, BERT)
+    assert len(found(shared).devices[0].claims) == 1
+    assert (shared / f"jlr-gpus-{ADA}" / f"{UUID}+{ADA}").is_symlink()
 
 
-def test_all_users_share_the_folder_and_delete_only_their_own_leases(shared: Path) -> None:
-    run(leases.make(MINE, ()), shared)
-    assert (shared / "jlr-gpus").stat().st_mode & 0o7777 == 0o1777
+def test_a_link_of_another_user_counts_only_in_that_users_folder(shared: Path) -> None:
+    run(leases.make(here("a", UUID), ()), shared, ADA)
+    [link] = (shared / f"jlr-gpus-{ADA}").iterdir()
+    moved = shared / f"jlr-gpus-{BERT}"
+    moved.mkdir()
+    os.chown(moved, BERT, BERT)
+    link.rename(moved / link.name)
+    assert listed(shared) == []
+
+
+def test_a_time_that_its_owner_has_set_does_not_count(shared: Path) -> None:
+    """Of two that wait, the one that came first is first, whatever time the other one gives."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    honest, early = (QueueTicket(UUID, name, 1, name, boot) for name in ("honest", "early"))
+    assert run(honest.stand(), shared, ADA).returncode == 0
+    second = int(time.time())
+    wait_until(lambda: int(time.time()) > second, "the next second")
+    assert run(early.stand(), shared, BERT).returncode == 0
+    run(f"touch -hd 2001-01-01 /tmp/jlr-gpus-{BERT}/*", shared, BERT)
+    assert [one.session for one in found(shared).queue] == ["honest", "early"]
+
+
+def test_a_place_counts_only_with_a_process_of_its_own_user(shared: Path) -> None:
+    """Process 1 lives for ever, and is nobody's who waits."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    start = Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]
+    for uid, name in ((ADA, "ada"), (0, "root")):
+        ticket = QueueTicket(UUID, name, 1, name, boot, pid=1, process_start=start)
+        assert run(ticket.stand(), shared, uid).returncode == 0
+    assert [one.session for one in found(shared).queue] == ["root"]
+
+
+def test_no_lease_is_made_where_others_can_take_folders_away(shared: Path) -> None:
+    for mode, owner in ((0o777, 0), (0o1777, BERT)):
+        shared.chmod(mode)
+        os.chown(shared, owner, owner)
+        assert run(leases.make(MINE, ()), shared, ADA).returncode == NO_FOLDER
+    assert list(shared.iterdir()) == []
 
 
 def test_whatever_else_lies_there_is_passed_over(shared: Path) -> None:
-    folder = shared / "jlr-gpus"
+    folder = shared / "jlr-gpus-0"
     folder.mkdir()
     os.mkfifo(folder / f"{UUID}+fifo")
     (folder / f"{UUID}+file").write_text("jlr:x:y:0:0")

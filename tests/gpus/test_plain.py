@@ -7,13 +7,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jlremote.gpus.leases import FOLDER
 from tests.gpus.stand_in import Gpus
+from tests.lab.accounts import all_leases
 from tests.lab.laptop import Laptop
 from tests.lab.programs import Result
 from tests.sessions.parts import START_SECONDS, Session, failed
@@ -108,5 +107,5 @@ def test_a_gpu_is_its_sessions_until_the_server_ends(demo: Laptop, gpus: Gpus) -
     new = start(demo, "other", "--gpus", "0,1")
     assert new.status == 0, new
     assert "`--gpus` applies" not in new.stderr, new
-    stale = [path.name for path in Path(FOLDER).iterdir() if path.name.startswith(gpus.uuids[0])]
+    stale = [path.name for path in all_leases() if path.name.startswith(gpus.uuids[0])]
     assert len(stale) == 1, "the dead lease was not cleared away"

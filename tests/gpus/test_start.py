@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from jlremote.gpus.leases import FOLDER
 from tests.gpus.conftest import GpuHost, Sleeper
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, all_leases
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -36,7 +34,7 @@ def job(laptop: Laptop, name: str, gpus: str) -> None:
 
 
 def leases_of(host: GpuHost) -> list[str]:
-    names = [path.name for path in Path(FOLDER).glob("*")]
+    names = [path.name for path in all_leases()]
     return [name for name in names if name.partition("+")[0] in host.gpus.uuids]
 
 
@@ -87,6 +85,25 @@ def test_a_user_without_the_engine_sees_its_containers_reservations(
     container.remove_all()
     answer = without_engine.jlr("gpus", "lab", "--json")
     assert [gpu["state"] for gpu in json.loads(answer.stdout)["gpus"]] == ["free", "free"]
+
+
+def test_a_lease_of_a_running_container_that_vanished_is_told_and_made_again(
+    ada: Laptop, gpu_host: GpuHost, without_engine: Laptop, container: ContainerFactory
+) -> None:
+    """As a cleaner of `/tmp` deletes it, or root."""
+    name = container.name()
+    job(ada, name, "auto")
+    lease = next(one for one in all_leases() if one.name.startswith(gpu_host.gpus.uuids[0]))
+    lease.unlink()
+    [free, _] = json.loads(without_engine.jlr("gpus", "lab", "--json").stdout)["gpus"]
+    assert free["state"] == "free"
+    told = ada.jlr("gpus", "lab")
+    assert (
+        f"the lease of the GPUs of `{name}` on `lab` was missing, and is made again" in told.stderr
+    )
+    [kept, _] = json.loads(without_engine.jlr("gpus", "lab", "--json").stdout)["gpus"]
+    assert [claim["name"] for claim in kept["kept_for"]] == [name]
+    assert "was missing" not in ada.jlr("gpus", "lab").stderr
 
 
 def test_most_free_memory_comes_first_and_named_gpus_are_given_as_named(

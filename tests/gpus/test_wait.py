@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.gpus.leases import FOLDER
 from jlremote.gpus.wait_queue import PLACE_SECONDS, QueueTicket, ahead, read
 from tests.gpus.conftest import GpuHost
 from tests.gpus.test_leases import run, shared
+from tests.lab.accounts import all_leases
 from tests.lab.containers import ContainerFactory
 from tests.lab.desktop import Desktop, desktop
 from tests.lab.engine import Engine
@@ -34,7 +34,13 @@ JOB = ("run", "lab", "--runtime", "none", "--rm")
 
 def link(kind: str, word: str, since: float, owner: str = "ada", count: int = 1) -> list[str]:
     """Return the fields that the host prints for a link of the queue."""
-    return [f"{kind}-{GPU}+{word}", f"{owner} {since:.0f}", f"jlr:s-{word}:{BOOT}:{count}:0", ""]
+    return [
+        f"{kind}-{GPU}+{word}",
+        f"{owner} {since:.0f}",
+        f"jlr:s-{word}:{BOOT}:{count}:0",
+        "",
+        "",
+    ]
 
 
 def test_who_came_first_is_first_while_signs_of_life_are_fresh() -> None:
@@ -65,21 +71,20 @@ def test_a_place_of_a_process_ends_with_it_as_far_as_it_can_be_seen() -> None:
     ):
         for seen in (stat, f"hidden\n{stat}"):
             sign = link("waits", "a", now - 5)
-            found = [link("queue", "a", 100), [*sign[:2], f"jlr:s-a:{BOOT}:7:555", seen]]
+            found = [link("queue", "a", 100), [*sign[:2], f"jlr:s-a:{BOOT}:7:555", seen, "ada"]]
             queues[seen] = [one.word for one in read(found, GPU, now, BOOT)[0]]
     assert list(queues.values()) == [["a"], ["a"], [], ["a"], [], ["a"]]
 
 
 def test_a_place_keeps_its_time_while_its_start_shows_that_it_waits(shared: Path) -> None:
     ticket = QueueTicket(GPU, "cont1", 2, "w", BOOT)
-    folder = shared / "jlr-gpus"
+    folder = shared / "jlr-gpus-0"
     assert run(ticket.stand(), shared).returncode == 0
     arrival, sign = (folder / f"{kind}-{GPU}+w" for kind in ("queue", "waits"))
-    os.utime(arrival, (100, 100), follow_symlinks=False)
-    os.utime(sign, (100, 100), follow_symlinks=False)
+    arrived, shown = arrival.lstat().st_ctime_ns, sign.lstat().st_ctime_ns
     assert run(ticket.stand(), shared).returncode == 0
-    assert arrival.lstat().st_mtime == 100
-    assert sign.lstat().st_mtime > 100
+    assert arrival.lstat().st_ctime_ns == arrived
+    assert sign.lstat().st_ctime_ns > shown
     assert run(ticket.leave(), shared).returncode == 0
     assert not list(folder.iterdir())
 
@@ -341,7 +346,8 @@ def test_a_job_that_waits_on_the_host_is_stopped_killed_or_gives_up(
     assert "took it out of the queue" in done.stdout + done.stderr
     pid = next(
         int(target.split(":")[3])
-        for link in Path(FOLDER).glob(f"waits-{gpu_host.gpus.uuids[0]}*")
+        for link in all_leases()
+        if link.name.startswith(f"waits-{gpu_host.gpus.uuids[0]}")
         if ":killed:" in (target := str(link.readlink()))
     )
     os.kill(pid, 9)

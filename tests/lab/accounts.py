@@ -46,10 +46,15 @@ class Account:
 
     def remove_leases(self) -> None:
         """Delete the account's leases of GPUs, which would count as dead ones from now on."""
-        for lease in Path(leases.FOLDER).glob("*"):
+        for folder in Path(leases.PARENT).glob("jlr-gpus-*"):
             with suppress(OSError):
-                if lease.lstat().st_uid == self.uid:
-                    lease.unlink()
+                if folder.lstat().st_uid == self.uid:
+                    shutil.rmtree(folder)
+
+
+def all_leases() -> list[Path]:
+    """Return the leases of all users of this machine."""
+    return list(Path(leases.PARENT).glob("jlr-gpus-*/*"))
 
 
 def real_uid(process: psutil.Process) -> int | None:

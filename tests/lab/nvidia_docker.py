@@ -19,7 +19,7 @@ LOG = "nvidia-docker.log"
 SECOND = """\
 #!/bin/bash
 echo "NV_GPU=${NV_GPU-} $*" >>"$(dirname "$0")/LOG"
-case "$*" in create*) echo kept: $(ls /tmp/jlr-gpus) >>"$(dirname "$0")/LOG";; esac
+case "$*" in create*) echo kept: $(ls /tmp/jlr-gpus-*) >>"$(dirname "$0")/LOG";; esac
 strung= added=
 while [ $# -gt 0 ]; do
   strung="$strung $1"
@@ -41,11 +41,11 @@ exec docker $strung $added "$@"
 # GPUs are stood in for; of an image that is not there it would ask the registry.
 FIRST = """\
 #!/usr/bin/python3
-import os, subprocess, sys
+import glob, os, subprocess, sys
 with open(os.path.join(os.path.dirname(__file__), "LOG"), "a") as log:
     print("NV_GPU=" + os.environ.get("NV_GPU", ""), *sys.argv[1:], file=log)
     if sys.argv[1:2] == ["create"]:
-        print("kept:", *os.listdir("/tmp/jlr-gpus"), file=log)
+        print("kept:", *glob.glob("/tmp/jlr-gpus-*/*"), file=log)
 words = sys.argv[1:]
 FLAGS = {"disable-content-trust", "help", "interactive", "oom-kill-disable", "privileged",
          "publish-all", "read-only", "tty"}

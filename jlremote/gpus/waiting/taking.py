@@ -19,6 +19,7 @@ from jlremote.gpus.snapshot import read
 from jlremote.gpus.snapshot_script import Engines, snapshot
 from jlremote.gpus.wait_queue import QueueTicket, ahead
 from jlremote.host.contract import Host, run_script
+from jlremote.host.shell_text import command_line
 from jlremote.times import in_words
 
 # A driver that sleeps between questions takes seconds for each GPU.
@@ -53,9 +54,23 @@ class Taken:
     lease: Lease | None = None  # `None` for shared ones, and where no lease can be made
 
 
-def ask(host: Host, engines: Engines) -> Inventory:
-    """Return the GPUs of a host with their users, in one round trip."""
-    return read(run_script(host, snapshot(engines), timeout=ASK_SECONDS).stdout, host.name)
+def ask(host: Host, engines: Engines, note: Callable[[str], object] | None = None) -> Inventory:
+    """Return the GPUs of a host with their users, in one round trip.
+
+    With `note` leases of this user's containers that are missing are made again, and told.
+    """
+    found = read(run_script(host, snapshot(engines), timeout=ASK_SECONDS).stdout, host.name)
+    for one in found.unleased if note else ():
+        lease = Lease(one.name, one.uuids, secrets.token_hex(4), found.boot)
+        pid = ("inspect", "--format={{.State.Pid}}", one.id)
+        asked = " || ".join(command_line((*engine, *pid)) for engine in engines)
+        script = f"status=0\n{leases.keep_for(lease, ('sh', '-c', asked))}echo made\n"
+        if note and run_script(host, script).stdout.strip():
+            note(
+                f"the lease of the GPUs of `{one.name}` on `{host.name}` was missing, and is made "
+                "again: they may have been given to others meanwhile"
+            )
+    return found
 
 
 def take(
@@ -178,7 +193,7 @@ def _leased(
     done = wish.host.run(steps, timeout=ASK_SECONDS)
     if done["lease"].status != 0:
         note(
-            f"cannot lease GPUs in `{leases.FOLDER}` on `{wish.host.name}`: other users may "
+            f"cannot lease GPUs in `{leases.PARENT}` on `{wish.host.name}`: other users may "
             "take the same ones"
         )
         return Taken(chosen, found)

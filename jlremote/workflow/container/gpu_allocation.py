@@ -270,7 +270,7 @@ def _take(start: StartContext, asked: GpuRequest, *, holds: bool = True) -> Allo
     def now(word: str | None, found: Inventory | None = None) -> Taken:
         return taking.take(wish, word, about_to_lease, start.note, found)
 
-    found = taking.ask(start.host, engines)
+    found = taking.ask(start.host, engines, start.note)
     taken = gpu_holder.pick_up(start, wish, found) if holds else None
     if taken is None:
         waits = request.wait is not None

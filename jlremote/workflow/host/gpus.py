@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
@@ -33,7 +33,7 @@ def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
     """
     link = link_on(host, context)
     try:
-        return ask(link)
+        return ask(link, context.progress.note)
     except CannotAsk as failure:
         return _of_cluster(link, failure)
 
@@ -104,9 +104,9 @@ def _next(last: Inventory | None, snapshot: str, host: str) -> Inventory:
     return found if last is None else found.with_lost(last.gpus)
 
 
-def ask(host: Host) -> Inventory:
-    """Return the GPUs of a host with their users, in one round trip."""
-    return taking.ask(host, engines_asked(host.name))
+def ask(host: Host, note: Callable[[str], object] | None = None) -> Inventory:
+    """Return the GPUs of a host with their users, in one round trip; see `taking.ask`."""
+    return taking.ask(host, engines_asked(host.name), note)
 
 
 def engines_asked(host: str) -> tuple[Argv, ...]:

@@ -105,7 +105,7 @@ class _WatchedHost:
         link = link_on(self._host, context)
         connected(link)
         self._unreached, self._asked_at = None, time.monotonic()
-        return ask(link)
+        return ask(link, context.progress.note)
 
     def in_time(self, told: PoolAnswer[Inventory]) -> PoolAnswer[Inventory]:
         """Return the answer, or what is known while the host keeps the pool waiting."""

@@ -34,7 +34,7 @@ NO_DRIVER = record("host", NOW, "1000 1", BOOT, "ada", 100) + record("missing")
 
 def lease_of_another(index: int) -> str:
     target = f"jlr:theirs:{BOOT}:0:0"
-    return record("lease", f"{uuid(index)}+other", f"bert {NOW}", target, "")
+    return record("lease", f"{uuid(index)}+other", f"bert {NOW}", target, "", "")
 
 
 def asking(
@@ -151,7 +151,7 @@ def test_a_host_where_no_lease_can_be_made_is_named() -> None:
     taken = gpu_allocation.take(begun.context)
     assert (taken.shown, taken.lease) == ("0", None)
     assert begun.notes.notes == [
-        "cannot lease GPUs in `/tmp/jlr-gpus` on `dgx`: other users may take the same ones"
+        "cannot lease GPUs in `/tmp` on `dgx`: other users may take the same ones"
     ]
 
 
