@@ -22,6 +22,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from jlremote.host.shell_text import own_folder
 from jlremote.untrusted import moment
 
 PARENT = "/tmp"  # noqa: S108  # all users have a folder there on purpose
@@ -48,18 +49,10 @@ for link in {PARENT}/{_FOLDER}*/*+*; do
       "$(stat -c %U "/proc/$pid")"
   done"""
 
-# Begins a script that changes links: it goes to the user's own folder. If another user has taken
-# its name, it gets another one.
+# Begins a script that changes links: it goes to the user's own folder.
 ENTER = f"""\
 cd -P {PARENT} && [ -k . ] && [ "$(stat -c %u .)" = 0 ] || exit {NO_FOLDER}
-own={_FOLDER}$(id -u)
-for folder in "$own" "$own"-*; do
-  [ ! -O "$folder" ] || [ ! -d "$folder" ] || [ -L "$folder" ] || break; folder=
-done
-[ "$folder" ] || {{ mkdir -m 755 "$own" && folder=$own; }} 2>/dev/null ||
-  {{ folder=$(mktemp -d "$own-XXXXXXXX") && chmod 755 "$folder"; }} || exit {NO_FOLDER}
-above=$(pwd -P); cd -P "$folder" && [ "$(pwd -P)" = "${{above%/}}/$folder" ] || exit {NO_FOLDER}
-"""
+{own_folder(_FOLDER, "755", f"exit {NO_FOLDER}")}"""
 
 
 @dataclass(frozen=True)

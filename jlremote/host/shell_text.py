@@ -49,6 +49,24 @@ def pause(seconds: float) -> str:
     return f"sleep {seconds:g} 2>/dev/null || sleep 1"
 
 
+def own_folder(begin: str, mode: str, otherwise: str) -> str:
+    """Return shell text that goes to a folder of the user's own, below one where others may write.
+
+    It is made in the present folder, and called `begin` and the user's id; more follows where
+    another user has taken that name. `otherwise` runs if there can be none.
+    """
+    return f"""\
+jlr_own={begin}$(id -u); jlr_above=$(pwd -P)
+for jlr_mine in "$jlr_own" "$jlr_own"-*; do
+  [ ! -O "$jlr_mine" ] || [ ! -d "$jlr_mine" ] || [ -L "$jlr_mine" ] || break; jlr_mine=
+done
+[ "$jlr_mine" ] || {{ mkdir -m {mode} "$jlr_own" && jlr_mine=$jlr_own; }} 2>/dev/null ||
+  jlr_mine=$(mktemp -d "$jlr_own-XXXXXXXX") || {otherwise}
+cd -P "$jlr_mine" && [ "$(pwd -P)" = "${{jlr_above%/}}/$jlr_mine" ] && [ -O . ] &&
+  chmod {mode} . || {otherwise}
+"""
+
+
 def wait_while(
     condition: str,
     seconds: float | str,

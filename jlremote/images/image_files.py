@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.host.answers import understood
-from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, records
-from jlremote.host.shell_text import command_line
+from jlremote.host.records import FIELD, PRINT_FIELD, PRINT_RECORD, records
+from jlremote.host.shell_text import command_line, own_folder
 from jlremote.images import image_names
 from jlremote.images.commands import Image
 from jlremote.images.image_errors import refused_key
@@ -73,10 +73,19 @@ def folder(setting: str | None) -> str:
     return f'"$HOME"/{shlex.quote(setting.removeprefix("~/"))}'
 
 
+# Prints who owns `$image`, or what it leads to, unless that is this user or root.
+_STRANGER = f"""\
+  stranger=$({{ stat -c '%u %U' "$image"; stat -Lc '%u %U' "$image"; }} |
+    grep -v -e "^0 " -e "^$(id -u) " | head -n 1)
+  [ -z "$stranger" ] || printf '{PRINT_FIELD}%s' "${{stranger#* }}"
+"""
+
+
 def find_script(typed: str, setting: str | None) -> str:
     """Return the script that prints the absolute path of an image, or fails with `MISSING`.
 
-    A file's name alone may be in the home or among the pulled images.
+    A file's name alone may be in the home or among the pulled images. There another user may have
+    put the image: that one's name follows, behind a field separator.
     """
     pulled = folder(setting)
     if is_reference(typed):
@@ -88,9 +97,16 @@ def find_script(typed: str, setting: str | None) -> str:
     return (
         f"for image in {' '.join(places)}; do\n"
         '  [ -e "$image" ] || continue\n'
-        '  cd "$(dirname "$image")" && printf "%s/%s" "$(pwd -P)" "$(basename "$image")"; exit\n'
+        '  cd "$(dirname "$image")" && printf "%s/%s" "$(pwd -P)" "$(basename "$image")"\n'
+        f"{'' if typed.startswith('/') else _STRANGER}  exit\n"
         f"done\nexit {MISSING}\n"
     )
+
+
+def read_found(printed: str) -> tuple[str, str]:
+    """Return what `find_script` printed: the path, and the name of another user or nothing."""
+    path, _, stranger = printed.partition(FIELD)
+    return path, one_line(stranger)
 
 
 def place_script(typed: str, setting: str | None) -> str:
@@ -127,28 +143,36 @@ def read_list(printed: str) -> list[Image]:
     return sorted(found, key=lambda image: image.created, reverse=True)
 
 
-# Only one pulls a file at a time: who has waited takes what the other one has pulled. It is
-# complete or not there, as it is renamed at the end. Without a setting of the site's own, what the
-# program keeps and unpacks lies beside the images, as the home may have a quota. The key is the
-# first line of stdin.
+# Users may share the folder, so all but the image is in one of the user's own below it, which stays
+# the present one: others may be able to rename it. Only one pulls a file there at a time: who has
+# waited takes what the other one has pulled. It is complete or not there, as it is renamed at the
+# end, and a link in its place is not followed. Without a setting of the site's own, what the
+# program keeps and unpacks lies there, too, as the home may have a quota. The key is the first line
+# of stdin.
 _PULL = """\
-folder=FOLDER file=FILE
-mkdir -p "$folder" || exit NO_FOLDER
-before=$(ls -di "$folder/$file" 2>/dev/null)
-exec 9>"$folder/.$file.lock" || exit NO_FOLDER
+file=FILE
+mkdir -p FOLDER && cd -P FOLDER || exit NO_FOLDER
+foreign() {
+  echo "FATAL: $file belongs to $(stat -c %U "../$file"), who alone can replace it"; exit 1
+}
+OWN
+before=$(ls -di "../$file" 2>/dev/null)
+[ -z "$before" ] || [ -O "../$file" ] || [ -O .. ] || [ ! -k .. ] || foreign
+exec 9>"$file.lock" || exit NO_FOLDER
 ! command -v flock >/dev/null || flock 9
-now=$(ls -di "$folder/$file" 2>/dev/null)
+now=$(ls -di "../$file" 2>/dev/null)
 [ -z "$now" ] || [ "$now" = "$before" ] || exit 0
-part=$folder/.$file.part keys=
+part=$file.part keys=
 trap 'rm -rf "$part" ${keys:+"$keys"}' EXIT
 trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
-: "${PREFIX_CACHEDIR:=$folder/.cache}" "${PREFIX_TMPDIR:=$folder/.unpacked}"
+mkdir -p cache unpacked || exit NO_FOLDER
+: "${PREFIX_CACHEDIR:=/proc/$$/cwd/cache}" "${PREFIX_TMPDIR:=/proc/$$/cwd/unpacked}"
 export PREFIX_CACHEDIR PREFIX_TMPDIR
 (umask 077; mkdir -p "$PREFIX_CACHEDIR" "$PREFIX_TMPDIR") || exit NO_FOLDER
 set --
 KEYED
 PULLED || exit
-mv -f "$part" "$folder/$file"
+mv -fT "$part" "../$file" 2>/dev/null || [ -z "$before" ] && [ -e "../$file" ] || foreign
 """
 _KEYED = """\
 IFS= read -r config || exit 74
@@ -174,7 +198,11 @@ def pull_script(program: str, typed: str, setting: str | None, *, keyed: bool) -
         ("PREFIX", program.upper()),
         ("NO_FOLDER", str(NO_FOLDER)),
         ("NO_AUTHFILE", str(NO_AUTHFILE)),
-        ("folder=FOLDER", f"folder={folder(setting)}"),
+        ("OWN\n", own_folder(".jlr-", "700", f"exit {NO_FOLDER}")),
+        (
+            "mkdir -p FOLDER && cd -P FOLDER",
+            f"mkdir -p {folder(setting)} && cd -P {folder(setting)}",
+        ),
         ("file=FILE", f"file={shlex.quote(file_name(typed))}"),
     ):
         script = script.replace(word, text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def test_a_folder_is_relative_to_the_home(tmp_path: Path, setting: str | None, w
     assert (found.repository, found.tag, found.size) == ("a/b", "1", 5)
     assert found.id == str(tmp_path / where / "a+b@1.sif")
     named = sh(image_files.find_script("a+b@1.sif", setting), tmp_path)
-    assert named.stdout == found.id
+    assert image_files.read_found(named.stdout) == (found.id, "")
 
 
 def test_a_folder_that_is_not_there_has_no_images(tmp_path: Path) -> None:
@@ -89,7 +90,116 @@ def test_only_a_whole_file_has_the_images_name(tmp_path: Path, killed: bool) -> 
     assert [p.name for p in (tmp_path / "w").glob("*.sif")] == (
         [] if killed else ["docker.io+a+b@1.sif"]
     )
-    assert not list((tmp_path / "w").glob(".*.part"))
+    assert not list((tmp_path / "w").rglob("*.part"))
+
+
+ADA, BERT = 61_001, 61_002  # users without an account
+IMAGE = "docker://a/b:1"
+NAME = image_files.file_name(IMAGE)
+
+
+@pytest.fixture(params=[0o1777, 0o777], ids=["sticky", "open"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A folder of images in which all users of a host can write."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(request.param)
+    for parent in tmp_path.parents[:3]:
+        parent.chmod(0o1777)
+    tmp_path.chmod(0o755)
+    # As the real one, with what it keeps and unpacks.
+    program = tmp_path / "apptainer"
+    program.write_text(
+        '#!/bin/sh\nid -u >"$APPTAINER_CACHEDIR/kept" && id -u >"$APPTAINER_TMPDIR/made" &&\n'
+        '  cp "$APPTAINER_CACHEDIR/kept" "$3"\n'
+    )
+    program.chmod(0o755)
+    for uid in (ADA, BERT):
+        (tmp_path / f"{uid}").mkdir()
+        os.chown(tmp_path / f"{uid}", uid, uid)
+    return folder
+
+
+def pulls(shared: Path, uid: int) -> subprocess.CompletedProcess[str]:
+    script = image_files.pull_script("apptainer", IMAGE, str(shared), keyed=False)
+    return as_user(f"PATH={shared.parent}:$PATH\n{script}", shared, uid)
+
+
+def finds(shared: Path, uid: int) -> tuple[str, str]:
+    done = as_user(image_files.find_script(IMAGE, str(shared)), shared, uid)
+    return image_files.read_found(done.stdout)
+
+
+def as_user(script: str, shared: Path, uid: int) -> subprocess.CompletedProcess[str]:
+    home = shared.parent / f"{uid}"
+    user = ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")
+    variables = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    argv = (*user, "sh", "-c", script)
+    return subprocess.run(
+        argv, env=variables, cwd=home, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_two_users_pull_into_one_folder(shared: Path) -> None:
+    assert pulls(shared, ADA).returncode == 0
+    assert pulls(shared, ADA).returncode == 0  # a tag may mean another image by now
+    assert finds(shared, ADA) == (str(shared / NAME), "")
+    assert finds(shared, BERT)[1] == "UNKNOWN"
+    again = pulls(shared, BERT)
+    if shared.stat().st_mode & 0o1000:
+        error = image_files.pull_error("apptainer", IMAGE, "dgx", [again.stdout], again.returncode)
+        assert "who alone can replace it" in error.message
+        assert (shared / NAME).read_text() == f"{ADA}\n"
+    else:
+        assert (again.returncode, (shared / NAME).read_text()) == (0, f"{BERT}\n")
+    for uid in (ADA, BERT):
+        assert (shared / f".jlr-{uid}").stat().st_mode & 0o7777 == 0o700
+
+
+def test_of_two_who_pull_at_once_both_have_an_image(shared: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda uid: pulls(shared, uid), (ADA, BERT) * 4))
+    late = [one for one in done if one.returncode != 0]
+    assert all("who alone can replace it" in one.stdout for one in late)
+    assert finds(shared, ADA)[0] == finds(shared, BERT)[0] == str(shared / NAME)
+
+
+@pytest.mark.parametrize("name", [f".{NAME}.lock", f".{NAME}.part", NAME, f".jlr-{ADA}"])
+def test_a_link_that_another_user_planted_is_not_followed(shared: Path, name: str) -> None:
+    home = shared.parent / f"{ADA}"
+    (home / "precious").write_text("precious")
+    (home / "folder").mkdir()
+    for path in (home / "precious", home / "folder"):
+        os.chown(path, ADA, ADA)
+    for target in ("precious", "folder"):
+        assert as_user(f"ln -sfT {home / target} {shared / name}", shared, BERT).returncode == 0
+        pulls(shared, ADA)
+        assert (home / "precious").read_text() == "precious"
+        assert list((home / "folder").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [".cache", ".unpacked", f".jlr-{ADA}", NAME])
+def test_a_folder_that_another_user_planted_is_not_used(shared: Path, name: str) -> None:
+    planted = as_user(f"umask 0; mkdir -p {shared / name}/cache/unpacked", shared, BERT)
+    assert planted.returncode == 0
+    done = pulls(shared, ADA)
+    assert [path.name for path in (shared / name).rglob("*")] == ["cache", "unpacked"]
+    assert (done.returncode == 0) == (name != NAME)
+
+
+def test_an_image_that_another_user_put_there_is_told(shared: Path) -> None:
+    home = shared.parent / f"{BERT}"
+    assert as_user(f"echo evil >{shared / NAME}", shared, BERT).returncode == 0
+    assert finds(shared, ADA) == (str(shared / NAME), "UNKNOWN")
+    (shared / NAME).unlink()
+    (shared.parent / "of-root").write_text("fine")
+    link = f"ln -s {shared.parent / 'of-root'} {shared / NAME}"  # its owner can change it
+    assert as_user(link, shared, BERT).returncode == 0
+    assert finds(shared, ADA) == (str(shared / NAME), "UNKNOWN")
+    (shared / NAME).unlink()
+    (shared / NAME).symlink_to(home / "evil")
+    assert as_user("echo evil >evil; chmod 755 .", shared, BERT).returncode == 0
+    assert finds(shared, ADA) == (str(shared / NAME), "UNKNOWN")
 
 
 def test_a_program_that_takes_no_file_of_keys_is_given_none(tmp_path: Path) -> None:

@@ -83,8 +83,10 @@ def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
     assert (listed["repository"].split("/", 1)[1], listed["tag"]) == ("me/plain", "1")
     kept = [path for path in account.home.rglob("*.json") if registry.key in path.read_text()]
     assert not kept
-    assert {path.name for path in files.iterdir()} >= {".cache", name}
-    assert not [path for path in files.iterdir() if path.name.endswith(".part")]
+    assert {path.name for path in files.iterdir()} == {f".jlr-{account.uid}", name}
+    own = files / f".jlr-{account.uid}"
+    assert list((own / "cache").iterdir())
+    assert not list(own.glob("*.part"))
 
 
 # A shell, and as much that nothing compresses as the writing takes a second for.
@@ -120,7 +122,15 @@ def test_a_pull_that_is_killed_leaves_no_image_and_the_next_one_makes_it(
     assert names(files) == []
     again = laptop.jlr("run", "lab", "--image", image, *FLAGS, "--", *ECHO, timeout=300)
     assert (again.status, again.stdout) == (0, "ok\n"), again
-    assert len(names(files)) == 1
+    assert "another user" not in again.stderr
+    [name] = names(files)
+    os.chown(files / name, 65534, 65534)
+    others = laptop.jlr("run", "lab", "--image", image, *FLAGS, "--", *ECHO, timeout=300)
+    assert (others.status, others.stdout) == (0, "ok\n"), others
+    told = (
+        f"`{files / name}` belongs to `nobody`, another user of `lab`, who can change what it runs"
+    )
+    assert told in others.stderr
 
 
 def test_what_cannot_be_done_with_files_is_one_clear_error(laptop: Laptop, files: Path) -> None:

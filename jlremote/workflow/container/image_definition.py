@@ -156,6 +156,7 @@ def _pulled_by_job(start: StartContext) -> bool:
 def _image(start: StartContext, typed: str) -> str:
     folder, program = start.request.image_folder, start.runtime.program
     if _pulled_by_job(start):
+        image_files.found_there(start.host, typed, folder, start.context)
         return image_files.place(start.host, program, typed, folder)
     return image_files.on_host(start.host, program, typed, folder, start.context)
 

@@ -28,18 +28,31 @@ def on_host(host: Link, program: str, typed: str, folder: str | None, context: C
         NotFound: there is no such file or folder, or the registry has no such image.
         JlrError: it cannot be pulled.
     """
-    script = image_files.find_script(typed, folder)
-    found = run_script(host, script)
-    if found.status != 0 and image_files.is_reference(typed):
+    path = found_there(host, typed, folder, context)
+    if path is None and image_files.is_reference(typed):
         fetch(host, program, typed, folder, context)
-        found = run_script(host, script)
-    if found.status != 0:
+        path = found_there(host, typed, folder, context)
+    if path is None:
         raise NotFound(
             f"there is no image `{one_line(typed)}` on `{host.name}`",
             hint=f"a `{image_files.SUFFIX}` file or a folder is named by its path there, from your "
             f"home on; `{image_files.DOCKER}NAME` is pulled",
         )
-    return found.stdout
+    return path
+
+
+def found_there(host: Link, typed: str, folder: str | None, context: Context) -> str | None:
+    """Return the path of an image, and note whose it is if it is another user's."""
+    found = run_script(host, image_files.find_script(typed, folder))
+    if found.status != 0:
+        return None
+    path, stranger = image_files.read_found(found.stdout)
+    if stranger:
+        context.progress.note(
+            f"the image `{one_line(path)}` belongs to `{stranger}`, another user of "
+            f"`{host.name}`, who can change what it runs"
+        )
+    return path
 
 
 def place(host: Link, program: str, typed: str, folder: str | None) -> str:
@@ -72,6 +85,7 @@ def pull(host: Link, program: str, typed: str, folder: str | None, context: Cont
             hint=f"`{image_files.DOCKER}{one_line(typed)}` pulls it from a registry",
         )
     fetch(host, program, typed, folder, context)
+    found_there(host, typed, folder, context)
     name = image_files.file_name(typed)
     return next(each for each in listed(host, folder) if each.id.endswith(f"/{name}"))
 
