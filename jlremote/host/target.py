@@ -20,8 +20,9 @@ class Target:
     relay: tuple[str, ...] | None = None
     path: str = ""  # a unix socket in place of address and port
     network: str = ""  # the id of the container network on which nothing else may be
+    node: bool = False  # whether it is a machine of a cluster, where others run programs, too
 
     @property
     def shared(self) -> bool:
-        """Whether any user of the host can take the port once its program has ended."""
-        return self.relay is None and self.address in LOOPBACK
+        """Whether any user of that machine can take the port once its program has ended."""
+        return self.node or (self.relay is None and self.address in LOOPBACK)

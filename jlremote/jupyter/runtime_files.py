@@ -42,7 +42,7 @@ _TELL = '(set -- $(ls -ldn "$folder"); printf "%s %s\\n" "$3" "$folder")'
 _TO_MOVE = _EACH.replace("DO", f'[ -r "$folder" ] && {_EMPTY} || {_TELL}') + f"echo {_ALL}\n"
 _LEFT = _EACH.replace("DO", f'[ ! -r "$folder" ] || {_EMPTY} || {_TELL}') + f"echo {_ALL}\n"
 
-_ASIDE = "umask 077; count=0\n" + _EACH.replace(
+_ASIDE = 'umask 077; mkdir "$aside" || exit; count=0\n' + _EACH.replace(
     "DO",
     """\
 [ -O "$folder" ] || continue

@@ -68,19 +68,40 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
 
 
 def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) -> Endpoint:
+    wrong = None
     for _ in range(LOOKS):
         found = survey(host, runtime, place.name)
         container = same_container(host.name, place, runtime, found.container)
         same = next((one for one in found.servers if one.identity == known.identity), None)
         server = same or (None if found.launched_by else _another(container, found))
         if server is not None:
-            return server_endpoint(runtime, container, server)
+            endpoint = server_endpoint(runtime, container, server)
+            wrong = _wrong_on_node(host, runtime, endpoint)
+            if wrong is None:
+                return endpoint
         findings = found.findings
         if not known.ours or findings is None or findings.exit_status is not None or findings.ended:
             break
         time.sleep(LOOK_PAUSE_SECONDS)  # it is about to end, and its shell will tell how
     which = f" (process {known.pid})"
-    raise gone(host.name, container, found.findings if known.ours else None, which)
+    raise wrong or gone(host.name, container, found.findings if known.ours else None, which)
+
+
+def _wrong_on_node(host: Host, runtime: Runtime, endpoint: Endpoint) -> JlrError | None:
+    """Return what is wrong with a port of a node: the job may have ended, which tells itself late.
+
+    Any user of the node can take the port from then on, or listen beside it at another address.
+    """
+    if endpoint.target is None or not endpoint.target.node:
+        return None
+    name, port = endpoint.place.name, endpoint.port
+    looked = host.run({"look": runtime.on_machine(name, listeners.probe(port))})["look"]
+    if looked.status != 0:
+        return JlrError(f"cannot see what listens on the node of `{name}`: {looked.complaint}")
+    on = listeners.read(looked.stdout)
+    if any(one.user != on.user for one in on.found):
+        return PortTaken(f"another user's program listens on port {port} of the node of `{name}`")
+    return None if on.found else NothingListens(f"Jupyter of `{name}` listens no more")
 
 
 def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
@@ -146,7 +167,7 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
         relay = (*way, server.python) if way else None
         target = Target("", server.port, relay, path=server.sock)
     elif container.node and not server.loopback_only:  # by `--reach tcp`
-        target = Target(container.node, server.port)
+        target = Target(container.node, server.port, node=True)
     elif container.on_host_network:
         near = server.loopback if server.loopback in LOOPBACK else LOCALHOST
         target = Target(near, server.port)

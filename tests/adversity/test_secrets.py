@@ -101,6 +101,10 @@ def test_a_variable_that_cannot_be_hidden_is_refused() -> None:
     with pytest.raises(Usage, match="`--env KEY` has several lines") as refused:
         with_owner(create_argv(ENGINES["sudo docker"], spec), spec.options.environment)
     assert "s3cret" not in f"{refused.value} {refused.value.hint}"
+    item = f"a.key={KEY}"
+    dotted = ContainerSpec("c1", "torch", options=ContainerOptions(environment=(item,)))
+    with pytest.raises(Usage, match="invalid name in `--env a"):
+        with_owner(create_argv(DOCKER, dotted), dotted.options.environment)
     with pytest.raises(Usage, match="invalid name in `--env a") as refused:
         variables.parted({"a.key": SECRET})
     assert "s3cret" not in f"{refused.value} {refused.value.hint}"

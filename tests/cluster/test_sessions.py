@@ -502,18 +502,73 @@ print(there.getresponse().status)
 """
 
 
+def port_on_node(session: Session) -> str:
+    servers = "list(__import__('jupyter_server.serverapp').serverapp.list_running_servers())"
+    with session.notebook("a.ipynb") as kernel:
+        return str(kernel.run(f"{servers}[0]['port']"))
+
+
 def test_by_tcp_another_user_can_connect_but_needs_the_token(cluster: Cluster, zih: Laptop) -> None:
     called = name()
     done = start(zih, "zih", called, *on_node(1), "--reach", "tcp")
     assert "every user of the cluster can connect" in done.stderr, done
     session = started(zih, called, host="zih")
-    servers = "list(__import__('jupyter_server.serverapp').serverapp.list_running_servers())"
-    with session.notebook("a.ipynb") as kernel:
-        port = kernel.run(f"{servers}[0]['port']")
+    port = port_on_node(session)
     base = "/" + session.base.partition("/")[2]
     for path, status in (("api/contents", "403"), (f"api/contents?token={session.token}", "200")):
         asked = ("python3", "-c", ASK, port, base + path)
         assert cluster.run("login", *asked, user="bob") == status
+
+
+# Takes a port as soon as it is free, and prints that and every byte that comes until stdin ends.
+TAKE = """\
+import select, socket, sys, time
+took = socket.socket()
+took.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+until = time.monotonic() + 120
+while True:
+    try:
+        took.bind(("0.0.0.0", int(sys.argv[1])))
+        break
+    except OSError:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+took.listen(50)
+print("took", flush=True)
+found = []
+while sys.stdin not in (ready := select.select([sys.stdin, took, *found], [], [], 120)[0]):
+    assert ready
+    for one in ready:
+        if one is took:
+            found.append(took.accept()[0])
+        elif data := one.recv(65536):
+            print("received", data, flush=True)
+        else:
+            found.remove(one)
+"""
+
+
+@pytest.mark.parametrize("node", [1, 2])
+def test_who_takes_the_port_of_a_job_that_ended_receives_no_byte(
+    cluster: Cluster, zih: Laptop, node: int
+) -> None:
+    """The node is entered by ssh, and by a step of the job."""
+    session = started(zih, name(), *on_node(node), "--reach", "tcp", host="zih")
+    port = port_on_node(session)
+    wait_until(lambda: "JupyterLab" in page(session), "the session's page", 60)
+    with cluster.running(f"node{node}", "python3", "-c", TAKE, str(port), user="bob") as taker:
+        assert taker.stdout
+        cluster.slurm("scancel", "--signal=KILL", "--full", str(session.report["job"]))
+        assert taker.stdout.readline() == "took\n"
+        for _ in range(3):
+            assert "JupyterLab" not in page(session)
+        wait_until(lambda: "its job ended" in page(session), "the end of the job on the page", 60)
+        told = listed(zih, session.name)
+        assert (told["state"], told["url"]) == ("job-ended", None), told
+        page(session)
+        received, _ = taker.communicate(timeout=60)
+    assert (received, taker.returncode) == ("", 0)
+    assert zih.jlr("stop", session.name).status == 0
 
 
 def test_by_a_step_of_the_job_a_kernel_answers_and_another_user_gets_nothing(

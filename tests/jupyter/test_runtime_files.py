@@ -156,3 +156,12 @@ def test_memory_that_cannot_be_written_is_no_place(desk: Desk) -> None:
     done = desk.save()
     assert (done.returncode, done.stdout) == (NOT_ASIDE, "")
     assert [file.read_text() for file in desk.secrets] == ["secret"] * 2
+
+
+def test_a_place_that_another_user_planted_is_not_used(desk: Desk) -> None:
+    """The memory may be the host's, where users see the place's name among arguments."""
+    look = """aside=$(printf '%s\\n' "$3" | sed -n '1s/^aside=//p')"""
+    desk.engine(f'{look}; eval "[ -z $aside ] || mkdir -p -m 777 $aside"; exec "$@"')
+    done = desk.save()
+    assert (done.returncode, done.stdout) == (NOT_ASIDE, "")
+    check_back(desk)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,6 +131,16 @@ class Cluster:
             LabError: it failed.
         """
         return self._engine.docker("exec", "--user", user, f"{self._name}-{machine}", *argv)
+
+    def running(self, machine: str, *argv: str, user: str) -> subprocess.Popen[str]:
+        """Start a program on a machine, with pipes for its stdin and stdout."""
+        words = ("exec", "--interactive", "--user", user, f"{self._name}-{machine}", *argv)
+        return subprocess.Popen(
+            ("docker", "-H", self._engine.url, *words),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def try_run(self, machine: str, *argv: str) -> Result:
         """Run a program on a machine as root, however it ends."""

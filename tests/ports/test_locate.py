@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jlremote.errors import JlrError
+from jlremote.host.contract import Completed
 from jlremote.host.target import Target
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
@@ -18,17 +21,21 @@ from jlremote.jupyter.survey import (
     ContainerRestarting,
     ContainerStopped,
     IdleStopped,
+    JobEnded,
     JupyterDead,
     JupyterStopped,
     Survey,
 )
 from jlremote.ports import locate
 from jlremote.ports.endpoint import Endpoint
+from jlremote.ports.locate import NothingListens, PortTaken
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.table import runtime_named
+from tests.host.test_tcp_table import ANYWHERE, ANYWHERE_6, row
 from tests.link.fakes import new_endpoint, new_server
+from tests.ports.test_routes import probed
 from tests.workflow.parts import FakeHost
 
 DOCKERS = Containers(DOCKER)
@@ -102,6 +109,44 @@ def test_another_server_is_not_followed_where_it_may_be_another_users(
 ) -> None:
     with pytest.raises(JupyterDead, match=r"`cont1` \(process 42\) is gone"):
         located(monkeypatch, Survey(container, findings(server, status=1)))
+
+
+ON_NODE = replace(HERE, addresses=("127.0.0.1",), node="n1", in_job=True)
+
+
+@pytest.mark.parametrize(
+    ("listening", "status", "error"),
+    [
+        ((row(ANYWHERE, 8888),), 0, None),
+        ((row(ANYWHERE, 8888), row(ANYWHERE_6, 8888, user=1001)), 0, PortTaken),
+        ((row(ANYWHERE, 8888, user=1001),), 0, PortTaken),
+        ((), 0, NothingListens),
+        ((), 255, JlrError),
+    ],
+)
+def test_a_port_of_a_node_is_no_other_users_or_gets_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    listening: tuple[str, ...],
+    status: int,
+    error: type[JlrError] | None,
+) -> None:
+    """Another user may listen at IPv6 beside it, and the end of a job is known late."""
+    said = Completed(status, probed(*listening, held=None), "no step")
+    host: Any = SimpleNamespace(name="zih", run=lambda _: {"look": said})
+    known = replace(KNOWN, place=replace(PLACE, runtime="slurm"))
+    surveys = Surveys(Survey(ON_NODE, findings(new_server())))
+    monkeypatch.setattr(locate, "survey", surveys)
+    monkeypatch.setattr(time, "sleep", surveys.slept.append)
+    if error is None:
+        assert locate.locate(host, known).target == Target("n1", 8888, node=True)
+        return
+    with pytest.raises(error) as wrong:
+        locate.locate(host, known)
+    assert type(wrong.value) is error
+    over = replace(ON_NODE, running=False, halt="its job ended: CANCELLED")
+    surveys.found = [surveys.found[0], Survey(over, None)]
+    with pytest.raises(JobEnded):
+        locate.locate(host, known)
 
 
 def test_a_server_that_is_about_to_end_is_looked_for_until_it_tells_how(

@@ -204,7 +204,9 @@ def test_a_socket_is_reached_on_the_host_itself_and_never_for_a_container() -> N
 
 def test_a_port_of_a_clusters_node_is_reached_at_the_node_if_it_is_open_there() -> None:
     on_node = replace(CONTAINER, addresses=("127.0.0.1",), node="n1")
-    assert target_of(on_node, SERVER) == Target("n1", 8888)
+    reached = target_of(on_node, SERVER)
+    assert reached == Target("n1", 8888, node=True)
+    assert reached.shared
     assert target_of(on_node, replace(SERVER, loopback_only=True)) == Target("127.0.0.1", 8888)
 
 

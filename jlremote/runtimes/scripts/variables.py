@@ -69,7 +69,7 @@ def off_arguments(create: Argv, environment: Iterable[str]) -> tuple[Argv, Argv,
     line for each variable. Values of more lines do not fit there.
 
     Raises:
-        Usage: `sudo` would drop one of the former.
+        Usage: `sudo` would drop one of the former, or no shell takes its name.
     """
     words, own, lines = list(create), [], []
     for item in environment:
@@ -80,7 +80,8 @@ def off_arguments(create: Argv, environment: Iterable[str]) -> tuple[Argv, Argv,
         if _LINE.fullmatch(item):
             lines.append(f"{item}\n")
             del words[place]
-        elif _NAME.fullmatch(name):
+        else:
+            check_name(name)
             own.append(item)
             words[place] = f"--env={name}"
     if own and words[0] == SUDO[0]:
