@@ -112,7 +112,10 @@ share() {{
 }}
 # A folder of the host is not part of the image.
 [ "$(stat -c %d "$home/.local" 2>/dev/null)" != "$(stat -c %d /)" ] || share "$home/.local"
-for own in /tmp/jlr-"$uid"/*/home/.local /tmp/jlr-"$uid"/.packages; do share "$own"; done
+own=/tmp/jlr-$uid  # another user of the container may have taken that name
+if [ ! -L "$own" ] && [ "$(stat -c %u "$own" 2>/dev/null)" = "$uid" ]; then
+  for folder in "$own"/*/home/.local "$own"/.packages; do share "$folder"; done
+fi
 [ -d {SHARED} ] || exit 0
 chmod -R a+rX {SHARED}
 ls -d {SHARED}/bin {SHARED}/lib/python*/site-packages

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.scripts import homes, packages
 from tests.host.shells import run_sh
 
@@ -99,3 +100,31 @@ def test_an_installation_leaves_its_status_for_the_job(tmp_path: Path) -> None:
     assert (tmp_path / "job1/installed").read_text() != "0\n"
     assert (tmp_path / "job1/installing").read_text().strip().isdigit()
     assert (tmp_path / "job1").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("kind", ["own", "another user's", "a link"])
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="it gives folders away")
+def test_what_another_user_put_in_the_place_of_ones_packages_is_in_no_image(
+    tmp_path: Path, kind: str
+) -> None:
+    made = tmp_path / ("elsewhere" if kind == "a link" else "jlr-61001")
+    tool = made / ".packages/bin/tool"
+    tool.parent.mkdir(parents=True)
+    (made / ".packages/lib/python3.11/site-packages").mkdir(parents=True)
+    tool.write_text("#!/bin/sh\n")
+    os.chown(made, 61_001 if kind != "another user's" else 61_002, -1)
+    if kind == "a link":
+        (tmp_path / "jlr-61001").symlink_to(made)
+    # An engine that runs commands here, as the container's user and as root.
+    engine = tmp_path / "docker"
+    engine.write_text(
+        "#!/bin/sh\n"
+        'case $* in *--user=0*) while [ "$1" != sh ]; do shift; done; exec "$@";;\n'
+        f"*) echo 61001 {tmp_path}/home;; esac\n"
+    )
+    engine.chmod(0o755)
+    script = packages.share(DOCKER, "c", fresh=True).replace("/tmp/jlr", f"{tmp_path}/jlr")
+    script = script.replace("/opt/jlr", f"{tmp_path}/opt")
+    done = run_sh("sh", f"PATH={tmp_path}:$PATH\n{script}")
+    assert done.returncode == 0, done
+    assert (tmp_path / "opt/bin/tool").exists() == (kind == "own")
