@@ -41,9 +41,14 @@ class Endpoint:
 
     @property
     def changeable(self) -> bool:
-        """Whether another program behind the relay can take the further port at any time."""
+        """Whether another program behind the relay can take the further port at any time.
+
+        On a node that is proved after each connection.
+        """
         target = self.target if self.server is None else None
-        return target is not None and target.relay is not None and target.address in LOOPBACK
+        if target is None or target.node:
+            return False
+        return target.relay is not None and target.address in LOOPBACK
 
     def to_json(self) -> dict[str, Any]:
         """Return the endpoint as it crosses the link's socket, which only its owner can read."""

@@ -209,7 +209,8 @@ def port_target(
 
 def _relayed(runtime: Runtime, container: Container, near: str, port: int, python: str) -> Target:
     # By its id: another container may have its name by the time that the relay starts.
-    return Target(near, port, (*runtime.relay_prefix(container.id), python))
+    relay = (*runtime.relay_prefix(container.id), python)
+    return Target(near, port, relay, node=runtime.in_jobs)
 
 
 def _from_the_host(container: Container, found: tuple[Listener, ...]) -> str | None:

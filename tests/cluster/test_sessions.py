@@ -8,6 +8,7 @@ import re
 import secrets
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -541,7 +542,12 @@ while sys.stdin not in (ready := select.select([sys.stdin, took, *found], [], []
     for one in ready:
         if one is took:
             found.append(took.accept()[0])
-        elif data := one.recv(65536):
+            continue
+        try:
+            data = one.recv(65536)
+        except ConnectionResetError:
+            data = b""
+        if data:
             print("received", data, flush=True)
         else:
             found.remove(one)
@@ -569,6 +575,38 @@ def test_who_takes_the_port_of_a_job_that_ended_receives_no_byte(
         received, _ = taker.communicate(timeout=60)
     assert (received, taker.returncode) == ("", 0)
     assert zih.jlr("stop", session.name).status == 0
+
+
+def test_who_takes_a_further_port_on_a_node_receives_no_byte(cluster: Cluster, zih: Laptop) -> None:
+    session, port = started(zih, name(), *on_node(2), host="zih"), str(free_port())
+    serve = ("python3", "-m", "http.server", port)
+    begun = zih.jlr(*("run", "zih", "--in", session.name, "-d", "--", *serve))
+    assert begun.status == 0, begun
+    forwarded = zih.jlr("forward", session.name, port, "--json")
+    assert forwarded.status == 0, forwarded
+    told = json.loads(forwarded.stdout)
+    local = (told[0] if isinstance(told, list) else told)["local_port"]
+
+    def asked() -> str:
+        try:
+            with urlopen(f"http://127.0.0.1:{local}/", timeout=30) as answer:
+                return str(answer.read().decode())
+        except (OSError, HTTPException) as refused:
+            return str(refused)
+
+    wait_until(lambda: "Directory listing" in asked(), "the program's page", 60)
+    with cluster.running("node2", "python3", "-c", TAKE, port, user="bob") as taker:
+        assert taker.stdout
+        with ThreadPoolExecutor() as pool:
+            over = threading.Event()
+            asking = pool.submit(lambda: [asked() for _ in iter(over.is_set, True)])
+            cluster.run("node2", "pkill", "-KILL", "-f", f"http.server {port}")
+            assert taker.stdout.readline() == "took\n"
+            assert "Directory listing" not in asked()
+            over.set()
+            asking.result()
+        received, _ = taker.communicate(timeout=60)
+    assert (received, taker.returncode) == ("", 0)
 
 
 def test_by_a_step_of_the_job_a_kernel_answers_and_another_user_gets_nothing(

@@ -45,16 +45,23 @@ def test_only_a_port_without_a_server_is_a_further_port() -> None:
         (Target("127.0.0.1", 6006), True),
         (Target("::1", 6006), True),
         (Target("127.0.0.1", 6006, RELAY), False),
+        (Target("127.0.0.1", 6006, RELAY, node=True), True),
+        (Target("node1", 6006, node=True), True),
     ],
 )
-def test_only_the_hosts_own_loopback_is_shared_with_other_users(
+def test_a_machines_own_loopback_is_shared_with_its_other_users(
     target: Target, shared: bool
 ) -> None:
     assert target.shared is shared
 
 
 @pytest.mark.parametrize(
-    ("target", "changeable"), [(None, False), (Target("127.0.0.1", 6006, RELAY), True)]
+    ("target", "changeable"),
+    [
+        (None, False),
+        (Target("127.0.0.1", 6006, RELAY), True),
+        (Target("127.0.0.1", 6006, RELAY, node=True), False),  # proved after each connection
+    ],
 )
 def test_a_further_port_behind_a_relay_may_change_hands(
     target: Target | None, changeable: bool

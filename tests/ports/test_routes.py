@@ -86,10 +86,12 @@ def target(
     *addresses: str,
     engine: bool = True,
     on_host: bool = False,
+    in_jobs: bool = False,
     alone: bool = True,
 ) -> Target | None:
     """Return where the port is found of a container with these addresses."""
     runtime = RuntimeThatKnows(addresses, engine=engine, alone=alone)
+    runtime.in_jobs = in_jobs
     monkeypatch.setattr(locate, "runtime_named", lambda _: runtime)
     return locate.locate(HostThatSays(output), Endpoint(PLACE, PORT, on_host=on_host)).target
 
@@ -133,6 +135,15 @@ def test_without_an_engine_a_socket_must_be_the_users(monkeypatch: pytest.Monkey
     for others in (row(LOOPBACK, user=0), row(ANYWHERE, user=1001)):
         with pytest.raises(PortTaken):
             target(monkeypatch, probed(others), "127.0.0.1", engine=False)
+
+
+def test_a_port_of_a_clusters_node_is_one_that_others_can_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mine = probed(row(LOOPBACK), held=None)
+    found = target(monkeypatch, mine, "127.0.0.1", engine=False, in_jobs=True)
+    assert found == Target("127.0.0.1", PORT, RELAY, node=True)
+    assert found.shared
 
 
 def test_a_port_of_the_host_may_be_the_systems_but_not_another_persons(
