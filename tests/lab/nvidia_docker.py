@@ -45,7 +45,7 @@ import glob, os, subprocess, sys
 with open(os.path.join(os.path.dirname(__file__), "LOG"), "a") as log:
     print("NV_GPU=" + os.environ.get("NV_GPU", ""), *sys.argv[1:], file=log)
     if sys.argv[1:2] == ["create"]:
-        print("kept:", *glob.glob("/tmp/jlr-gpus-*/*"), file=log)
+        print("kept:", *map(os.path.basename, glob.glob("/tmp/jlr-gpus-*/*")), file=log)
 words = sys.argv[1:]
 FLAGS = {"disable-content-trust", "help", "interactive", "oom-kill-disable", "privileged",
          "publish-all", "read-only", "tty"}
