@@ -33,7 +33,11 @@ def check_clients(session: Session, node: str) -> None:
     assert answered.stdout == f"{node}\n"
     assert "oops" in answered.stderr
     assert ran(*ssh, f"{name}.jlr", "cat", stdin="no end of line").stdout == "no end of line"
+    given = ("-o", "SetEnv=LC_TIME=de_DE")
+    told = ran(*ssh, *given, f"{name}.jlr", 'echo "$LC_TIME"; cat', stdin="rest").stdout
+    assert told == "de_DE\nrest"
     assert "/dev/pts/" in ran(*ssh, "-tt", f"{name}.jlr", "tty").stdout
+    assert "de_DE" in ran(*ssh, *given, "-tt", f"{name}.jlr", 'echo "$LC_TIME"').stdout
 
     assert laptop.jlr("cp", "data", f"{name}:{there}").status == 0
     copies = {
