@@ -153,7 +153,8 @@ _PULL = """\
 file=FILE
 mkdir -p FOLDER && cd -P FOLDER || exit NO_FOLDER
 foreign() {
-  echo "FATAL: $file belongs to $(stat -c %U "../$file"), who alone can replace it"; exit 1
+  printf 'FATAL: %s belongs to %s, who alone can replace it\\n' "$file" "$(stat -c %U "../$file")"
+  exit 1
 }
 OWN
 before=$(ls -di "../$file" 2>/dev/null)
