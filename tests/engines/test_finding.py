@@ -2,30 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.engines.conftest import IMAGE, EnginesHost, podman_of
+from tests.doctor.parts import examined
+from tests.engines.conftest import IMAGE, NOWHERE, EnginesHost, podman_of
 from tests.engines.parts import told
+from tests.gpus.stand_in import Gpus
+from tests.lab import podman
+from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.place import Say
+from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys, new_laptop, running_sshd
+
+
+@pytest.fixture(scope="module")
+def without_init(engines_host: EnginesHost, engine: Engine, keys: Keys) -> Iterator[Laptop]:
+    """A laptop that knows the host as `lab`, where podman alone runs and has no catatonit."""
+    settings = podman.folder() / f"without-init-{engines_host.account.name}.conf"
+    lacking = podman.CONTAINERS_CONF.replace("[engine]", 'init_path = "/nonexistent"\n[engine]')
+    settings.write_text(lacking, encoding="utf-8")
+    variables = podman.environment() | {"DOCKER_HOST": NOWHERE, "CONTAINERS_CONF": str(settings)}
+    variables["PATH"] = f"{engines_host.account.home}/bin:/usr/bin:/bin"
+    with (
+        running_sshd(engine, keys, environment=variables) as server,
+        new_laptop(server, engines_host.account, keys) as laptop,
+    ):
+        yield laptop
+    settings.unlink()
 
 
 def test_podman_is_found_where_docker_does_not_run_and_needs_no_init(
-    without_docker: Laptop,
-    engines_host: EnginesHost,
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
+    without_init: Laptop, engines_host: EnginesHost, name: str
 ) -> None:
-    arguments = "--init-path=/nonexistent"
-    monkeypatch.setitem(without_docker.environment, "JLR_ENGINE_ARGUMENTS", arguments)
     words = ("start", "lab", name, "--image", IMAGE, "--no-browser")
     try:
-        result = without_docker.jlr(*words, timeout=120)
+        result = without_init.jlr(*words, timeout=120)
         assert result.status == 0, result
-        assert "catatonit" in result.stderr
-        assert told(without_docker, "status", name, "--json")["runtime"] == "podman"
-        assert without_docker.jlr("stop", name, "--remove", "--yes").status == 0
+        assert "needs the package `catatonit`" in result.stderr
+        assert told(without_init, "status", name, "--json")["runtime"] == "podman"
+        assert without_init.jlr("stop", name, "--remove", "--yes").status == 0
     finally:
         engines_host.remove("podman", name)
+
+
+def test_a_job_needs_no_init(without_init: Laptop, engines_host: EnginesHost, name: str) -> None:
+    words = ("run", "lab", "--name", name, "--image", IMAGE, "--", "sh", "-c", "exit 7")
+    try:
+        result = without_init.jlr(*words, timeout=120)
+        assert result.status == 7, result
+        assert "needs the package `catatonit`" in result.stderr
+    finally:
+        engines_host.remove("podman", name)
+
+
+@pytest.fixture
+def gpus(engines_host: EnginesHost, say: Say) -> Iterator[Gpus]:
+    made = Gpus(engines_host.account.home / "bin")
+    with podman.described_gpus(say):
+        made.install()
+        yield made
+        made.remove()
+
+
+def test_a_job_that_waits_on_the_host_for_gpus_needs_no_init(
+    without_init: Laptop, engines_host: EnginesHost, gpus: Gpus, name: str
+) -> None:
+    where = ("run", "lab", "--image", IMAGE, "--gpus", "auto:2", "--detach")
+    holder = f"{name}-holder"
+    try:
+        held = without_init.jlr(*where, "--name", holder, "--", "sleep", "600", timeout=120)
+        assert held.status == 0, held
+        waits = without_init.jlr(
+            *where, "--wait", "5m", "--name", name, "--", "echo", "begun", timeout=120
+        )
+        assert waits.status == 0, waits
+        ended = without_init.jlr("stop", holder, "--force", "--yes", timeout=60)
+        assert ended.status == 0, ended
+        wait_until(
+            lambda: without_init.jlr("logs", name).stdout == "begun\n", "the job", timeout=60
+        )
+    finally:
+        for each in (holder, name):
+            without_init.jlr("stop", each, "--force", "--yes", "--remove")
+            engines_host.remove("podman", each)
+
+
+def test_doctor_tries_gpus_where_there_is_no_init(without_init: Laptop, gpus: Gpus) -> None:
+    found = examined(without_init, "lab", "--image", IMAGE).of("toolkit")
+    assert "`nvidia-smi` in a new container" in found["text"], found
+    assert "init" not in found["text"]
 
 
 def test_shell_finds_podmans_container_where_docker_works_too(

@@ -14,6 +14,9 @@ from jlremote.text import one_line, printable
 # Each in docker's words, then podman's.
 _NO_IMAGE = ("no such image", "image not known")
 _PORT_TAKEN = ("port is already allocated", "address already in use")
+# Podman 4 and 5; dockerd. As patterns of a shell's `case`, too.
+_NO_INIT = ("container-init binary not found", "lookup init binary", '"docker-init": executable')
+INIT_MISSING = "|".join(f"*'{words}'*" for words in _NO_INIT)
 _NO_GPUS = (
     "could not select device driver",
     "nvidia-container-cli",
@@ -33,8 +36,8 @@ def image_missing(failed: Completed) -> bool:
 
 
 def init_missing(failed: Completed) -> bool:
-    """Return whether podman lacks the program that `--init` puts into a container."""
-    return "container-init binary not found" in failed.stderr.lower()
+    """Return whether the engine lacks the program that `--init` puts into a container."""
+    return any(words in failed.stderr for words in _NO_INIT)
 
 
 def program_refused(failed: Completed) -> bool:

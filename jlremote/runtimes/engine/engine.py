@@ -29,6 +29,7 @@ class EngineKind:
     # Whether a client that starts a container in a terminal passes its own signals on.
     start_passes_signals: bool = False
     init_tells_all: bool = True  # whether its `--init` can signal all processes of a command
+    init_package: str = "tini"  # the package with the program of its `--init`
     # Whether `--` may precede an image; NVIDIA's first tool takes the image for its value.
     ends_options: bool = True
     everyday: str | None = None  # the engine that does all but create containers, if another
@@ -46,6 +47,7 @@ KINDS = (
         short_names=False,
         keeps_layers=True,
         init_tells_all=False,
+        init_package="catatonit",
         start_passes_signals=True,
         step_bytes=".ImageHistoryLayer.Size",
         daemon=None,

@@ -68,20 +68,14 @@ def create(
     # The mark is known before the answer, as Ctrl-C may be pressed in between.
     mark = secrets.token_hex(8)
     start.undo.callback(remove_marked, start, mark)
-    engine, done = attempted(
+    engine, spec, done = attempted(
         start.engine,
+        spec,
         start.request,
         start.context,
-        lambda engine: _attempt(start.with_engine(engine), spec, gpus, mark),
+        lambda engine, spec: _attempt(start.with_engine(engine), spec, gpus, mark),
     )
     start = start.with_engine(engine)
-    if docker_errors.init_missing(done):
-        start.note(
-            f"created without `--init`: podman on `{start.request.host}` needs the package "
-            "`catatonit` for it; ended processes may stay as zombies"
-        )
-        spec = replace(spec, options=replace(spec.options, init=False))
-        done = _attempt(start, spec, gpus, mark)
     if spec.own_entrypoint and (why := _does_not_stay(done)) is not None:
         start.note(f"left out the entrypoint of `{spec.image}`: {why}")
         spec = replace(spec, own_entrypoint=False)
@@ -230,22 +224,38 @@ def remove_marked(start: StartContext, mark: str) -> None:
 
 
 def attempted(
-    engine: Engine, request: StartRequest, context: Context, attempt: Callable[[Engine], Completed]
-) -> tuple[Engine, Completed]:
-    """Create a container by `attempt`; return the engine that did, and the outcome.
+    engine: Engine,
+    spec: ContainerSpec,
+    request: StartRequest,
+    context: Context,
+    attempt: Callable[[Engine, ContainerSpec], Completed],
+) -> tuple[Engine, ContainerSpec, Completed]:
+    """Create a container by `attempt`; return the engine that did, of what, and the outcome.
 
     Only a refusal costs a second attempt. An engine that the person named is not replaced.
     """
-    done = attempt(engine)
+    done = attempt(engine, spec)
     while done.status != 0 and (other := old_docker.instead(engine, done)) is not None:
         if other.why is not None and request.runtime != AUTO:
             break
-        again = attempt(other.engine)
+        again = attempt(other.engine, spec)
         if again.status != 0 and isinstance(engine_error(other.engine, again), EngineUnusable):
             break  # without such a tool, docker's own refusal is what matters
         _tell(other, context)
         engine, done = other.engine, again
-    return engine, done
+    if docker_errors.init_missing(done):
+        context.progress.note(
+            f"created without `--init`: {engine.name} on `{request.host}` needs the package "
+            f"`{engine.kind.init_package}` for it; ended processes may stay as zombies"
+        )
+        spec = without_init(spec)
+        done = attempt(engine, spec)
+    return engine, spec, done
+
+
+def without_init(spec: ContainerSpec) -> ContainerSpec:
+    """Return the container without a program that reaps its ended processes."""
+    return replace(spec, options=replace(spec.options, init=False))
 
 
 def foreseen_engine(start: StartContext) -> Engine:

@@ -50,8 +50,8 @@ def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> 
     spec = ContainerSpec(name, image, gpus="all", own_entrypoint=False)
     with ExitStack() as undo:
         undo.callback(_remove, trial, name, context)
-        by, done = creation.attempted(
-            engine, trial.request, context, lambda by: _begun(trial, by, spec)
+        by, spec, done = creation.attempted(
+            engine, spec, trial.request, context, lambda by, spec: _begun(trial, by, spec)
         )
         if done.status == 0:
             another = f" by {by.name}" if by.name != engine.name else ""

@@ -30,7 +30,7 @@ from jlremote.workflow.jobs import process
 from jlremote.workflow.jobs.process import ANOTHER_NAME
 from jlremote.workflow.selection import naming
 
-_NO_SHELL = 123
+_LACKS = 123  # what it was to be created with: a shell, or a program for `--init`
 _NOT_STARTED = "jlr-not-started"
 
 
@@ -90,10 +90,11 @@ def _begun(start: StartContext, image: str, request: RunRequest) -> tuple[StartC
     if gpus.wait is not None:
         return _waiting(start, request, spec, (entrypoint, labels, gpus))
     later = request.terminal and not request.detach
-    engine, done = _attempted(start, spec, (*entrypoint, *command), labels, gpus, later)
-    if done.status == _NO_SHELL:
+    engine, spec, done = _attempted(start, spec, (*entrypoint, *command), labels, gpus, later)
+    if done.status == _LACKS:
         _do_without_shell(start, image)
-        engine, done = _attempted(start, replace(spec, script=""), command, labels, gpus, later)
+        spec = replace(spec, script="")
+        engine, spec, done = _attempted(start, spec, command, labels, gpus, later)
     if done.status == 0:
         starting = _in_terminal(engine, spec.name, gpus, request.detach_keys) if later else ""
         return start.with_engine(engine), starting
@@ -134,11 +135,13 @@ def _waiting(
     tries = [(spec, (*entrypoint, *request.command))]
     if spec.script:  # the image may have no shell for it
         tries.append((replace(spec, script=""), request.command))
+    if spec.options.init is not False:  # the engine may have no program for it
+        tries += [(creation.without_init(each), argv) for each, argv in tries]
     steps = [_steps(engine, each, argv, labels, gpus, later=False) for each, argv in tries]
     wait = {
         **(gpus.wait or {}),
         "create": [each["create"] for each in steps],
-        "again": _NO_SHELL,
+        "again": _LACKS,
         "pid": docker.state_argv(engine, spec.name, "Pid"),
         "remove": command_line(docker.remove_argv(engine, spec.name)),
     }
@@ -163,14 +166,13 @@ def _attempted(
     labels: Mapping[str, str],
     gpus: AllocatedGpus,
     later: bool,
-) -> tuple[Engine, Completed]:
-    """Try to begin it, or only to create it; return the engine that was used, and the result."""
-    return creation.attempted(
-        start.engine,
-        start.request,
-        start.context,
-        lambda engine: start.host.run(_steps(engine, spec, argv, labels, gpus, later))["create"],
-    )
+) -> tuple[Engine, ContainerSpec, Completed]:
+    """Try to begin it, or only to create it; return the engine and what it made, and the result."""
+
+    def attempt(engine: Engine, spec: ContainerSpec) -> Completed:
+        return start.host.run(_steps(engine, spec, argv, labels, gpus, later))["create"]
+
+    return creation.attempted(start.engine, spec, start.request, start.context, attempt)
 
 
 def _do_without_shell(start: StartContext, image: str) -> None:
@@ -199,10 +201,12 @@ def _steps(
     job = creation.with_owner(create, spec.options.environment)
     begin = _with_shell if spec.script else _begin
     start = ":" if later else command_line(docker.start_argv(engine, spec.name))
-    script = (
-        f"{creation.unless_missing(engine, spec.image)}{job} >/dev/null || exit 125\n"
-        f"{begin(engine, spec.name, start)}"
-    )
+    script = f"""\
+{creation.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
+  printf '%s\n' "$said" >&2
+  case $said in {docker_errors.INIT_MISSING}) exit {_LACKS};; *) exit 125;; esac
+}}
+{begin(engine, spec.name, start)}"""
     return {"create": script} | ({} if later else gpus.keep_for(engine, spec.name))
 
 
@@ -233,7 +237,7 @@ said=$({{ {look} 2>&1 >/dev/null; }} & {start} >/dev/null || echo {_NOT_STARTED}
 case $said in
 *{_NOT_STARTED}*) {remove} >/dev/null; exit 126;;
 *'ould not find the file'*|*'could not be found on container'*)
-  {remove} >/dev/null; exit {_NO_SHELL};;
+  {remove} >/dev/null; exit {_LACKS};;
 esac"""
 
 

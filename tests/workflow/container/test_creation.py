@@ -96,7 +96,7 @@ def test_an_entrypoint_that_ends_the_container_is_left_out(answer: Answer, why: 
 def test_podman_without_an_init_creates_it_without() -> None:
     begun = creating(refused("Error: container-init binary not found on the host"), RUNS)
     assert creation.create(begun.context, SPEC, AllocatedGpus()) is not None
-    assert "`catatonit`" in begun.notes.notes[0]
+    assert "created without `--init`" in begun.notes.notes[0]
     assert ["--init " in text for text in begun.host.texts("create")] == [True, False]
 
 
