@@ -8,12 +8,17 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.host import installation
 from jlremote.host.contract import Completed
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.engine_gpus import mend
 from jlremote.text import one_line
 
 CHECK = "toolkit"
 _DESCRIBE_DEVICES = "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
 # The toolkit brings `nvidia-smi` into a container along with the devices.
 PROOF = "nvidia-smi -L"
+_NO_UTILITY = (
+    "`-e NVIDIA_DRIVER_CAPABILITIES=compute,utility` gives it to a container whose image asks for "
+    "less"
+)
 # In the path of each specification of the Container Device Interface.
 CDI_FOLDER = "/cdi/"
 
@@ -57,25 +62,36 @@ def proved(facts: HostFacts, where: str, done: Completed) -> Judgement:
         gpus = sum(line.startswith("GPU ") for line in done.stdout.splitlines())
         return fine(f"`nvidia-smi` in {where}: {gpus} GPU{'' if gpus == 1 else 's'}")
     said = one_line(done.stderr) or one_line(done.stdout) or f"exit status {done.status}"
-    return fail(
-        f"containers get no GPUs: `nvidia-smi` in {where} says {said}",
-        *_install(facts.required_engine, facts.distribution),
-    )
+    text = f"containers get no GPUs: `nvidia-smi` in {where} says {said}"
+    if facts.toolkit and "not found" in said:
+        return fail(text, _NO_UTILITY)
+    return refused(facts, text)
 
 
 def refused(facts: HostFacts, reason: str) -> Judgement:
-    """Return that the engine gives containers no GPUs."""
-    return fail(reason, *_install(facts.required_engine, facts.distribution))
+    """Return that the engine gives containers no GPUs, for the reason in a message."""
+    if (mended := mend(reason)) is not None:
+        return fail(reason, mended)
+    engine = facts.required_engine
+    if facts.toolkit:
+        return fail(reason, *_make_known(engine))
+    return fail(reason, *_install(engine, facts.distribution))
 
 
 def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
     """Return the commands that install the toolkit and make it known to the engine."""
-    installed = installation.commands("nvidia-container-toolkit", distribution)
+    return (
+        *installation.commands("nvidia-container-toolkit", distribution),
+        *_make_known(engine),
+    )
+
+
+def _make_known(engine: Engine) -> tuple[str, ...]:
+    """Return the commands that make an installed toolkit known to the engine."""
     daemon = engine.kind.daemon
     if daemon is None:
-        return (*installed, _DESCRIBE_DEVICES)
+        return (_DESCRIBE_DEVICES,)
     return (
-        *installed,
         f"sudo nvidia-ctk runtime configure --runtime={daemon}",
         f"sudo systemctl restart {daemon}   # ends the containers that run",
     )

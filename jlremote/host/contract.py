@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from jlremote.text import printable
+from jlremote.text import one_line, printable
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -17,6 +18,16 @@ OUTPUT_BYTES = 8 << 20
 USER_LABEL = "org.jlremote.user"
 
 Steps: TypeAlias = "Mapping[str, str]"
+
+ENGINES_ERROR = re.compile(r"^(?:docker: |Error response from daemon: |[Ee]rror: |ERROR: )+")
+# What engines print beside an error: warnings, podman's log, how to get help.
+_BESIDE = re.compile(
+    r"warning|\[?deprecat|time=|emulate docker|(?:see|run) '|failed to start containers",
+    re.IGNORECASE,
+)
+# A chain of programs that called each other precedes what the last one said.
+_HOOK = re.compile(r"^.* error running \S* ?hook.*?, stderr: (?:Auto-detected mode as '\w+' )?")
+_MOST, _HEAD = 400, 120
 
 
 @dataclass(frozen=True)
@@ -29,9 +40,31 @@ class Completed:
 
     @property
     def complaint(self) -> str:
-        """The last line of stderr (else of stdout), safe to show to a person."""
+        """An engine's error, else the last line of stderr (else of stdout), safe to show."""
+        if (error := engines_error(told(self.stderr))) is not None:
+            return error
         said = printable(self.stderr).strip() or printable(self.stdout).strip()
         return said.splitlines()[-1].strip() if said else f"exit status {self.status}"
+
+
+def told(text: str) -> list[str]:
+    """Return the lines of a program's error: all of an engine's first error, else all lines.
+
+    Warnings are no part of it. The reason may be in any line, as that of a hook is in its last.
+    """
+    lines = [line.strip() for line in printable(text).splitlines()]
+    lines = [line for line in lines if line and not _BESIDE.match(line)]
+    errors = [at for at, line in enumerate(lines) if ENGINES_ERROR.match(line)]
+    return lines[errors[0] : [*errors, len(lines)][1]] if errors else lines
+
+
+def engines_error(lines: list[str]) -> str | None:
+    """Return the lines of an engine's error as one that is short, `None` if it is not one."""
+    if not lines or not ENGINES_ERROR.match(lines[0]):
+        return None
+    text = _HOOK.sub("", one_line(" ".join(lines)))
+    text = ENGINES_ERROR.sub("", text, count=1).removesuffix(": unknown")
+    return text if len(text) <= _MOST else f"{text[:_HEAD]} … {text[_HEAD - _MOST :]}"
 
 
 class Host(Protocol):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from jlremote.errors import Authentication, JlrError, NotFound, Usage
-from jlremote.host.contract import Completed
+from jlremote.host.contract import ENGINES_ERROR, Completed, told
 from jlremote.images import image_names
 from jlremote.images.build_log import FROM, BuildLog
-from jlremote.images.image_names import ImageName
+from jlremote.images.image_names import NVIDIA, ImageName
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable, engine_error
 from jlremote.text import one_line
@@ -35,13 +35,19 @@ _UNKNOWN_SIGNER = "signed by unknown authority"
 _NO_TLS = "http response to https client"
 # Behind this follows the help text and not the reason.
 _USAGE = re.compile(r"\s*Usage:")
-_PREFIXES = re.compile(r"^(?:Error response from daemon: |docker: |Error: |error: |ERROR: )+")
 
 
 def reason(lines: Sequence[str]) -> str:
-    """Return the engine's reason for a failure: its last line."""
-    told = [line for line in takewhile(lambda line: not _USAGE.match(line), lines) if line.strip()]
-    return _PREFIXES.sub("", one_line(told[-1])) if told else "no reason given"
+    """Return the engine's reason for a failure: its last error, else its last line."""
+    said = [line for line in takewhile(lambda line: not _USAGE.match(line), lines) if line.strip()]
+    # A step of a build that goes on may have printed others.
+    last = max((at for at, line in enumerate(said) if ENGINES_ERROR.match(line)), default=0)
+    return Completed(1, "", "\n".join(said[last:])).complaint if said else "no reason given"
+
+
+def _classified(said: str) -> str:
+    """Return what tells the cause: a warning may have the words of another one."""
+    return "\n".join(told(said)).lower()
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,11 @@ class FailedTransfer:
         return f"cannot {self.verb} `{one_line(self.image)}`"
 
     @property
+    def login(self) -> str:
+        """The command that keeps a key for its registry."""
+        return image_names.login_command(self.host, self.name and self.name.registry)
+
+    @property
     def registry(self) -> str:
         """The registry, as part of a sentence."""
         return "the registry" if self.name is None else f"`{self.name.registry}`"
@@ -69,7 +80,7 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
     """Return the error of a pull or push, by the engine's output and exit status."""
     if general := _engine_fails(failed.engine, lines, status):
         return general
-    why, complaint = reason(lines), "\n".join(lines).lower()
+    why, complaint = reason(lines), _classified("\n".join(lines))
     if failed.verb == "push" and _NOT_THERE.search(complaint):
         listing = f"`jlr images {failed.host}` lists the images"
         return NotFound(f"{failed.message}: `{failed.host}` has no such image", hint=listing)
@@ -81,7 +92,7 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
     if "no space left" in complaint:
         return no_space(failed.engine, failed.host, why)
     if "toomanyrequests" in complaint:
-        more = f"`jlr login {failed.host}`: {failed.registry} allows more after a login"
+        more = f"`{failed.login}`: {failed.registry} allows more after a login"
         return JlrError(f"{failed.message}: {why}", hint=more)
     if _OUT_OF_REACH.search(complaint):
         return _out_of_reach(failed, why, complaint)
@@ -89,12 +100,10 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
 
 
 def _refused(failed: FailedTransfer, why: str, *, ambiguous: bool) -> JlrError:
-    name = failed.name
-    login = f"jlr login {failed.host}" + ("" if name is None else f" {name.registry}")
     cause = NotFound if ambiguous else Authentication
     return cause(
         f"{failed.message}: {failed.registry} refuses it: {why}",
-        hint=f"`{login}`, if it is private or the key has changed; else check the name",
+        hint=f"`{failed.login}`, if it is private or the key has changed; else check the name",
     )
 
 
@@ -113,10 +122,10 @@ def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
 
 def login_error(engine: Engine, registry: str, user: str, host: str, failed: Completed) -> JlrError:
     """Return why a registry refused a key; the engine's output never contains the key."""
-    lines = [line for line in failed.stderr.splitlines() if not line.startswith("WARNING")]
+    lines = failed.stderr.splitlines()
     if general := _engine_fails(engine, lines, failed.status):
         return general
-    why, complaint = reason(lines), failed.stderr.lower()
+    why, complaint = reason(lines), _classified(failed.stderr)
     if _REFUSED.search(complaint):
         return refused_key(registry, user, why)
     if _OUT_OF_REACH.search(complaint):
@@ -129,7 +138,8 @@ def refused_key(registry: str, user: str, why: str) -> Authentication:
     """Return the error that a registry refuses a key."""
     return Authentication(
         f"`{registry}` refuses this key of `{user}`: {why}",
-        hint="check the key and `--username`; for nvcr.io that is literally `$oauthtoken`",
+        hint="check the key and `--username`"
+        + ("; for nvcr.io that is literally `$oauthtoken`" if registry == NVIDIA else ""),
     )
 
 
@@ -222,9 +232,13 @@ def _certificates(engine: Engine) -> str:
 
 def _by_proxy(engine: Engine) -> str:
     """Return how to give a proxy to what pulls and pushes: dockerd, else the engine's program."""
-    if engine.kind.daemon:  # `proxies` in the client's config.json is for containers alone
-        line = '"proxies": {"https-proxy": "URL"}'
-        return f"put `{line}` into dockerd's `/etc/docker/daemon.json` there and restart docker"
+    # `proxies` in the client's config.json is for containers alone; with those in dockerd's
+    # daemon.json a dockerd before 23.0 does not start.
+    if engine.kind.daemon:
+        return (
+            "`sudo systemctl edit docker` there, with the lines `[Service]` and "
+            "`Environment=HTTPS_PROXY=URL`, and `sudo systemctl restart docker`"
+        )
     return "set `HTTPS_PROXY` there"
 
 

@@ -268,8 +268,8 @@ class FilePull:
 def login_hint(program: str, typed: str, host: str) -> str:
     """Return the hint for a registry that refused a pull."""
     name = typed.removeprefix(DOCKER)
-    registry = image_names.parse(name).registry if is_docker(typed) else "REGISTRY"
-    login = command_line(("jlr", "login", host, registry, "--runtime", program))
+    registry = image_names.parse(name).registry if is_docker(typed) else None
+    login = image_names.login_command(host, registry, "--runtime", program)
     return f"`{login}` keeps a key for it; with `--forget` first, if the kept one is wrong"
 
 

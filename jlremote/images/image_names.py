@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jlremote.errors import Usage
+from jlremote.host.shell_text import command_line
 from jlremote.text import closest, one_line
 
 DOCKER_HUB = "docker.io"
+NVIDIA = "nvcr.io"  # all its users have one user name; the key alone tells who it is
 LOCAL = "localhost"
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
@@ -119,6 +121,12 @@ def _refused(text: str, why: str) -> Usage:
         hint="write `[REGISTRY/]NAME[:TAG]`; a name is in lower case, with `.`, `_`, `-` and `/` "
         "only between letters and digits, and a tag has at most 128 letters, digits, `.`, `_`, `-`",
     )
+
+
+def login_command(host: str, registry: str | None, *options: str) -> str:
+    """Return the command that keeps a key for a registry, `None` if that is not known."""
+    user = () if registry == NVIDIA else ("--username", "NAME")
+    return command_line(("jlr", "login", host, registry or "REGISTRY", *user, *options))
 
 
 def closest_image(typed: str, names: Iterable[str]) -> str | None:

@@ -120,7 +120,10 @@ def test_a_job_pulls_with_the_registrys_key_also_after_a_pull_that_was_killed(
         refused = zih.jlr(*run)
         assert (refused.status != 0, refused.stdout) == (True, ""), refused
         assert "authentication required" in refused.stderr
-        assert f"`jlr login zih {place} --runtime apptainer` keeps a key" in refused.stderr
+        assert (
+            f"`jlr login zih {place} --username NAME --runtime apptainer` keeps a key"
+            in refused.stderr
+        )
         known = zih.jlr(*login, "--runtime", "apptainer", stdin=registry.key)
         assert known.status == 0, known
         with zih.spawn(*run) as killed:

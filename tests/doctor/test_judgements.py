@@ -223,6 +223,24 @@ def test_the_toolkit_is_proved_by_a_container_and_else_only_seen() -> None:
     assert toolkit.unproved(none).mark == "skipped"
 
 
+def test_a_toolkit_that_is_there_is_not_to_be_installed() -> None:
+    there = facts(toolkit=said("/usr/bin/nvidia-ctk\n"))
+    refused = toolkit.refused(there, "no GPUs: could not select device driver")
+    assert refused.mend[0] == "sudo nvidia-ctk runtime configure --runtime=docker"
+    missing = said(status=127, stderr="sh: 1: nvidia-smi: not found\n")
+    assert "DRIVER_CAPABILITIES" in toolkit.proved(there, "`cont1`", missing).mend[0]
+    for words, mend in (
+        ("nvidia-container-cli: requirement error: x, please update your driver", "`nvidia-smi` "),
+        ("initialization error: nvml error: driver/library version mismatch", "`sudo reboot` "),
+        ("device error: 7: unknown device", "`jlr gpus HOST` "),
+        ("mount error: failed to add device rules: bpf_prog_query", "no-cgroups"),
+    ):
+        for seen in (there, facts()):
+            told = toolkit.refused(seen, f"the host gives no GPUs: {words}").mend
+            assert len(told) == 1
+            assert mend in told[0]
+
+
 def test_podman_gets_gpus_by_a_description_and_docker_by_a_program() -> None:
     program, description = "/usr/bin/nvidia-ctk\n", "/etc/cdi/nvidia.yaml\n"
     for engine, there, mark in (

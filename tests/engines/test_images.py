@@ -177,7 +177,7 @@ def test_an_image_is_built_pushed_and_pulled_again_with_the_key(
 
     refused = desk.jlr("push", image)
     assert refused.status == 4, refused
-    assert f"`jlr login lab {desk.registry.name}`" in refused.stderr
+    assert f"`jlr login lab {desk.registry.name} --username NAME`" in refused.stderr
     assert desk.log_in(desk.registry.name, desk.registry.key).status == 0
     pushed = desk.jlr("push", image)
     assert pushed.status == 0, pushed

@@ -59,6 +59,34 @@ def test_containers_without_gpus_are_told_with_how_to_install_the_toolkit(
     report.failed("toolkit", 1, "containers get no GPUs", "nvidia-ctk runtime configure")
 
 
+NEEDS_DRIVER = "the host gives no GPUs to containers: nvidia-container-cli: requirement error: "
+
+
+def test_a_driver_that_is_too_old_is_told_as_that_and_not_as_a_missing_toolkit(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
+) -> None:
+    name = f"{container.name()}-image"
+    container.engine.docker(
+        *("build", "--tag", name, "-"),
+        stdin="FROM lab/plain\nENV NVIDIA_REQUIRE_CUDA=cuda>=99.0\n",
+    )
+    try:
+        toolkit = examined(ada, "lab", "--image", name).of("toolkit")
+        begun = ada.jlr("start", "lab", name, "--image", name, "--gpus", "1", "--verbose")
+    finally:
+        container.engine.docker("image", "rm", name)
+    assert toolkit["mark"] == "failed"
+    assert toolkit["text"].startswith(f"{NEEDS_DRIVER}unsatisfied condition: cuda>=99.0, please")
+    assert "nvidia-smi" in toolkit["mend"][0]
+    assert "install" not in " ".join(toolkit["mend"])
+    assert begun.status == 1, begun
+    [error] = [line for line in begun.stderr.splitlines() if line.startswith("error:")]
+    assert error.startswith(f"error: {NEEDS_DRIVER}"), error
+    assert "jlr doctor" not in begun.stderr
+    assert "# Error response from daemon: " in begun.stderr, "all of it with `--verbose`"
+    assert "Auto-detected mode as 'legacy'" in begun.stderr
+
+
 def test_a_toolkit_that_is_missing_shows_without_a_container(
     ada: Laptop, gpu_host: GpuHost
 ) -> None:

@@ -95,7 +95,7 @@ def test_each_cause_of_a_refusal_is_its_own_error(
         (
             DOCKER,
             "dial tcp: i/o timeout",
-            """a proxy, put `"proxies": {"https-proxy": "URL"}` into dockerd's `/etc/docker/d""",
+            "a proxy, `sudo systemctl edit docker` there",
         ),
         (PODMAN, "dial tcp: i/o timeout", "a proxy, set `HTTPS_PROXY` there"),
     ],
@@ -108,6 +108,37 @@ def test_an_unreachable_registry_is_reported_with_a_hint(
     assert mend in (error.hint or "")
     login = login_error(engine, "lab:5000", "me", "dgx", Completed(1, "", words[0]))
     assert mend in (login.hint or "") or "proxy" in mend
+
+
+WARNING = "WARNING: Error loading config file: open /root/.docker/config.json: permission denied"
+
+
+def test_a_warning_that_says_denied_is_no_refusal() -> None:
+    image = parse("me/x")
+    said = [WARNING, "Error response from daemon: received unexpected HTTP status: 502"]
+    error = transfer_error(FailedTransfer(DOCKER, "pull", "me/x", image, "dgx"), said, 1)
+    assert type(error) is JlrError
+    assert error.message == "cannot pull `me/x`: received unexpected HTTP status: 502"
+    login = login_error(DOCKER, "docker.io", "me", "dgx", Completed(1, "", "\n".join(said)))
+    assert type(login) is JlrError
+
+
+@pytest.mark.parametrize(
+    ("place", "login", "names_token"),
+    [
+        ("nvcr.io", "`jlr login dgx nvcr.io`", True),
+        ("docker.io", "`jlr login dgx docker.io --username NAME`", False),
+    ],
+)
+def test_the_advice_about_a_key_is_that_of_the_registry(
+    place: str, login: str, names_token: bool
+) -> None:
+    image = f"{place}/me/x:1"
+    transfer = FailedTransfer(DOCKER, "pull", image, parse(image), "dgx")
+    for said in ("unauthorized: authentication required", "toomanyrequests: You have reached"):
+        assert login in (transfer_error(transfer, [said], 1).hint or "")
+    refused = login_error(DOCKER, place, "me", "dgx", Completed(1, "", "unauthorized: wrong"))
+    assert ("oauthtoken" in (refused.hint or "")) == names_token
 
 
 def test_a_missing_engine_is_recognized_by_the_exit_status() -> None:

@@ -112,7 +112,7 @@ def test_without_a_key_a_private_image_is_refused_with_the_login_command(
     done = laptop.jlr("pull", "lab", f"{registry.name}/me/secret")
     assert done.status == 4
     assert f"`{registry.name}` refuses it" in done.stderr
-    assert f"`jlr login lab {registry.name}`" in done.stderr
+    assert f"`jlr login lab {registry.name} --username NAME`" in done.stderr
 
 
 @pytest.mark.parametrize(

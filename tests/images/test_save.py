@@ -270,7 +270,7 @@ def test_a_saved_image_is_pushed_to_a_private_registry_with_the_key(
     assert laptop.jlr("save", session, image).status == 0
     refused = laptop.jlr("push", "lab", image)
     assert refused.status == 4, refused
-    assert f"`jlr login lab {registry.name}`" in refused.stderr
+    assert f"`jlr login lab {registry.name} --username NAME`" in refused.stderr
     log_in(laptop, registry)
     pushed = laptop.jlr("push", "lab", image, "--json", timeout=120)
     assert pushed.status == 0, pushed

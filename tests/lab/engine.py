@@ -200,15 +200,29 @@ def spawn(engine: Engine, lock: IO[str], *options: str, toolkit: bool = True) ->
         )
 
 
+HOOK = """\
+#!/bin/sh
+bundle=$(sed -n 's/.*"bundle": *"\\([^"]*\\)".*/\\1/p')
+grep -q '"NVIDIA_REQUIRE_CUDA=cuda[^"]*99' "$bundle/config.json" || exit 0
+cat >&2 <<END
+Auto-detected mode as 'legacy'
+nvidia-container-cli: requirement error: unsatisfied condition: cuda>=99.0, please update your \
+driver to a newer version, or use an earlier cuda container
+END
+exit 1
+"""
+
+
 def gpu_hook(folder: Path) -> Path:
     """Return a folder whose `nvidia-container-runtime-hook` lets dockerd accept `--gpus`.
 
-    dockerd offers the option only when it finds that program. It stands in for hardware alone.
+    dockerd offers the option only when it finds that program. It stands in for hardware alone, and
+    refuses an image for CUDA 99 as the real one refuses it.
     """
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
     hook = programs / "nvidia-container-runtime-hook"
-    hook.write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
+    hook.write_text(HOOK, encoding="utf-8")
     hook.chmod(0o755)
     return programs
 

@@ -95,3 +95,51 @@ def test_a_request_to_the_engine_is_not_shown_behind_what_went_wrong() -> None:
     sentence = "permission denied while trying to connect to the Docker daemon socket at unix:///x"
     request = 'Get "http://%2Fx/v1.50/json?limit=1": dial unix /x: connect: permission denied'
     assert reason(Completed(1, "", f"{sentence}: {request}")) == sentence
+
+
+CHAIN = (
+    "Error response from daemon: failed to create task for container: failed to create shim task: "
+    "OCI runtime create failed: runc create failed: unable to start container process: error "
+    "during container init: error running prestart hook #0: exit status 1, stdout: , stderr: "
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        # What says why is in the last line.
+        (
+            (
+                f"{CHAIN}Auto-detected mode as 'legacy'\nnvidia-container-cli: requirement error: "
+                "unsatisfied condition: cuda>=12.6, please update your driver: unknown\n"
+                "Error: failed to start containers: cont1\n"
+            ),
+            (
+                "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.6, "
+                "please update your driver"
+            ),
+        ),
+        (
+            (
+                "WARNING: Error loading config file: /root/.docker/config.json: permission denied\n"
+                "docker: Error response from daemon: no such runtime.\n\n"
+                "Run 'docker run --help' for more information\n"
+            ),
+            "no such runtime.",
+        ),
+        (
+            'time="2025" level=warning msg="x"\nError: 2 errors occurred:\n * one: no\n * two: no',
+            "2 errors occurred: * one: no * two: no",
+        ),
+        ("Got permission denied", "Got permission denied"),
+    ],
+)
+def test_all_lines_of_an_error_are_told_and_nothing_beside_it(said: str, told: str) -> None:
+    assert reason(Completed(1, "", said)) == told
+
+
+def test_the_end_of_a_long_error_is_told_too() -> None:
+    told = reason(Completed(1, "", f"Error: begins {'x' * 5000} because of this"))
+    assert told.startswith("begins xxx")
+    assert told.endswith("x because of this")
+    assert len(told) < 500

@@ -67,12 +67,14 @@ class Link:
         *,
         agent_socket: str | None = None,
         on_command: Callable[[str], None] = lambda _: None,
+        on_failure: Callable[[str], None] = lambda _: None,
         on_start: Callable[[Link], None] = lambda _: None,
         on_silence: Callable[[Link, str], None] = lambda *_: None,
         explain: Explain = lambda error: error,
     ) -> None:
         """Describe the link to `host`; nothing is started yet.
 
+        `on_failure` is called with the stderr of a step of `run` that fails, and
         `on_silence` is called with a script that has printed nothing for some seconds: of `run` at
         ever longer intervals, of others once. The script is given up if it raises. `explain`
         returns the error to raise for one that the link reports.
@@ -81,6 +83,7 @@ class Link:
         self._files = link_files(host, ssh_config)
         self._caller = Caller(self._files, asker, agent_socket, lambda: on_start(self), explain)
         self._on_command = on_command
+        self._on_failure = on_failure
         self._on_silence = on_silence
 
     def run(
@@ -97,7 +100,11 @@ class Link:
                     if "stream" in message:
                         output(message["stream"], message[DATA])
 
-        return run_steps(steps, limit, execute)
+        done = run_steps(steps, limit, execute)
+        for step in done.values():
+            if step.status != 0:
+                self._on_failure(step.stderr)
+        return done
 
     def _patience(self, script: str, *, once: bool = False) -> Callable[[], None]:
         """Return a callback that reports the 1st, 2nd, 4th, 8th, … silence of a script."""

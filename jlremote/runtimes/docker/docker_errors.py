@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from jlremote.errors import Busy, JlrError, Usage
-from jlremote.host.contract import Completed
+from jlremote.host.contract import Completed, told
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker.old_docker import KNOWS_NO_GPUS
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
+from jlremote.runtimes.engine.engine_gpus import mend
 from jlremote.runtimes.options.refused_options import refusal
 from jlremote.text import one_line, printable
 
@@ -19,7 +20,7 @@ _NO_INIT = ("container-init binary not found", "lookup init binary", '"docker-in
 INIT_MISSING = "|".join(f"*'{words}'*" for words in _NO_INIT)
 _NO_GPUS = (
     "could not select device driver",
-    "nvidia-container-cli",
+    "nvidia-container",
     "unresolvable cdi devices",
     "unknown runtime specified nvidia",
     "invalid runtime name: nvidia",
@@ -63,6 +64,8 @@ def start_error(engine: Engine, name: str, why: str = "it ends at once") -> JlrE
     hint = f"`{engine.shown('logs', name)}` on the host may say why"
     if "paused" in why:
         hint = f"`{engine.shown('unpause', name)}` on the host resumes it"
+    if any(words in why.lower() for words in _NO_GPUS):
+        hint = mend(why) or hint
     return JlrError(f"the container `{name}` does not start: {why}", hint=hint)
 
 
@@ -71,25 +74,26 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> Jl
     general = engine_error(engine, failed)
     if isinstance(general, EngineUnusable):
         return general
-    if failed.stderr.lower().startswith(KNOWS_NO_GPUS):
+    said, why = "\n".join(told(failed.stderr)), reason(failed)
+    complaint = said.lower()
+    if complaint.startswith(KNOWS_NO_GPUS):
         return JlrError(
-            f"{engine.name} on the host is older than 19.03: {reason(failed)}",
+            f"{engine.name} on the host is older than 19.03: {why}",
             hint="`--runtime nvidia-docker` works if NVIDIA's old tool is installed; else update "
             "docker there",
         )
-    if refused := refusal(spec.options, failed.stderr, reason(failed)):
+    if refused := refusal(spec.options, said, why):
         return refused
-    if cause := _misuse(engine, spec, failed) or _lack(engine, spec, failed):
+    if cause := _misuse(engine, spec, complaint, why) or _lack(engine, spec, complaint, why):
         return cause
     return JlrError(
-        f"cannot create the container `{spec.name}`: {reason(failed)}",
-        hint="`--verbose` shows the command",
+        f"cannot create the container `{spec.name}`: {why}",
+        hint="`--verbose` shows the command and all that the engine says",
     )
 
 
-def _misuse(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError | None:
+def _misuse(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> JlrError | None:
     """Return the error of a request that no host could meet."""
-    complaint = failed.stderr.lower()
     if "invalid reference format" in complaint or "must be lowercase" in complaint:
         return Usage(
             f"invalid image name `{printable(spec.image)}`",
@@ -97,15 +101,14 @@ def _misuse(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError 
         )
     if complaint.removeprefix("error: ").startswith(("invalid argument", "unknown flag")):
         return Usage(
-            f"{engine.name} on the host does not take an option: {reason(failed)}",
+            f"{engine.name} on the host does not take an option: {why}",
             hint=f"`{engine.shown('create', '--help')}` there describes its options",
         )
     return None
 
 
-def _lack(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError | None:
+def _lack(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> JlrError | None:
     """Return the error of a host that lacks something for the request."""
-    complaint = failed.stderr.lower()
     if "already in use by" in complaint:
         return JustCreated(
             f"another command has just created a container `{spec.name}`",
@@ -113,17 +116,18 @@ def _lack(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError | 
         )
     if any(words in complaint for words in _PORT_TAKEN):
         return Busy(
-            f"a port of the host is in use: {reason(failed)}",
+            f"a port of the host is in use: {why}",
             hint="jlr needs no published port: leave it out after `--`, or choose another",
         )
     if any(words in complaint for words in _NO_GPUS):
         return JlrError(
-            f"the host gives no GPUs to containers: {reason(failed)}",
-            hint="`jlr doctor HOST` says whether the NVIDIA container toolkit is missing there; "
+            f"the host gives no GPUs to containers: {why}",
+            hint=mend(complaint)
+            or "`jlr doctor HOST` says whether the NVIDIA container toolkit is missing there; "
             f"requested was `--gpus {spec.gpus}`",
         )
     if "no space left" in complaint:
-        return JlrError(f"no space is left on the host: {reason(failed)}", hint=space_hint(engine))
+        return JlrError(f"no space is left on the host: {why}", hint=space_hint(engine))
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jlremote.errors import JlrError
-from jlremote.host.contract import Completed
+from jlremote.host.contract import Completed, engines_error, told
 from jlremote.host.installation import commands
 from jlremote.host.shell_text import TOOK_TOO_LONG, bounded
 from jlremote.runtimes.engine.engine import Argv, Engine
@@ -15,7 +15,6 @@ COMMAND_NOT_FOUND = 127
 # A working engine answers long before; a hanging daemon never does.
 PATIENCE_SECONDS = 10
 _AFTER_SILENCE_SECONDS = 3  # the patience with an engine where another one has been silent
-_PREFIXES = ("docker: ", "Error response from daemon: ", "Error: ")
 # The request that failed, encoded, behind docker's own sentence about it.
 _REQUEST = re.compile(r': [A-Z][a-z]+ "http[^"]*": dial unix .*$')
 # Podman's prefix with the container's id.
@@ -94,12 +93,9 @@ class DockerIsPodman(EngineUnusable):
 
 
 def reason(failed: Completed) -> str:
-    """Return an engine's reason to refuse, the first line that has one, safe to show."""
-    lines = [line.strip() for line in printable(failed.stderr).splitlines()]
-    told = [line for line in lines if line and not line.startswith(("WARNING", "time=", "Emulate"))]
-    text = told[0] if told else failed.complaint
-    for prefix in _PREFIXES:
-        text = text.removeprefix(prefix)
+    """Return an engine's reason to refuse, safe to show; without an error, its first line."""
+    lines = told(failed.stderr)
+    text = engines_error(lines) or (lines or [failed.complaint])[0]
     return _REQUEST.sub("", _WHICH.sub("", text))
 
 

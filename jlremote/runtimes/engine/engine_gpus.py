@@ -16,6 +16,22 @@ from jlremote.runtimes.engine.engine import Engine
 _CDI = "nvidia.com/gpu="
 _DEVICE = re.compile(r"/dev/nvidia(\d+)")
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+# Why a container gets no GPUs though NVIDIA's toolkit is there, and what mends that.
+_MENDS: Mapping[str, str] = {
+    "update your driver|requirement error|driver version is insufficient": (
+        "`nvidia-smi` on the host shows the CUDA that its driver is for: update the driver there, "
+        "or take an image for an older CUDA"
+    ),
+    "library version mismatch": "`sudo reboot` on the host loads the driver that it has now",
+    "libnvidia-ml|driver not loaded|driver rpc|nvml error": (
+        "`nvidia-smi` on the host must work first: its driver is missing or does not run"
+    ),
+    "unknown device|no such device": "`jlr gpus HOST` lists the GPUs that are there",
+    "bpf|device rules|cgroup": (
+        "`sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups --in-place` on the host is "
+        "needed where the engine is rootless"
+    ),
+}
 
 
 def gpu_flags(engine: Engine, value: str | None) -> tuple[str, ...]:
@@ -32,6 +48,12 @@ def gpu_flags(engine: Engine, value: str | None) -> tuple[str, ...]:
     if engine.kind.gpus == "devices":
         return tuple(f"--device={_CDI}{name}" for name in names)
     return (f"--env={_VISIBLE}={','.join(names)}",)
+
+
+def mend(complaint: str) -> str | None:
+    """Return what gives a container GPUs, by the engine's error; `None` if that names no cause."""
+    found = (text for words, text in _MENDS.items() if re.search(words, complaint, re.IGNORECASE))
+    return next(found, None)
 
 
 def with_gpus(engine: Engine, value: str | None) -> Engine:

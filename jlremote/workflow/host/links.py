@@ -26,7 +26,7 @@ from jlremote.storage import sessions
 from jlremote.storage.records import matching
 from jlremote.storage.sessions import SessionRecord
 from jlremote.storage.settings.options import is_pool
-from jlremote.text import closest
+from jlremote.text import closest, printable
 from jlremote.workflow.host.context import Context, known_way
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         context.asker,
         agent_socket=os.environ.get("SSH_AUTH_SOCK"),
         on_command=lambda script: _tell_command(script, context),
+        on_failure=lambda said: _tell_failure(said, context),
         on_start=lambda link: context.restore(link, config, without, context.progress),
         on_silence=_expect_answer,
         explain=lambda error: _explained(error, host, context),
@@ -84,6 +85,12 @@ def _tell_command(script: str, context: Context) -> None:
     from jlremote.host.sudo import by_hand
 
     context.progress.command(by_hand(without_stdin(script)))
+
+
+def _tell_failure(said: str, context: Context) -> None:
+    """Tell all of it; the error that may come of it is short."""
+    for line in printable(said).splitlines():
+        context.progress.detail(line)
 
 
 def _expect_answer(link: Link, script: str) -> None:

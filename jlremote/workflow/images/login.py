@@ -10,7 +10,7 @@ from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images import image_files
 from jlremote.images.image_errors import login_error
-from jlremote.images.image_names import DOCKER_HUB, parse
+from jlremote.images.image_names import DOCKER_HUB, NVIDIA, login_command, parse
 from jlremote.images.key_scripts import (
     KEPT,
     logout_script,
@@ -29,9 +29,7 @@ from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
 from jlremote.workflow.images import registry_keys
 from jlremote.workflow.images.registry_keys import RegistryKey
 
-NVIDIA = "nvcr.io"
-# Literally: the key alone tells NVIDIA's registry who the user is.
-NVIDIA_USER = "$oauthtoken"
+NVIDIA_USER = "$oauthtoken"  # literally
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ def _user(request: LoginRequest) -> str:
         return NVIDIA_USER
     raise Usage(
         f"the user name at `{request.registry}` is missing",
-        hint=f"`jlr login {request.host} {request.registry} --username NAME`",
+        hint=f"`{login_command(request.host, request.registry)}`",
     )
 
 
