@@ -9,7 +9,6 @@ from typing import Any
 
 from jlremote.host.answers import understood
 from jlremote.host.shell_text import command_line
-from jlremote.images import image_names
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.text import one_line
@@ -92,20 +91,12 @@ def read_image(printed: str) -> Image:
 
 def pull_argv(engine: Engine, image: str) -> Argv:
     """Return the command that pulls an image."""
-    return engine("pull", "--", _in_full(engine, image))
+    return engine("pull", "--", image)
 
 
 def push_argv(engine: Engine, image: str) -> Argv:
     """Return the command that pushes an image."""
-    whole = _in_full(engine, image)
-    return engine("push", "--", image, *((whole,) if whole != image else ()))
-
-
-def _in_full(engine: Engine, image: str) -> str:
-    """Return the full name of an image for an engine that does not know short names."""
-    if engine.kind.short_names or image_names.may_be_id(image):
-        return image
-    return str(image_names.parse(image))
+    return engine("push", "--", image)
 
 
 def build_argv(

@@ -31,6 +31,7 @@ _OUT_OF_REACH = re.compile(
     "dial tcp|no such host|i/o timeout|tls handshake|x509|http response to https client"
     r"|connection refused|connection reset|client\.timeout exceeded|unexpected eof"
 )
+_NO_REGISTRY = re.compile("no unqualified-search registries|short-name resolution enforced")
 _UNKNOWN_SIGNER = "signed by unknown authority"
 _NO_TLS = "http response to https client"
 # Behind this follows the help text and not the reason.
@@ -66,14 +67,20 @@ class FailedTransfer:
         return f"cannot {self.verb} `{one_line(self.image)}`"
 
     @property
+    def place(self) -> str | None:
+        """The name of the registry, `None` if the host's settings choose it, as podman's do."""
+        chosen = not (self.engine.kind.short_names or image_names.has_registry(self.image))
+        return None if self.name is None or chosen else self.name.registry
+
+    @property
     def login(self) -> str:
         """The command that keeps a key for its registry."""
-        return image_names.login_command(self.host, self.name and self.name.registry)
+        return image_names.login_command(self.host, self.place)
 
     @property
     def registry(self) -> str:
         """The registry, as part of a sentence."""
-        return "the registry" if self.name is None else f"`{self.name.registry}`"
+        return "the registry" if self.place is None else f"`{self.place}`"
 
 
 def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) -> JlrError:
@@ -81,6 +88,13 @@ def transfer_error(failed: FailedTransfer, lines: Sequence[str], status: int) ->
     if general := _engine_fails(failed.engine, lines, status):
         return general
     why, complaint = reason(lines), _classified("\n".join(lines))
+    if _NO_REGISTRY.search(complaint):
+        return NotFound(
+            f"{failed.message}: it names no registry, and the settings of `{failed.host}` no one "
+            f"that is to be asked: {why}",
+            hint=f"write it with its registry: Docker Hub's is `{failed.name}`; or set "
+            "`unqualified-search-registries` in /etc/containers/registries.conf there",
+        )
     if failed.verb == "push" and _NOT_THERE.search(complaint):
         listing = f"`jlr images {failed.host}` lists the images"
         return NotFound(f"{failed.message}: `{failed.host}` has no such image", hint=listing)
@@ -108,7 +122,7 @@ def _refused(failed: FailedTransfer, why: str, *, ambiguous: bool) -> JlrError:
 
 
 def _out_of_reach(failed: FailedTransfer, why: str, complaint: str) -> JlrError:
-    name = failed.name.registry if failed.name else ""
+    name = failed.place or "REGISTRY"
     network = (
         f"check the network of `{failed.host}`; if it needs a proxy, {_by_proxy(failed.engine)}"
     )

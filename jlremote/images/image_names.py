@@ -95,10 +95,17 @@ def same(one: str, other: str) -> bool:
 def surely_differ(asked: str, there: str) -> bool:
     """Return whether two names mean different images; an id and a name are not compared.
 
-    Podman names what was built on the host `localhost/NAME`, and finds it as `NAME`.
+    Podman gives what was asked for without a registry one of its own choice: `localhost` to what
+    was built on the host, else one of the host's settings.
     """
-    compared = same(asked, there) or same(f"{LOCAL}/{asked}", there)
+    chosen = f"{_split_registry(there)[0]}/{asked}"
+    compared = same(asked, there) or (not has_registry(asked) and same(chosen, there))
     return not (may_be_id(asked) or may_be_id(there) or compared)
+
+
+def has_registry(text: str) -> bool:
+    """Return whether a name says which registry it is of."""
+    return text.startswith(f"{_split_registry(text)[0]}/")
 
 
 def _split_registry(text: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from jlremote.images import commands
 from jlremote.runtimes.contract import CREATOR_LABEL
-from jlremote.runtimes.engine.engine import DOCKER, PODMAN
+from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
 
 
 def facts(identifier: str, names: list[str] | None, created: str = "2025-01-01") -> str:
@@ -40,12 +40,10 @@ def test_the_latest_image_is_listed_first() -> None:
     assert [image.tag for image in commands.read_list(printed, every=False)] == ["3", "2", "1"]
 
 
-def test_podman_is_given_full_names_and_docker_what_was_typed() -> None:
-    assert commands.pull_argv(DOCKER, "me/x") == ("docker", "pull", "--", "me/x")
-    assert commands.pull_argv(PODMAN, "me/x")[-1] == "docker.io/me/x:latest"
-    assert commands.pull_argv(PODMAN, "0123abc")[-1] == "0123abc"
-    assert commands.push_argv(PODMAN, "me/x")[-2:] == ("me/x", "docker.io/me/x:latest")
-    assert commands.push_argv(DOCKER, "me/x")[-1:] == ("me/x",)
+@pytest.mark.parametrize("engine", [DOCKER, PODMAN])
+def test_an_engine_is_given_the_name_that_was_typed(engine: Engine) -> None:
+    assert commands.pull_argv(engine, "me/x")[1:] == ("pull", "--", "me/x")
+    assert commands.push_argv(engine, "me/x")[1:] == ("push", "--", "me/x")
 
 
 def test_a_build_has_all_its_tags_and_arguments() -> None:

@@ -100,6 +100,8 @@ def test_equal_names_are_recognized_and_ids_are_not_compared() -> None:
     assert surely_differ("me/torch", "me/torch:2")
     assert not surely_differ("me/torch", "me/torch:latest")
     assert not surely_differ("8de7a0", "me/torch")
-    # Podman's name for what was built there, which it finds without the registry.
+    # Podman's names for what was built there, and for what its settings have it search for.
     assert not surely_differ("me/torch", "localhost/me/torch:latest")
+    assert not surely_differ("me/torch", "quay.io/me/torch:latest")
+    assert surely_differ("me/torch", "quay.io/other/torch:latest")
     assert surely_differ("docker.io/me/torch", "localhost/me/torch:latest")

@@ -23,7 +23,7 @@ class EngineKind:
     gpus: Literal["option", "devices", "variables"] = "option"
     shows_bytes: bool = True  # whether a pull on a terminal shows the bytes that have come
     no_entrypoint: str = '[""]'  # the value of `ENTRYPOINT` that leaves an image without one
-    # Whether a name without a registry means Docker Hub; podman's settings decide, or it may ask.
+    # Whether a name without a registry means Docker Hub; of podman the host's settings decide.
     short_names: bool = True
     keeps_layers: bool = False  # whether an aborted pull leaves the complete layers
     # Whether a client that starts a container in a terminal passes its own signals on.
