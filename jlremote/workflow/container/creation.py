@@ -43,7 +43,7 @@ def prepare(start: StartContext) -> StartContext:
         Usage: a volume's source is not valid.
         NotFound: a folder is missing on the host.
     """
-    request = prepared(start.request, start.host, start.engine)
+    request = prepared(start.request, start.host, start.engine, start.note)
     if request.options.user != start.request.options.user:
         start.note(
             f"`{start.name}` runs as you ({request.options.user}), so that files in your folders "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,6 +20,9 @@ from jlremote.untrusted import Refused, count, document, whole_number
 from jlremote.workflow.host.requests import StartRequest
 
 WORKSPACE = "/workspace"
+# Root is the login user; all users are none of the host's.
+_ROOTLESS, _REMAPPED = "name=rootless", "name=userns"
+_OWN_USERS = "--userns=host"
 HERE = "."  # the value of a bare `--workspace`: the current folder's namesake
 
 _WHO = "id -u; id -g; id -un; printf '%s\\n' \"$HOME\""
@@ -35,10 +38,13 @@ class HostUser:
     home: str  # absolute path
 
 
-def prepared(request: StartRequest, host: Host, engine: Engine) -> StartRequest:
+def prepared(
+    request: StartRequest, host: Host, engine: Engine, note: Callable[[str], None]
+) -> StartRequest:
     """Return the request with its container's options resolved on the host; see `on_host`."""
     options = with_workspace(request.options, request.workspace, host.name)
-    return replace(request, options=on_host(options, host, engine("info", "--format={{json .}}")))
+    info = engine("info", "--format={{json .}}")
+    return replace(request, options=on_host(options, host, info, note))
 
 
 def with_workspace(options: ContainerOptions, workspace: str | None, host: str) -> ContainerOptions:
@@ -71,12 +77,18 @@ def _namesake(here: Path, host: str) -> str:
     return f"~/{here.name}"
 
 
-def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> ContainerOptions:
+def on_host(
+    options: ContainerOptions,
+    host: Host,
+    info: tuple[str, ...],
+    note: Callable[[str], None] = lambda _: None,
+) -> ContainerOptions:
     """Return the options with the host's home folder and user; asks the host only if needed.
 
     A container with folders of the host runs as the login user (see the room's decisions), but not
     if `--user` was given, or the engine itself maps root to another user (rootless) by the JSON of
-    its command `info`.
+    its command `info`. Where it maps all users to others (`userns-remap`), no user of a container
+    is the login user, and a note says so.
 
     Raises:
         Usage: a volume's source is neither a folder of the host nor a volume's name.
@@ -95,7 +107,16 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
         raise _no_folder(missing, host.name)
     volumes = (user.home + v[1:] if v.startswith("~") else v for v in options.volumes)
     options = replace(options, volumes=tuple(volumes))
-    if options.user is not None or user.uid == 0 or _maps_users(found["info"]):
+    if options.user is not None or user.uid == 0:
+        return options
+    if (mapped := _mapping(found["info"])) == _REMAPPED and _OWN_USERS in options.engine_arguments:
+        mapped = None
+    if mapped == _REMAPPED:
+        note(
+            f"docker on `{host.name}` maps all users of a container to others (`userns-remap`), "
+            f"who may neither read nor write your folders: `-- {_OWN_USERS}` maps none"
+        )
+    if mapped is not None:
         return options
     # The container's passwd file lacks the user, and many programs ask for its name.
     named = (f"USER={user.name}", f"LOGNAME={user.name}", *options.environment)
@@ -150,14 +171,17 @@ def _user(answer: Completed) -> HostUser:
 
 
 @understood("the container engine")
-def _maps_users(info: Completed) -> bool:
+def _mapping(info: Completed) -> str | None:
+    """Return how the engine maps the users of containers, `None` for not at all."""
     try:
         told: dict[str, Any] = document(info.stdout)
     except Refused:
-        return False  # the engine does not work; creating the container will tell why
+        return None  # the engine does not work; creating the container will tell why
     docker: list[str] = told.get("SecurityOptions") or []
     podman: dict[str, Any] = (told.get("host") or {}).get("security") or {}
-    return any("rootless" in o or "userns" in o for o in docker) or bool(podman.get("rootless"))
+    if podman.get("rootless") or any(option.startswith(_ROOTLESS) for option in docker):
+        return _ROOTLESS
+    return _REMAPPED if any(option.startswith(_REMAPPED) for option in docker) else None
 
 
 def _no_folder(missing: list[str], host: str) -> NotFound:

@@ -155,7 +155,7 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
     if image is None:
         raise _nothing_to_create_from(start, name)
     start = start.with_engine(creation.foreseen_engine(start))
-    start = replace(start, request=prepared(start.request, start.host, start.engine))
+    start = replace(start, request=prepared(start.request, start.host, start.engine, start.note))
     spec, wanted = _spec(start, image, gpus), start.request.options.packages
     install = [start.runtime.inside(name, packages.install(wanted))] if wanted else []
     labels = {**gpus.labels, **naming.label(start.request.container, name)}

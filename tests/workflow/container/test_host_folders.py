@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +55,18 @@ def test_a_container_with_a_folder_of_the_host_runs_as_oneself() -> None:
 )
 def test_where_files_are_ones_own_anyway_the_image_has_its_user(host: FakeHost) -> None:
     assert on_host(volumes("/raid/me"), host, INFO).user is None
+
+
+def test_users_that_docker_maps_to_others_are_not_ones_own() -> None:
+    remapped = FakeHost(info={"SecurityOptions": ["name=seccomp,profile=default", "name=userns"]})
+    notes: list[str] = []
+    assert on_host(volumes("/raid/me"), remapped, INFO, notes.append).user is None
+    [note] = notes
+    assert "`userns-remap`" in note
+    assert "`-- --userns=host`" in note
+    options = replace(volumes("/raid/me"), engine_arguments=("--userns=host",))
+    assert on_host(options, remapped, INFO, notes.append).user == "1005:1006"
+    assert notes == [note]
 
 
 def test_a_user_who_was_asked_for_is_kept_and_nothing_is_asked_of_the_engine() -> None:
