@@ -141,6 +141,12 @@ def survey(
         return Survey(container, None, owner=owner, user=user)
     if probed.status != 0:
         why = one_line(probed.complaint) or f"the probe ended with status {probed.status}"
+        if container.restarts:
+            log = runtime.shown("logs", container.called)
+            why = (
+                f"it may end again and again, as its engine has restarted it {container.restarts} "
+                f"times; `{log}` on the host has what it wrote: {why}"
+            )
         return Survey(container, None, owner=owner, user=user, unasked=why)
     fault = lost.read(probed.stdout, name, runtime.shown("restart", name))
     findings = read_probe(probed.stdout)

@@ -191,6 +191,7 @@ def read_container(
         paused=bool(state.get("Paused")),
         halt=_halt(inspected),
         restarting=restarting,
+        restarts=inspected.get("RestartCount") or 0,
         out_of_memory=_out_of_memory(inspected),
         volumes=_volumes(inspected),
         options=existing_options.read(inspected, ours),
@@ -199,7 +200,6 @@ def read_container(
 
 _HALTS = {
     "paused": "it is paused",
-    "restarting": "its engine is restarting it",
     "created": "it was never started",
     "configured": "it was never started",
     "removing": "it is being removed",
@@ -213,6 +213,10 @@ def _halt(inspected: Mapping[str, Any]) -> str:
     status = "paused" if state.get("Paused") else str(state.get("Status", ""))
     if status in _HALTS:
         return _HALTS[status]
+    if status == "restarting":
+        told, times = "its engine is restarting it", inspected.get("RestartCount")
+        ended = f": it has ended {times} times (exit code {state.get('ExitCode')})"
+        return told + (ended if times else "")
     if state.get("Running"):
         return ""
     if killed := _out_of_memory(inspected):

@@ -48,6 +48,7 @@ class Container:
     paused: bool = False  # its processes stand still until the engine lets them go on
     halt: str = ""  # why it does not run, in words; empty while it runs
     restarting: bool = False  # whether its engine is about to start it again
+    restarts: int = 0  # how often its engine has started it again by itself
     out_of_memory: str = ""  # that something in it was killed for its memory, in words
     in_job: bool = False  # whether it is a job of a cluster's scheduler
     job: str | None = None  # that job's id

@@ -84,4 +84,4 @@ def test_the_last_value_of_a_limit_counts() -> None:
 
 def test_a_log_driver_of_ones_own_is_left_alone() -> None:
     options = ContainerOptions(engine_arguments=("--log-driver=journald",))
-    assert [word for word in flags(options) if "driver" in word] == ["--log-driver=journald"]
+    assert [word for word in flags(options) if "log-" in word] == ["--log-driver=journald"]

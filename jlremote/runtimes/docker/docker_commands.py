@@ -145,8 +145,13 @@ def _log_flags(options: ContainerOptions) -> Iterator[str]:
 
     The host's default driver may take no limit, as journald.
     """
-    limits = _valued("log-opt", (*LOG_LIMIT, *options.log_options))
-    if limits and not any(word.startswith("--log-driver") for word in options.engine_arguments):
+    words = options.engine_arguments
+    own = any(word.startswith("--log-driver") for word in words)
+    given = (*LOG_LIMIT, *options.log_options)
+    if own:  # it may take no such limit, as `none` does
+        given = tuple(item for item in given if item not in LOG_LIMIT)
+    limits = _valued("log-opt", given)
+    if limits and not own:
         yield "--log-driver=json-file"
     for limit in limits:
         yield f"--log-opt={limit}"

@@ -59,7 +59,7 @@ def ended_error(engine: Engine, name: str, image: str, said: str) -> JlrError:
     )
 
 
-def start_error(engine: Engine, name: str, why: str = "it ends at once") -> JlrError:
+def start_error(engine: Engine, name: str, why: str) -> JlrError:
     """Return the error of an existing container that does not start."""
     hint = f"`{engine.shown('logs', name)}` on the host may say why"
     if "paused" in why:

@@ -37,6 +37,11 @@ class ContainerOptions:
         words = " ".join(self.engine_arguments)
         return self.network == "host" or bool(re.search(r"--net(work)?[= ]host\b", words))
 
+    @property
+    def keeps_no_log(self) -> bool:
+        """Whether the engine keeps nothing of what the container prints."""
+        return bool(re.search(r"--log-driver[= ]none\b", " ".join(self.engine_arguments)))
+
 
 NO_OPTIONS = ContainerOptions()
 

@@ -17,6 +17,11 @@ _IUTF8, _INPUT_SPEED, _OUTPUT_SPEED = 42, 128, 129
 _MODES = {_IUTF8: 1, _INPUT_SPEED: 38400, _OUTPUT_SPEED: 38400}
 _MODES_END = b"\0"
 _PLAIN = frozenset((ascii_letters + digits + " _-./:,=+@").encode())
+# A server may refuse a terminal and run the command; engines say no more than "not a TTY" of it.
+_TELL = b"""\
+[ -t 0 ] || printf '%s\\n' \
+  'the SSH server gives no terminal (`PermitTTY no`); with `</dev/null` none is asked for' >&2
+"""
 # `printf %b` reads `\0ooo` in every POSIX shell.
 _COMMAND = """exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '{}'"""
 
@@ -35,5 +40,5 @@ def window_change(size: os.terminal_size) -> bytes:
 def command(script: bytes) -> str:
     """Return the command line that runs `script` with the terminal as its stdin."""
     return _COMMAND.format(
-        "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in script)
+        "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in _TELL + script)
     )

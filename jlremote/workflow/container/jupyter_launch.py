@@ -323,7 +323,7 @@ def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrEr
     if not any(words in failed.complaint.lower() for words in NOT_RUNNING):
         return why
     if found.container is not None:
-        return docker_errors.start_error(engine, start.name)
+        return docker_errors.start_error(engine, start.name, "it ends at once")
     said = run_script(start.host, command_line(logs_argv(engine, start.name, 1, follow=False)))
     return docker_errors.ended_error(
         engine, start.name, str(start.request.image), said.stderr or said.stdout

@@ -232,8 +232,8 @@ def _start(start: StartContext, container: Container) -> Container:
         done = start.host.run({"start": script} | lease)["start"]
     started = start.runtime.read(name, {"container": done}) if done.status == 0 else None
     if started is None or not started.running:
-        why = (engine_errors.reason(done),) if done.status != 0 else ()
-        raise docker_errors.start_error(start.engine, name, *why)
+        why = engine_errors.reason(done) if done.status != 0 else started and started.halt
+        raise docker_errors.start_error(start.engine, name, why or "it ends at once")
     gpu_allocation.prove(start, container.engine_gpus)
     return started
 

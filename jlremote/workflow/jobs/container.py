@@ -42,8 +42,14 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
 
     Raises:
         Busy: there is a container of that name.
+        Usage: nothing would keep what it prints.
         JlrError: it could not begin; the rollback of `start` removes what is left.
     """
+    if start.request.options.keeps_no_log:
+        raise Usage(
+            "`--log-driver=none` keeps nothing of what a job prints, which jlr reads there",
+            hint="`jlr config` shows whether `engine-arguments` of the settings has it",
+        )
     image, start = start.request.image or "", creation.prepare(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
         made = _begun(start, image, request)

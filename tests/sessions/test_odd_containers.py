@@ -1,0 +1,74 @@
+"""Containers and servers that leave jlr less: no log, no end of restarts, no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pexpect
+import pytest
+
+from tests.conftest import SSHServerFactory
+from tests.lab.accounts import Account
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
+from tests.lab.remote_host import Keys
+from tests.sessions.parts import failed, started
+
+NO_LOG = "--log-driver=none"
+
+
+@pytest.fixture
+def name(container: ContainerFactory) -> Iterator[str]:
+    made = container.name()
+    yield made
+    container.engine.try_docker("rm", "--force", made)
+
+
+def test_a_session_without_a_log_of_its_container_starts_and_says_so(
+    laptop: Laptop, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(laptop.environment, "JLR_ENGINE_ARGUMENTS", NO_LOG)
+    started(laptop, name, "--image", "lab/jupyter")
+    shown = laptop.jlr("logs", f"lab/{name}", "--container")
+    failed(shown, 6, f"the engine keeps no log of `lab/{name}`", f"`{NO_LOG}`")
+    assert shown.stdout == ""
+    assert "ServerApp" in laptop.jlr("logs", f"lab/{name}").stdout
+    assert laptop.jlr("stop", name, "--remove", "--force", "--yes").status == 0
+
+
+def test_a_job_whose_output_nothing_keeps_is_refused(
+    laptop: Laptop, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(laptop.environment, "JLR_ENGINE_ARGUMENTS", NO_LOG)
+    run = laptop.jlr("run", "lab", "--image", "lab/plain", "--name", name, "--", "echo", "lost")
+    failed(run, 2, f"`{NO_LOG}` keeps nothing of what a job prints")
+
+
+def test_a_container_that_ends_again_and_again_is_told_as_that(
+    laptop: Laptop, container: ContainerFactory, name: str
+) -> None:
+    docker = container.engine.docker
+    command = ("sh", "-c", "echo bad config; exit 3")
+    docker("run", "--detach", "--restart=always", "--name", name, "lab/plain", *command)
+    count = ("inspect", name, "--format={{.RestartCount}}")
+    wait_until(lambda: int(docker(*count)) > 1, "some restarts")
+    done = laptop.jlr("start", "lab", name, "--no-browser")
+    # The engine calls it running for a moment after each of its starts.
+    restarts = ("its engine is restarting it: it has ended ", "its engine has restarted it ")
+    assert done.status in (1, 6, 7), done
+    assert any(words in done.stderr for words in restarts), done
+    assert f"docker logs {name}" in done.stderr or "--container" in done.stderr, done
+
+
+def test_a_server_that_gives_no_terminal_is_told_before_the_engine_complains(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, name: str
+) -> None:
+    started(laptop, name, "--image", "lab/jupyter")
+    laptop.add_host("odd", another_sshd("PermitTTY no"), account, key=keys.private)
+    with laptop.terminal("jlr", "shell", f"odd/{name}", "--", "tty", timeout=60) as terminal:
+        terminal.expect_exact("the SSH server gives no terminal (`PermitTTY no`)")
+        terminal.expect(pexpect.EOF)
+    without = laptop.jlr("shell", f"odd/{name}", "--", "echo", "works", stdin="")
+    assert (without.status, without.stdout) == (0, "works\n"), without
+    assert laptop.jlr("stop", f"lab/{name}", "--remove", "--force", "--yes").status == 0
