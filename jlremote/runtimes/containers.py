@@ -23,7 +23,7 @@ from jlremote.runtimes.options import existing_options
 from jlremote.runtimes.scripts import homes
 from jlremote.runtimes.scripts.waiting import AS_MAIN_USER
 from jlremote.text import one_line
-from jlremote.untrusted import document
+from jlremote.untrusted import count, document
 
 # Folders of a rootless engine's networks, which the host does not reach.
 _OF_A_USER = ("/run/user/", "/tmp/")  # noqa: S108
@@ -191,7 +191,7 @@ def read_container(
         paused=bool(state.get("Paused")),
         halt=_halt(inspected),
         restarting=restarting,
-        restarts=inspected.get("RestartCount") or 0,
+        restarts=count(str(inspected.get("RestartCount"))) or 0,
         out_of_memory=_out_of_memory(inspected),
         volumes=_volumes(inspected),
         options=existing_options.read(inspected, ours),
