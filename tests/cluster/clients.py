@@ -53,7 +53,7 @@ def check_clients(session: Session, node: str) -> None:
             assert (home / copy).read_bytes() == data, copy
 
     code = ran(str(PROGRAMS / "jlr"), "code", name, "--print").stdout
-    assert code == f"code --remote ssh-remote+{name}.jlr /home/alice\n"
+    assert code == f"code --folder-uri vscode-remote://ssh-remote+{name}.jlr/home/alice\n"
 
 
 def check_local_kernel(session: Session, node: str) -> None:
