@@ -149,7 +149,7 @@ def _server(record: list[str], directory: str, listening: _Listening, idle_stop:
         loopback_only=all(not one.is_ipv4 or one.address.startswith("127.") for one in held),
         loopback=_near(held),
         ours=ours,
-        python=executable.rpartition(" -> ")[2].strip(),
+        python=executable.partition(" -> ")[2].strip() or "python3",  # another user's is not told
         idle_stop=(count(idle_stop) or 0) if ours else 0,
         page=_page(path, words.split("\0")),
         sock=sock,

@@ -81,6 +81,7 @@ class LocalPorts:
         self._waker.setblocking(False)
         self._poller.register(self._woken, zmq.POLLIN)
         self._askers: dict[str, list[bytes]] = {}
+        self._signatures: dict[bytes, None] = {}
 
     def _bound(self, kind: int, facts: dict[str, Any], name: str) -> zmq.Socket[bytes]:
         port, ip = facts[f"{name}_port"], facts["ip"]
@@ -130,8 +131,8 @@ class LocalPorts:
     def _read(self, channel: str, frames: list[bytes]) -> Message | None:
         """Return a client's message; `None` for one that is not signed with the file's key.
 
-        Nothing of it is parsed before: any process of this machine can send it. One that came
-        before is not taken again, as in Jupyter's own kernels.
+        Nothing of it is parsed before: any process of this machine can send it. A signature that
+        came before is not taken again, as in Jupyter's own kernels: ids may come twice.
         """
         try:
             at = frames.index(_DELIMITER)
@@ -141,12 +142,14 @@ class LocalPorts:
             told = dict(zip(PARTS, (_object(part) for part in parts), strict=True))
         except ValueError:
             return None
-        message = Message(channel, **told, buffers=frames[at + 6 :])
-        if message.id in self._askers:
+        if self._key and signature in self._signatures:
             return None
+        message = Message(channel, **told, buffers=frames[at + 6 :])
+        self._signatures[signature] = None
         self._askers[message.id] = frames[:at]
-        if len(self._askers) > _MOST_ASKERS:
-            del self._askers[next(iter(self._askers))]
+        for known in (self._signatures, self._askers):
+            if len(known) > _MOST_ASKERS:
+                del known[next(iter(known))]  # type: ignore[arg-type]
         return message
 
     def send(self, message: Message) -> None:

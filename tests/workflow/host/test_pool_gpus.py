@@ -38,7 +38,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Answer]]:
     """The next answers of each host to the question about its GPUs."""
     given: dict[str, list[Answer]] = {"dgx": [], "lab": []}
 
-    def ask(link: Dialled) -> Inventory:
+    def ask(link: Dialled, _: object) -> Inventory:
         answer = given[link.host].pop(0)
         if isinstance(answer, JlrError):
             raise answer
