@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from jlremote.errors import Busy, JlrError
@@ -119,8 +120,23 @@ def survey(
     """Survey a session in one round trip.
 
     `typed` is looked for in the containers' labels if no container has the name; with `check_gpus`
-    the result says whether the container still has its GPUs.
+    the result says whether the container still has its GPUs. Where the probe could not run, the
+    container may just have ended, which an engine under load reports later; so it looks again.
     """
+    began, looks = time.monotonic(), 0
+    while True:
+        found, status = _looked(host, runtime, name, typed, check_gpus=check_gpus)
+        looks += 1
+        patience = NOTICED_SECONDS if status == _KILLED else 0.0
+        if found.unasked is None or (looks > 1 and time.monotonic() - began >= patience):
+            return found
+        time.sleep(_LOOK_PAUSE_SECONDS)
+
+
+def _looked(
+    host: Host, runtime: Runtime, name: str, typed: str | None, *, check_gpus: bool
+) -> tuple[Survey, int]:
+    """Return the survey of one round trip, and the status of its probe."""
     inside = scripts.probe(runtime, name)
     if check_gpus and runtime.has_containers:
         inside += lost.CHECK
@@ -135,10 +151,10 @@ def survey(
     user = results["user"].stdout.strip() if runtime.has_containers else ""
     if container is None and "called" in results:
         called = tuple(filter(is_name, results["called"].stdout.split()))
-        return Survey(None, None, called=called, user=user)
+        return Survey(None, None, called=called, user=user), 0
     probed = results["inside"]
     if container is None or not container.running:
-        return Survey(container, None, owner=owner, user=user)
+        return Survey(container, None, owner=owner, user=user), 0
     if probed.status != 0:
         why = one_line(probed.complaint) or f"the probe ended with status {probed.status}"
         if container.restarts:
@@ -147,14 +163,17 @@ def survey(
                 f"it may end again and again, as its engine has restarted it {container.restarts} "
                 f"times; `{log}` on the host has what it wrote: {why}"
             )
-        return Survey(container, None, owner=owner, user=user, unasked=why)
+        return Survey(container, None, owner=owner, user=user, unasked=why), probed.status
     fault = lost.read(probed.stdout, name, runtime.shown("restart", name))
     findings = read_probe(probed.stdout)
     launcher = _other_launcher(container, findings, user)
-    return Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
+    found = Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
+    return found, 0
 
 
 _KILLED = 128 + 9  # sh: and the signal's number
+NOTICED_SECONDS = 10.0  # an engine under load reports a container's end so much later
+_LOOK_PAUSE_SECONDS = 0.2
 
 
 def _other_launcher(container: Container, findings: Findings, user: str) -> str | None:

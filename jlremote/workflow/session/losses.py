@@ -11,7 +11,7 @@ from jlremote.host.contract import Host, run_script
 from jlremote.jupyter import activity
 from jlremote.jupyter.api import JupyterApi, Kernel
 from jlremote.jupyter.server import Server
-from jlremote.jupyter.survey import Survey, survey
+from jlremote.jupyter.survey import NOTICED_SECONDS, Survey, survey
 from jlremote.runtimes import container_changes
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
@@ -23,7 +23,6 @@ from jlremote.workflow.mounts import unmount
 from jlremote.workflow.selection import destruction
 from jlremote.workflow.selection.destruction import Destruction
 
-NOTICED_SECONDS = 10.0  # an engine under load reports a container's end so much later
 KILLED = 128 + 9
 
 
