@@ -147,9 +147,8 @@ class LocalPorts:
         message = Message(channel, **told, buffers=frames[at + 6 :])
         self._signatures[signature] = None
         self._askers[message.id] = frames[:at]
-        for known in (self._signatures, self._askers):
-            if len(known) > _MOST_ASKERS:
-                del known[next(iter(known))]  # type: ignore[arg-type]
+        _forget_oldest(self._signatures)
+        _forget_oldest(self._askers)
         return message
 
     def send(self, message: Message) -> None:
@@ -189,6 +188,11 @@ def _turn_away(descriptor: int) -> None:
         table = Path("/proc/net/tcp").read_text("ascii")
         if ip_address(address).is_loopback and not is_own(table, port, own):
             met.shutdown(socket.SHUT_RDWR)
+
+
+def _forget_oldest(known: dict[Any, Any]) -> None:
+    if len(known) > _MOST_ASKERS:
+        del known[next(iter(known))]
 
 
 def _object(text: bytes) -> dict[str, Any]:
