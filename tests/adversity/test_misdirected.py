@@ -15,23 +15,16 @@ from jlremote.host.target import Target
 from jlremote.ports.origins import hostname
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.workflow.forward import loopback_page
-from tests.adversity.sites import ASK, Site, site
+from tests.adversity.sites import ASK, Site
 from tests.forward.parts import SwitchedGateway, serving
 from tests.lab.browser import ELSEWHERE
 
 SECRET = "login=jupyter"
-COOKIE_PATH = "/cont1-0123456789abcdef/"
 OWN = hostname("dgx", "cont1")
 REFUSED = "this port does not answer under this name"
 
 # Starts a forward of that name to a port of the host; returns its local port.
 Lead = Callable[[str, int], int]
-
-
-@pytest.fixture
-def chromium(file_chromium: BrowserContext) -> BrowserContext:
-    file_chromium.clear_cookies()
-    return file_chromium
 
 
 @pytest.fixture
@@ -47,19 +40,6 @@ def lead(transport: Any) -> Iterator[Lead]:
             return forward.local_port
 
         yield started
-
-
-@pytest.fixture
-def hostile() -> Iterator[Site]:
-    with site("hostile") as served:
-        yield served
-
-
-@pytest.fixture
-def jupyter() -> Iterator[Site]:
-    """The server of the session `dgx/cont1`, which sets its cookie for the path of its own."""
-    with site("jupyter", base=COOKIE_PATH) as served:
-        yield served
 
 
 def read(chromium: BrowserContext, url: str) -> str:
@@ -79,14 +59,14 @@ def test_a_page_that_leads_the_browser_to_its_own_port_under_another_name_gets_n
 ) -> None:
     """It even knows the path of the cookie; it is of a session, or of a further port."""
     port, elsewhere = lead(OWN, jupyter.port), lead(hostname("dgx", *theirs), hostile.port)
-    own = f"http://{OWN}:{port}{COOKIE_PATH}"
+    own = f"http://{OWN}:{port}{jupyter.base}"
     assert read(chromium, f"{own}?token=a") == "jupyter"
     assert read(chromium, own) == "jupyter"
     assert jupyter.was_sent(SECRET)
     page = chromium.new_page()
     page.goto(f"http://{hostname('dgx', *theirs)}:{elsewhere}/")
     assert page.inner_text("body") == "hostile"
-    for url in (f"http://{OWN}:{elsewhere}{COOKIE_PATH}", f"http://{OWN}:{elsewhere}/"):
+    for url in (f"http://{OWN}:{elsewhere}{jupyter.base}", f"http://{OWN}:{elsewhere}/"):
         page.evaluate(ASK, url)
         assert REFUSED in read(chromium, url)
     assert not hostile.was_sent(SECRET)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from jlremote.workflow.forward import local_ports
 from jlremote.workflow.forward.address import Address, address_of
 from jlremote.workflow.forward.port_report import report
 from tests.adversity.sites import ASK, REGISTER, Site, site
-from tests.jupyter.test_configuration import applied
 from tests.link.fakes import new_endpoint, new_server
 
 SECRET, PLANTED = "login=jupyter", "planted=1"
@@ -28,28 +26,6 @@ PLANT = """() => {
   for (const where of ['', '; domain=localhost', '; domain=cont1-dgx.localhost'])
     document.cookie = 'planted=1; path=/' + where
 }"""
-
-
-@pytest.fixture
-def chromium(file_chromium: BrowserContext) -> BrowserContext:
-    """A browser without cookies; what pages left in it is of other ports."""
-    file_chromium.clear_cookies()
-    return file_chromium
-
-
-@pytest.fixture
-def hostile() -> Iterator[Site]:
-    """The program behind the forward of the session `dgx/hostile`."""
-    with site("hostile") as served:
-        yield served
-
-
-@pytest.fixture
-def jupyter() -> Iterator[Site]:
-    """The server behind the forward of the session `dgx/cont1`, with the path that ours have."""
-    base = applied("cont1", hostname("dgx", "cont1")).ServerApp.base_url
-    with site("jupyter", base=base) as served:
-        yield served
 
 
 def address(session: str, served: Site, name: str | None = None) -> Address:
