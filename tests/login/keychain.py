@@ -1,10 +1,11 @@
-"""A real Secret Service on a session bus of the laptop's own."""
+"""Keychains: one in memory, and a real Secret Service on a bus of the laptop's own."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from types import TracebackType
 
 import psutil
@@ -22,6 +23,25 @@ import json, secretstorage
 items = secretstorage.get_default_collection(secretstorage.dbus_init()).get_all_items()
 print(json.dumps({item.get_attributes()["username"]: item.get_secret().decode() for item in items}))
 """
+
+
+@dataclass
+class MemoryKeychain:
+    """Keeps secrets in a dictionary."""
+
+    kept: dict[str, str] = field(default_factory=dict)
+    name: str = "the keychain"
+    present: bool = True
+
+    def get(self, account: str) -> str | None:
+        return self.kept.get(account)
+
+    def set(self, account: str, secret: str) -> bool:
+        self.kept[account] = secret
+        return True
+
+    def delete(self, account: str) -> bool:
+        return self.kept.pop(account, None) is not None
 
 
 class SecretService:

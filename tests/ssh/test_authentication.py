@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -14,30 +13,12 @@ from jlremote.ssh.login.credentials import passphrase_account, password_account
 from tests.lab.accounts import Account
 from tests.lab.programs import run
 from tests.lab.sshd import SSHServer, make_key
+from tests.login.keychain import MemoryKeychain
 from tests.ssh.conftest import ONLY_PASSWORD, PASSWORD, WITH_PASSWORDS, StartServer, sign
 from tests.ssh.laptop import HOST, Laptop, Person, logins
 from tests.ssh.servers import AgentProcess, PamServer
 
 CODES = tuple(f"{number:08}" for number in range(10000001, 10000013))
-
-
-@dataclass
-class Drawer:
-    """A keychain in memory."""
-
-    name: str = "the drawer"
-    present: bool = True
-    kept: dict[str, str] = field(default_factory=dict)
-
-    def get(self, account: str) -> str | None:
-        return self.kept.get(account)
-
-    def set(self, account: str, secret: str) -> bool:
-        self.kept[account] = secret
-        return True
-
-    def delete(self, account: str) -> bool:
-        return self.kept.pop(account, None) is not None
 
 
 def failures(server: SSHServer) -> int:
@@ -383,7 +364,7 @@ def test_without_a_person_to_ask_for_a_code_there_is_one_attempt(
 def test_a_right_password_is_kept_and_used_without_a_question(
     passwords: SSHServer, laptop: Laptop
 ) -> None:
-    drawer = Drawer()
+    drawer = MemoryKeychain()
     with laptop.connected("wrong d", PASSWORD, keychain=drawer, remember="yes"):
         pass
     account = password_account(resolve(HOST, laptop.config))
@@ -393,7 +374,7 @@ def test_a_right_password_is_kept_and_used_without_a_question(
 
 
 def test_whether_to_keep_it_is_asked_once(passwords: SSHServer, laptop: Laptop) -> None:
-    drawer = Drawer()
+    drawer = MemoryKeychain()
     first = Person([PASSWORD, "no"])
     with laptop.connected(person=first, keychain=drawer, remember="ask"):
         assert first.kinds() == ["password", "remember"]
@@ -407,7 +388,7 @@ def test_whether_to_keep_it_is_asked_once(passwords: SSHServer, laptop: Laptop) 
 def test_a_password_declined_before_is_kept_when_asked_for(
     passwords: SSHServer, laptop: Laptop
 ) -> None:
-    drawer = Drawer()
+    drawer = MemoryKeychain()
     with laptop.connected(PASSWORD, "no", keychain=drawer, remember="ask"):
         pass
     person = Person([PASSWORD, "yes"])
@@ -420,14 +401,14 @@ def test_a_keychain_that_does_not_answer_is_not_offered(
     passwords: SSHServer, laptop: Laptop
 ) -> None:
     person = Person([PASSWORD])
-    with laptop.connected(person=person, keychain=Drawer(present=False), remember="ask"):
+    with laptop.connected(person=person, keychain=MemoryKeychain(present=False), remember="ask"):
         assert person.kinds() == ["password"]
 
 
 def test_an_unanswered_question_about_keeping_does_not_undo_the_login(
     passwords: SSHServer, laptop: Laptop
 ) -> None:
-    drawer = Drawer()
+    drawer = MemoryKeychain()
     person = Person([PASSWORD])
     with laptop.connected(person=person, keychain=drawer, remember="ask") as connection:
         assert person.kinds() == ["password", "remember"]
@@ -439,7 +420,7 @@ def test_a_remembered_password_that_is_refused_is_forgotten_and_asked_for(
     passwords: SSHServer, laptop: Laptop
 ) -> None:
     account = password_account(resolve(HOST, laptop.config))
-    drawer = Drawer(kept={account: "wrong e"})
+    drawer = MemoryKeychain(kept={account: "wrong e"})
     with laptop.connected(PASSWORD, keychain=drawer):
         pass
     assert drawer.kept == {}
@@ -450,7 +431,7 @@ def test_a_remembered_password_answers_its_prompt_and_the_code_is_asked_for(
     interactive: SSHServer, laptop: Laptop
 ) -> None:
     account = password_account(resolve(HOST, laptop.config))
-    drawer = Drawer(kept={account: PASSWORD})
+    drawer = MemoryKeychain(kept={account: PASSWORD})
     person = Person([CODES[6]])
     with laptop.connected(person=person, keychain=drawer, remember="yes"):
         assert person.kinds() == ["code"]
@@ -462,7 +443,7 @@ def test_a_stale_password_beside_a_code_is_forgotten_once_another_one_was_right(
 ) -> None:
     """Which of the two the server refused it does not tell; another password's success does."""
     account = password_account(resolve(HOST, laptop.config))
-    drawer = Drawer(kept={account: "changed since"})
+    drawer = MemoryKeychain(kept={account: "changed since"})
     person = Person([CODES[7], PASSWORD, CODES[8]])
     with laptop.connected(person=person, keychain=drawer, remember="ask"):
         assert person.kinds() == ["code", "password", "code", "remember"]
@@ -474,7 +455,7 @@ def test_a_passphrase_is_kept_and_a_stale_one_forgotten(
 ) -> None:
     key = make_key(laptop.folder / "locked", passphrase="right words")
     laptop.configure(start(keys=[key]), account, identity=key)
-    drawer = Drawer(kept={passphrase_account(key): "stale words"})
+    drawer = MemoryKeychain(kept={passphrase_account(key): "stale words"})
     with laptop.connected("right words", keychain=drawer, remember="yes"):
         pass
     assert drawer.kept == {passphrase_account(key): "right words"}

@@ -14,6 +14,7 @@ from jlremote.questions import NeverAsks
 from jlremote.runtimes.engine.engine_errors import EngineNotPermitted
 from jlremote.ssh.config.destination import Destination
 from tests.link.fakes import FakePerson
+from tests.login.keychain import MemoryKeychain
 
 SCRIPT = f"{' '.join(SUDO)} docker ps"
 LOOKS_UP = f"{' '.join(SUDO_IF_KNOWN)} docker ps"
@@ -42,37 +43,18 @@ class FakeHost:
         return {name: Completed(0, "", "") if right else Completed(1, "", self.complaint)}
 
 
-class FakeKeychain:
-    """A keychain in memory."""
-
-    name, present = "keychain", True
-
-    def __init__(self, **secrets: str) -> None:
-        self.secrets = {name.replace("_", " "): secret for name, secret in secrets.items()}
-
-    def get(self, account: str) -> str | None:
-        return self.secrets.get(account)
-
-    def set(self, account: str, secret: str) -> bool:
-        self.secrets[account] = secret
-        return True
-
-    def delete(self, account: str) -> bool:
-        return self.secrets.pop(account, None) is not None
-
-
 @pytest.fixture
 def password() -> str:
     return f"correct-horse-{next(NUMBERS)}"
 
 
 @pytest.fixture
-def keychain() -> FakeKeychain:
-    return FakeKeychain()
+def keychain() -> MemoryKeychain:
+    return MemoryKeychain()
 
 
 @pytest.fixture
-def elevation(keychain: FakeKeychain) -> Elevation:
+def elevation(keychain: MemoryKeychain) -> Elevation:
     return Elevation(lambda: Destination("dgx", "dgx", 22, "ada"), keychain)
 
 
@@ -116,7 +98,7 @@ def test_a_wrong_password_is_not_tried_twice(elevation: Elevation, password: str
 
 
 def test_without_a_terminal_the_password_of_the_keychain_is_used(
-    elevation: Elevation, keychain: FakeKeychain, password: str
+    elevation: Elevation, keychain: MemoryKeychain, password: str
 ) -> None:
     keychain.set(ADA, password)
     elevation.prepare(FakeHost(password), SCRIPT, NEVER)
@@ -155,7 +137,7 @@ def test_a_user_whom_sudo_refuses_after_the_password_is_told_so(
 
 
 def test_a_password_that_is_wrong_by_now_is_dropped_everywhere(
-    elevation: Elevation, keychain: FakeKeychain, password: str
+    elevation: Elevation, keychain: MemoryKeychain, password: str
 ) -> None:
     keychain.set(ADA, password)
     elevation.prepare(FakeHost(password), SCRIPT, NEVER)
@@ -167,7 +149,7 @@ def test_a_password_that_is_wrong_by_now_is_dropped_everywhere(
 
 
 def test_a_log_with_the_words_of_sudo_does_not_revoke_the_right_password(
-    elevation: Elevation, keychain: FakeKeychain, password: str
+    elevation: Elevation, keychain: MemoryKeychain, password: str
 ) -> None:
     """`jlr logs` of a container that prints `sudo: 3 incorrect password attempts`."""
     keychain.set(ADA, password)
@@ -184,7 +166,7 @@ def test_a_log_with_the_words_of_sudo_does_not_revoke_the_right_password(
 
 
 def test_a_mere_look_uses_the_keychain_once_and_never_asks(
-    elevation: Elevation, keychain: FakeKeychain, password: str
+    elevation: Elevation, keychain: MemoryKeychain, password: str
 ) -> None:
     host, person = FakeHost(password), FakePerson(password)
     for _ in range(2):

@@ -16,6 +16,7 @@ from jlremote.ssh.config.rules import LoginRules
 from jlremote.ssh.login.authentication import log_in
 from jlremote.ssh.login.credentials import Credentials, RefusedSecrets, password_account
 from jlremote.ssh.login.user_authentication import Challenge, Outcome, PasswordExpired
+from tests.login.keychain import MemoryKeychain
 
 IN = Outcome(success=True)
 
@@ -92,25 +93,6 @@ class Person:
         return self.answers.pop(0)
 
 
-@dataclass
-class Keychain:
-    """Keeps secrets in a dictionary."""
-
-    kept: dict[str, str] = field(default_factory=dict)
-    name: str = "the keychain"
-    present: bool = True
-
-    def get(self, account: str) -> str | None:
-        return self.kept.get(account)
-
-    def set(self, account: str, secret: str) -> bool:
-        self.kept[account] = secret
-        return True
-
-    def delete(self, account: str) -> bool:
-        return self.kept.pop(account, None) is not None
-
-
 def destination(**rules: Any) -> Destination:
     return Destination("lab", "lab.example.org", 22, "me", login=LoginRules(**rules))
 
@@ -118,7 +100,7 @@ def destination(**rules: Any) -> Destination:
 def attempt(
     server: Server,
     *answers: str,
-    keychain: Keychain | None = None,
+    keychain: MemoryKeychain | None = None,
     refused: RefusedSecrets | None = None,
     remember: Any = "ask",
     **rules: Any,
@@ -178,7 +160,7 @@ def test_a_password_and_a_code_in_turn_log_in() -> None:
 
 
 def test_a_remembered_password_answers_its_prompt_without_a_question() -> None:
-    keychain = Keychain({password_account(destination()): "right"})
+    keychain = MemoryKeychain({password_account(destination()): "right"})
     server = Server(
         methods=("keyboard-interactive",),
         required=["keyboard-interactive"],
@@ -191,7 +173,7 @@ def test_a_remembered_password_answers_its_prompt_without_a_question() -> None:
 
 
 def test_a_prompt_for_a_one_time_password_gets_no_remembered_password() -> None:
-    keychain = Keychain({password_account(destination()): "right"})
+    keychain = MemoryKeychain({password_account(destination()): "right"})
     server = Server(
         methods=("keyboard-interactive",),
         required=["keyboard-interactive"],
@@ -216,7 +198,7 @@ def test_a_server_that_asks_nothing_is_not_asked_again() -> None:
     ("answer", "kept"), [("y", "right"), ("YES ", "right"), ("n", None), ("", None)]
 )
 def test_a_right_password_is_kept_if_the_person_agrees(answer: str, kept: str | None) -> None:
-    keychain = Keychain()
+    keychain = MemoryKeychain()
     person = attempt(Server(), "right", answer, keychain=keychain)
     account = password_account(destination())
     assert person.asked[1].text == "keep the password of me@lab.example.org in the keychain?"
@@ -225,7 +207,7 @@ def test_a_right_password_is_kept_if_the_person_agrees(answer: str, kept: str | 
 
 
 def test_a_declined_password_is_asked_about_as_such() -> None:
-    keychain = Keychain({f"declined {password_account(destination())}": "yes"})
+    keychain = MemoryKeychain({f"declined {password_account(destination())}": "yes"})
     person = attempt(Server(), "right", "y", keychain=keychain)
     assert person.asked[1].kind == "remember-again"
     assert keychain.kept == {password_account(destination()): "right"}
@@ -233,7 +215,7 @@ def test_a_declined_password_is_asked_about_as_such() -> None:
 
 @pytest.mark.parametrize(("remember", "present"), [("no", True), ("ask", False), ("yes", False)])
 def test_nothing_is_asked_about_a_keychain_that_is_not_used(remember: str, present: bool) -> None:
-    keychain = Keychain(present=present)
+    keychain = MemoryKeychain(present=present)
     person = attempt(Server(), "right", keychain=keychain, remember=remember)
     assert len(person.asked) == 1
     assert keychain.kept == {}
@@ -241,7 +223,7 @@ def test_nothing_is_asked_about_a_keychain_that_is_not_used(remember: str, prese
 
 def test_a_wrong_kept_password_is_deleted_and_replaced() -> None:
     account = password_account(destination())
-    keychain = Keychain({account: "stale"})
+    keychain = MemoryKeychain({account: "stale"})
     server = Server()
     attempt(server, "right", keychain=keychain, remember="yes")
     assert server.sent == ["begin", "stale", "right"]
@@ -249,7 +231,7 @@ def test_a_wrong_kept_password_is_deleted_and_replaced() -> None:
 
 
 def test_a_question_about_keeping_that_fails_does_not_undo_the_login() -> None:
-    keychain = Keychain()
+    keychain = MemoryKeychain()
     attempt(Server(), "right", keychain=keychain)
     assert keychain.kept == {}
 
