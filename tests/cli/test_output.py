@@ -139,7 +139,7 @@ def test_a_terminal_has_the_line_that_is_written_drawn_over() -> None:
     environment = os.environ | {"TERM": "xterm-256color"}
     environment.pop("NO_COLOR", None)
     terminal = Terminal((sys.executable, "-c", WATCHED), environment=environment)
-    terminal.wait_for("over")
+    terminal.wait_for("over\r\n")
     assert terminal.process.wait(10) == 0
     drawn = terminal.screen.partition("\r\n")[2]
     assert drawn == (
