@@ -43,6 +43,11 @@ class Findings:
     launcher: str = ""  # the user of the host who launched jlr's server, where that was noted
     recording: Recording = NOT_RECORDED
 
+    @property
+    def whole(self) -> bool:
+        """Whether the probe ran to its end; else nothing that is missing here means "no"."""
+        return bool(self.directory)
+
 
 def read_probe(output: str) -> Findings:
     """Read the probe's output."""

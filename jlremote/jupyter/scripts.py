@@ -197,7 +197,6 @@ tell() {{
   printf '{FIELD}'; cat "/proc/$pid/cmdline"
   printf '{RECORD}'
 }}
-printf 'directory{FIELD}%s{RECORD}' "$directory"
 jupyter=$(PATH=$PATH:${{directory%/*}}/.packages/bin  # see `packages`
 {conda.ON_PATH}command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
 printf 'jupyter{FIELD}%s{RECORD}' "$jupyter"
@@ -208,6 +207,7 @@ printf 'launcher{FIELD}%s{RECORD}' "$(cat "$directory/user" 2>/dev/null)"
 {recorder.LOOK}for file in FILES; do tell "$file"; done
 printf 'listening{FIELD}%s{RECORD}' "$({LISTENING})"
 printf 'sockets{FIELD}%s{RECORD}' "$({_SOCKETS})"
+printf 'directory{FIELD}%s{RECORD}' "$directory"  # the last: without it, an answer is cut
 """
 
 

@@ -164,8 +164,12 @@ def _looked(
                 f"times; `{log}` on the host has what it wrote: {why}"
             )
         return Survey(container, None, owner=owner, user=user, unasked=why), probed.status
-    fault = lost.read(probed.stdout, name, runtime.shown("restart", name))
     findings = read_probe(probed.stdout)
+    if not findings.whole:
+        printed = one_line(probed.stdout.strip())
+        why = f"the probe printed only `{printed[:80]}`" if printed else "the probe printed nothing"
+        return Survey(container, None, owner=owner, user=user, unasked=why), 0
+    fault = lost.read(probed.stdout, name, runtime.shown("restart", name))
     launcher = _other_launcher(container, findings, user)
     found = Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
     return found, 0

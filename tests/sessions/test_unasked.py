@@ -22,12 +22,19 @@ def without_a_shell(here: Container) -> None:
     here.engine.docker("exec", "--user=0", here.name, "mv", "/usr/bin/dash", "/usr/bin/gone")
 
 
+def with_another_shell(here: Container) -> None:
+    """Have `sh` print a greeting, read nothing and end well, as a broken wrapper may."""
+    script = "printf '#!/usr/bin/gone\necho Welcome\n' >/usr/bin/new; chmod 755 /usr/bin/new"
+    swap = f"cp /usr/bin/dash /usr/bin/gone; {script}; mv /usr/bin/new /usr/bin/dash"
+    here.engine.docker("exec", "--user=0", here.name, "sh", "-c", swap)
+
+
 def without_room(here: Container) -> None:
     # Docker takes the new limit at once; what runs already goes on.
     here.engine.docker("update", "--pids-limit", "2", here.name)
 
 
-@pytest.mark.parametrize("hurt", [without_a_shell, without_room])
+@pytest.mark.parametrize("hurt", [without_a_shell, with_another_shell, without_room])
 def test_a_busy_kernel_behind_a_failing_exec_is_not_called_stopped(
     laptop: Laptop, container: ContainerFactory, hurt: Callable[[Container], None]
 ) -> None:

@@ -298,9 +298,10 @@ def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None
     if launched.status == scripts.NOT_LAUNCHED:
         seconds = scripts.LAUNCH_SECONDS
         raise JlrError(f"JupyterLab could not be launched within {seconds} s: {launched.complaint}")
-    if launched.status != 0:
+    findings = read_probe(launched.stdout)
+    if launched.status != 0 or not findings.whole:
         raise _not_awaited(start, found, launched)
-    return read_probe(launched.stdout)
+    return findings
 
 
 def _abandon(start: StartContext) -> None:
