@@ -156,7 +156,8 @@ FOREIGN_FOLDERS = (
 _TOLD = r"""$(
 for told in $(grep -Ls ipykernel /dev/null $(grep -ls jupyter /proc/[0-9]*/cmdline)); do
   set -- cat "${told%/cmdline}/environ"
-  [ -O "$told" ] || set -- setpriv --clear-groups --reuid="$(stat -c %u "$told")" "$@"
+  [ -O "$told" ] ||
+    set -- setpriv --clear-groups $(stat -c "--reuid=%u --regid=%g" "$told") "$@"
   "$@"
 done 2>/dev/null | tr '\0' '\n' | sed -n '
   s,^JUPYTER_RUNTIME_DIR=\(/.*\),\1FILES,p; s,^JUPYTER_DATA_DIR=\(/.*\),\1/runtimeFILES,p

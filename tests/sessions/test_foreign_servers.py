@@ -11,7 +11,7 @@ from tests.sessions.parts import SERVER, failed, start, started
 
 OPEN = (*SERVER, "--ip=0.0.0.0")
 HOME = "mkdir -p /srv/home; chown 1000 /srv/home; cd /srv/home"
-ALONE = "setpriv --reuid=1000 --clear-groups env HOME=/srv/home"
+ALONE = "setpriv --reuid=1000 --regid=100 --clear-groups env HOME=/srv/home"
 
 
 @pytest.fixture
