@@ -91,6 +91,12 @@ _NOTE_CELLS = """\
 # line with 2 s of latency and losses, the answers come more than 10 s apart.
 _PING = "application.tornado_settings.update(dict(ws_ping_interval=5000, ws_ping_timeout=15000))"
 
+# The link encrypts, and a browser would warn of a certificate that is not of the forward's name.
+_NO_TLS = (
+    "application.certfile = application.keyfile = application.client_ca = ''\n"
+    "application.ssl_options = {}"
+)
+
 # Notebook 7 and nbclassic read this file, too, and must not apply it.
 _NOTEBOOK = f"""\
 {_COLLECT}import secrets
@@ -154,6 +160,7 @@ def files(
         # Jupyter that listens on all addresses would accept any Host header: DNS rebinding.
         "application.allow_remote_access = False",
         f"application.local_hostnames = ['localhost', {json.dumps(hostname)}]",
+        _NO_TLS,
         _PING,
         *_idle_stop(idle_stop),
     )

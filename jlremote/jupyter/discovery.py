@@ -158,6 +158,7 @@ def _server(record: list[str], directory: str, listening: _Listening, idle_stop:
         idle_stop=(count(idle_stop) or 0) if ours else 0,
         page=_page(path, words.split("\0")),
         sock=sock,
+        secure=bool(facts.get("secure")),
         called=words.partition("\0")[0],
     )
 

@@ -30,6 +30,7 @@ class Server:
     idle_stop: int = 0  # seconds without work after which it ends by itself, 0 for never or unknown
     page: str = LAB  # `lab` or `tree`: it was started as JupyterLab or as Notebook
     sock: str = ""  # the unix socket it listens on in place of a port
+    secure: bool = False  # whether it speaks TLS
     called: str = ""  # the interpreter as it was called, by which it knows its environment
 
     @property

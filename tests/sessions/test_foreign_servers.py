@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab.certificates import certificate
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
@@ -45,15 +46,21 @@ def test_settings_of_ours_are_on_though_an_image_switches_configuration_off(
     assert f"/{here.name}-" in session.url
 
 
+@pytest.mark.parametrize(
+    ("begin", "option", "served"),
+    [("unset JUPYTER_CONFIG_PATH", "", "`/`"), (":", "--certfile=/srv/own.pem", "/` by TLS")],
+    ids=["path", "options"],
+)
 def test_a_jupyter_that_drops_the_settings_of_ours_is_refused_and_ended(
-    laptop: Laptop, container: ContainerFactory
+    laptop: Laptop, container: ContainerFactory, begin: str, option: str, served: str
 ) -> None:
-    here = container()
+    here, made = container(), certificate()
+    here.execute("sh", "-c", 'printf %s "$0" >/srv/own.pem', made.text + made.key)
     program = here.execute("sh", "-c", "command -v jupyter-lab").strip()
-    wrapper = f'unset JUPYTER_CONFIG_PATH; exec {program}-real "$@"'
+    wrapper = f'{begin}; exec {program}-real "$@" {option}'
     write = f"mv {program} {program}-real; printf '#!/bin/sh\n%s\n' \"$1\" >{program}"
     here.execute("sh", "-c", f"{write}; chmod 755 {program}", "sh", wrapper)
-    failed(start(laptop, "lab", here.name), 1, "does not read its settings: it serves `/`")
+    failed(start(laptop, "lab", here.name), 1, "does not follow its settings", served)
 
     def runs() -> bool:
         return "-real" in here.engine.docker("top", here.name, "-eo", "pid,args")

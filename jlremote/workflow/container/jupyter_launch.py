@@ -267,17 +267,18 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
 
 
 def _refuse_other_settings(start: StartContext, server: Server) -> None:
-    """Refuse a server of ours that does not serve where its configuration says.
+    """Refuse a server of ours that does not serve as its configuration says.
 
     Raises:
         JlrError: the image's Jupyter reads no configuration of ours.
     """
-    if server.ours and not server.base_url.startswith(f"/{start.name}-"):
+    served = one_line(server.base_url)
+    if server.ours and (server.secure or not served.startswith(f"/{start.name}-")):
         raise JlrError(
-            f"the Jupyter of `{start.name}` does not read its settings: it serves "
-            f"`{one_line(server.base_url)}`",
-            hint="look for a `jupyter-lab` of the image that drops `JUPYTER_CONFIG_PATH`; "
-            "`--python` or `--conda-env` chooses another one",
+            f"the Jupyter of `{start.name}` does not follow its settings: it serves `{served}`"
+            + " by TLS" * server.secure,
+            hint="look for a `jupyter-lab` of the image that drops `JUPYTER_CONFIG_PATH` or has "
+            "options of its own; `--python` or `--conda-env` chooses another one",
         )
 
 
