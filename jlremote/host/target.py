@@ -21,6 +21,8 @@ class Target:
     path: str = ""  # a unix socket in place of address and port
     network: str = ""  # the id of the container network on which nothing else may be
     node: bool = False  # whether it is a machine of a cluster, where others run programs, too
+    # The process id there of a server that speaks TLS: the relay proves its certificate; else 0.
+    tls_pid: int = 0
 
     @property
     def shared(self) -> bool:

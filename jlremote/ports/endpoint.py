@@ -69,7 +69,5 @@ def endpoint_from_json(message: dict[str, Any]) -> Endpoint:
     )
 
 
-def _target(
-    address: str, port: int, relay: list[str] | None, path: str, network: str, node: bool
-) -> Target:
-    return Target(address, port, None if relay is None else tuple(relay), path, network, node)
+def _target(relay: list[str] | None, **facts: Any) -> Target:
+    return Target(relay=None if relay is None else tuple(relay), **facts)

@@ -166,6 +166,9 @@ def server_endpoint(runtime: Runtime, container: Container, server: Server) -> E
         way = runtime.relay_prefix(container.name)
         relay = (*way, server.python) if way else None
         target = Target("", server.port, relay, path=server.sock)
+    elif server.secure:
+        target = _relayed(runtime, container, server.loopback, server.port, server.python)
+        target = replace(target, tls_pid=server.pid)
     elif container.node and not server.loopback_only:  # by `--reach tcp`
         target = Target(container.node, server.port, node=True)
     elif container.on_host_network:

@@ -10,10 +10,14 @@ import hashlib
 import os
 import shlex
 import socket
+import ssl
 import struct
 import sys
 import threading
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psutil
@@ -23,6 +27,7 @@ from jlremote.host.target import Target
 from jlremote.ssh.forward import relay_program
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.relay import relay_argv
+from jlremote.ssh.trust import certificate_program
 from tests.forward.parts import (
     Server,
     SwitchedGateway,
@@ -30,10 +35,12 @@ from tests.forward.parts import (
     check_the_far_end_may_end_first,
     connect,
     counts,
+    echo,
     is_turned_away,
     read_all,
     serving,
 )
+from tests.lab.certificates import certificate
 from tests.link.fakes import until
 
 MEGABYTE = 1 << 20
@@ -64,8 +71,9 @@ def up(transport: Any, gateway: SwitchedGateway, echo_server: Server) -> Switche
     return gateway
 
 
-def test_its_text_is_python_3_6() -> None:
-    text = Path(relay_program.__file__).read_text(encoding="utf-8")
+@pytest.mark.parametrize("program", [relay_program, certificate_program])
+def test_its_text_is_python_3_6(program: ModuleType) -> None:
+    text = Path(program.__file__ or "").read_text(encoding="utf-8")
     ast.parse(text, feature_version=(3, 6))
     assert "__future__" not in text
 
@@ -81,6 +89,63 @@ def test_bytes_come_back_unchanged(up: SwitchedGateway, forward: TunnelForward, 
         sock.shutdown(socket.SHUT_WR)
         reader.join(60)
     assert hashlib.sha256(answer[0]).digest() == hashlib.sha256(question).digest()
+
+
+@pytest.fixture
+def by_tls(tmp_path: Path) -> Iterator[Target]:
+    """The way to an echo server that speaks TLS, and whose process names its certificate's file."""
+    made, file = certificate(), tmp_path / "own.pem"
+    file.write_text(made.text + made.key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+
+    def echo_by_tls(sock: socket.socket) -> None:
+        with context.wrap_socket(sock, server_side=True) as secure:
+            echo(secure)
+
+    owner = [sys.executable, "-c", "input()", f"--certfile={file}"]
+    with psutil.Popen(owner, stdin=-1) as process, serving(echo_by_tls) as server:
+        yield replace(through_relay(server), tls_pid=process.pid)
+        process.communicate(b"\n")
+
+
+def test_bytes_come_back_unchanged_by_tls_from_the_owner_of_the_certificate_only(
+    transport: Any, gateway: SwitchedGateway, forward: TunnelForward, by_tls: Target, tmp_path: Path
+) -> None:
+    gateway.up(transport, by_tls)
+    question, answer = os.urandom(9 * MEGABYTE + 17), list[bytes]()
+    with connect(forward.local_port) as sock:
+        reader = threading.Thread(target=lambda: answer.append(read_all(sock)))
+        reader.start()
+        sock.sendall(question)
+        sock.shutdown(socket.SHUT_WR)
+        reader.join(60)
+    assert hashlib.sha256(answer[0]).digest() == hashlib.sha256(question).digest()
+    (tmp_path / "own.pem").write_text(certificate().text)
+    assert is_turned_away(forward.local_port, b"hello")
+    assert "shows another one than its file has" in (forward.failure or "")
+
+
+def test_the_rest_of_a_piece_of_tls_comes_once_there_is_room(by_tls: Target) -> None:
+    with psutil.Popen(relay_argv(by_tls, "ready"), stdin=-1, stdout=-1) as relay:
+
+        def say(kind: int, count: int, body: bytes = b"") -> None:
+            relay.stdin.write(relay_program.HEAD.pack(kind, 1, count) + body)
+            relay.stdin.flush()
+
+        def hear(kind: int) -> int:
+            while True:
+                heard, _, count = relay_program.HEAD.unpack(relay.stdout.read(9))
+                if heard == kind:
+                    return int(count)
+
+        assert relay.stdout.readline() == b"ready\n"
+        say(relay_program.OPEN, 2)
+        say(relay_program.DATA, 5, b"hello")
+        assert relay.stdout.read(hear(relay_program.DATA)) == b"he"
+        say(relay_program.CREDIT, 9)
+        assert relay.stdout.read(hear(relay_program.DATA)) == b"llo"
+        relay.communicate()
 
 
 def test_two_hundred_connections_share_one_process(

@@ -202,6 +202,15 @@ def test_a_container_on_the_hosts_network_is_reached_at_the_hosts_loopback() -> 
         assert target_of(here, on_loopback) == Target(near, 8888)
 
 
+def test_a_server_that_speaks_tls_is_proved_by_a_relay_also_on_a_network_that_is_reached() -> None:
+    secure, on_host = replace(SERVER, secure=True), replace(CONTAINER, addresses=("127.0.0.1",))
+    for container in (ALONE, on_host):
+        found = target_of(container, secure)
+        assert found is not None
+        assert found.relay is not None
+        assert (found.tls_pid, found.address) == (secure.pid, "127.0.0.1")
+
+
 def test_a_socket_is_reached_on_the_host_itself_and_never_for_a_container() -> None:
     on_socket = replace(SERVER, port=0, sock="/home/ada/sock")
     here = replace(CONTAINER, addresses=("127.0.0.1",), node="n1")

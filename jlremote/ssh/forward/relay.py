@@ -36,6 +36,12 @@ from jlremote.ssh.forward.relay_program import (
 )
 from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
+from jlremote.ssh.trust.certificate_program import (
+    NO_FILE,
+    NO_TLS,
+    OTHER_CERTIFICATE,
+    WANTS_CERTIFICATE,
+)
 
 _LOG = logging.getLogger("jlremote.ssh")
 _SHELL = b"exec /bin/sh -s"
@@ -50,6 +56,18 @@ _SMALLEST_WINDOW = 64 << 10
 
 # Read with this module: an upgrade may bring a program that this process does not understand.
 _PROGRAM = (importlib.resources.files(__package__) / "relay_program.py").read_text("utf-8")
+_TLS_PROGRAM = (
+    importlib.resources.files("jlremote.ssh.trust") / "certificate_program.py"
+).read_text("utf-8")
+
+
+_TLS_REFUSALS = {
+    NO_TLS: "it does not speak TLS as its own file says",
+    NO_FILE: "its command line, its configuration and Jupyter's folders name no file with one that "
+    "can be read",
+    OTHER_CERTIFICATE: "it shows another one than its file has",
+    WANTS_CERTIFICATE: "it asks for one of its clients",
+}
 
 
 class RelayListener(Protocol):
@@ -77,7 +95,8 @@ def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
     stdin and stdout attached and no terminal, such as `docker exec -i NAME python3`.
     """
     address = target.path or target.address
-    return (*(target.relay or ()), "-c", _PROGRAM, marker, address, str(target.port))
+    tls = (str(target.tls_pid), _TLS_PROGRAM) if target.tls_pid else ()
+    return (*(target.relay or ()), "-c", _PROGRAM, marker, address, str(target.port), *tls)
 
 
 class Relay:
@@ -248,15 +267,20 @@ class Relay:
         elif kind == OPENED:
             stream.bridge.opened()
         elif kind == REFUSED:
-            port = self._target.port
-            place = self._target.path or (f"port {port}" if port else "that address")
-            stream.bridge.refused(f"nothing listens on {place} there")
+            stream.bridge.refused(self._refusal(count))
         elif kind == CREDIT:
             stream.credited(count)
         elif kind == END:
             stream.bridge.ended()
         elif kind == CLOSE:
             stream.bridge.closed()
+
+    def _refusal(self, why: int) -> str:
+        if why in _TLS_REFUSALS:
+            return f"the certificate of Jupyter is not proved: {_TLS_REFUSALS[why]}"
+        port = self._target.port
+        place = self._target.path or (f"port {port}" if port else "that address")
+        return f"nothing listens on {place} there"
 
     def _end_overrun(self) -> None:
         """End a relay that sends more than was granted: it would fill this process's memory."""

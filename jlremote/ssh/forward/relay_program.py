@@ -4,12 +4,14 @@ Its text runs in any Python from 3.6 with only the standard library, so it impor
 and uses no newer syntax. `relay.py` is the other side.
 
 Run as `python3 -c TEXT MARKER ADDRESS PORT`; ADDRESS may be a unix socket's path, or empty where
-each stream has its own. It prints MARKER and a newline when it is ready for frames; then both sides
+each stream has its own. With PID and TEXT behind them (`ssh/trust/certificate_program`) it speaks
+TLS to that server. It prints MARKER and a newline when it is ready for frames; then both sides
 send frames, each a head (kind: 1 byte, stream: 4, count: 4, big-endian) and for DATA, TO and LISTEN
 `count` bytes. The other side numbers its streams and listeners, and never uses a number twice;
 those of connections that a listener accepted begin at `ACCEPTED_FROM`.
 
-    OPEN    to the relay    connect to ADDRESS and PORT; answered by OPENED or REFUSED
+    OPEN    to the relay    connect to ADDRESS and PORT; answered by OPENED or REFUSED, of which
+                            `count` says why TLS is refused
     DATA    both ways       at most the credit that the receiver gave; it begins with OPEN's count
     CREDIT  both ways       `count` more bytes may be sent on this stream
     END     both ways       no more DATA follows; the other direction goes on
@@ -30,6 +32,7 @@ import selectors
 import socket
 import struct
 import sys
+import types
 from typing import Any, Dict, List, Optional
 
 OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, TO, LISTEN, ACCEPTED = range(1, 11)
@@ -57,6 +60,7 @@ class _TargetConnection:
         self.credit = credit
         self.kept = bytearray()
         self.connected = sock is not None
+        self.awaits = _WRITE  # until it is connected
         self.ended = False
         self.closing = False
         self.finished = False
@@ -85,10 +89,10 @@ class _TargetConnection:
         if self.sock.family in (socket.AF_INET, socket.AF_INET6):
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def leave(self, last_frame: int = 0) -> None:
+    def leave(self, last_frame: int = 0, why: int = 0) -> None:
         """Close the socket, and send a last frame unless it is 0."""
         if last_frame:
-            self.relay.frame(last_frame, self.number)
+            self.relay.frame(last_frame, self.number, why)
         self.watch(0)
         self.sock.close()
         self.relay.streams.pop(self.number, None)
@@ -112,9 +116,13 @@ class _TargetConnection:
             self.leave()
             return
         if not self.connected:
-            self.watch(_WRITE)
+            self.watch(self.awaits)
             return
         reads = self.credit > 0 and not self.finished and not self.relay.congested()
+        if reads and self.relay.tls is not None and self.sock.pending():
+            self.read()  # the rest of a piece that TLS has taken from the socket
+            self.update()
+            return
         self.watch((_READ if reads else 0) | (_WRITE if self.kept else 0))
 
     def ready(self, events: int) -> None:
@@ -134,18 +142,37 @@ class _TargetConnection:
             if self.addresses:
                 self.sock.close()
             self.begin()
-            return
-        self.connected = True
-        self.relay.frame(OPENED, self.number)
-        self.flush()
+        elif self.relay.tls is None or self.is_secure(self.relay.tls):
+            self.connected = True
+            self.relay.frame(OPENED, self.number)
+            self.flush()
+
+    def is_secure(self, tls: Any) -> bool:
+        """Begin TLS, or go on with that; return whether the server has proved its certificate."""
+        try:
+            if not hasattr(self.sock, "do_handshake"):
+                self.watch(0)
+                self.sock = tls.wrap(self.sock)
+            self.sock.do_handshake()
+            why = tls.refusal(self.sock)
+        except self.relay.blocked as wants:
+            self.awaits = _READ if isinstance(wants, tls.wants_to_read) else _WRITE
+            return False
+        except OSError as error:
+            why = tls.why(error) or tls.no_tls
+        if why:
+            self.leave(REFUSED, why)
+        return not why
 
     def read(self) -> None:
         try:
             data = self.sock.recv(min(self.credit, _PIECE))
-        except BlockingIOError:
+        except self.relay.blocked:
             return
-        except OSError:
-            self.leave(CLOSE)
+        except OSError as error:
+            # In TLS 1.3 the server tells only now that it wants a certificate.
+            why = 0 if self.relay.tls is None else self.relay.tls.why(error)
+            self.leave(REFUSED if why else CLOSE, why)
             return
         if data:
             self.credit -= len(data)
@@ -158,7 +185,7 @@ class _TargetConnection:
         """Write waiting data to the target, then the end."""
         try:
             sent = self.sock.send(memoryview(self.kept)[: 4 * _PIECE]) if self.kept else 0
-        except BlockingIOError:
+        except self.relay.blocked:
             return
         except OSError:
             self.leave(CLOSE)
@@ -171,7 +198,7 @@ class _TargetConnection:
 
     def end_target(self) -> None:
         try:
-            self.sock.shutdown(socket.SHUT_WR)
+            socket.socket.shutdown(self.sock, socket.SHUT_WR)  # that of TLS ends both directions
         except OSError:
             self.leave(CLOSE)
 
@@ -261,7 +288,9 @@ def _addresses(where: List[Any]) -> List[Any]:
 class _RelayServer:
     """All streams and listeners, and the frames on stdin and stdout."""
 
-    def __init__(self, address: str, port: int) -> None:
+    def __init__(self, address: str, port: int, tls: Any) -> None:
+        self.tls = tls  # `Certificates`, or `None`
+        self.blocked = BlockingIOError if tls is None else tls.blocked
         self.addresses: List[Any] = []
         if address:
             self.addresses = _addresses([address] if address.startswith("/") else [address, port])[
@@ -385,9 +414,12 @@ class _RelayServer:
             self.frame(OPENED, number, listener.port())
 
 
-def main(marker: str, address: str, port: str) -> None:
+def main(marker: str, address: str, port: str, pid: str = "", text: str = "") -> None:
     """Serve frames on stdin and stdout."""
-    relay = _RelayServer(address, int(port))
+    tls = types.ModuleType("tls")
+    if text:
+        exec(text, tls.__dict__)  # noqa: S102 - a module of ours
+    relay = _RelayServer(address, int(port), tls.Certificates(int(pid)) if text else None)
     os.write(1, marker.encode() + b"\n")
     try:
         relay.run()
@@ -399,4 +431,4 @@ def main(marker: str, address: str, port: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:])

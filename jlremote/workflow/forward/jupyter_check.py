@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import suppress
 
 from jlremote.errors import Busy, JlrError
-from jlremote.jupyter.api import Access, JupyterApi, NoAnswer
+from jlremote.host.loopback import LOCALHOST
+from jlremote.jupyter.api import ANSWER_SECONDS, Access, JupyterApi, NoAnswer
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.origins import hostname
@@ -65,8 +67,17 @@ def _explained(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
     with suppress(JlrError):  # the link itself may be gone
         known = link.status().forward(forward.session)
         failure = known.failure if known else None
+    launching = f"run `jlr start {link.name} {forward.session}`, which launches one without TLS"
+    if failure is None and not forward.server.secure and _speaks_tls(forward.local_port):
+        return JlrError(
+            f"the Jupyter of `{forward.session}` speaks TLS, and its own file does not say so",
+            hint=f"set `certfile` and `keyfile` in place of its `ssl_options`, or end it and "
+            f"{launching}",
+        )
     if failure is None:
         return silent
+    if "certificate of Jupyter" in failure:
+        return JlrError(failure, hint=f"end that Jupyter and {launching}")
     if "over this connection already" in failure:
         return Busy(
             f"cannot open another relay into a container on `{link.name}`: {failure}",
@@ -86,3 +97,19 @@ def _explained(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
             " if that is set",
         )
     return NoAnswer(f"{silent.message} ({failure})", hint=silent.hint)
+
+
+def _speaks_tls(port: int) -> bool:
+    """Return whether a server speaks TLS; nothing is sent to it."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((LOCALHOST, port), ANSWER_SECONDS) as plain,
+            context.wrap_socket(plain),
+        ):
+            return True
+    except OSError:
+        return False
