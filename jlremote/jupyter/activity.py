@@ -18,6 +18,7 @@ from jlremote.host.process_mark import ADOPTER, CARRIER
 from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
 from jlremote.jupyter.scripts import LAUNCH_MARK
 from jlremote.jupyter.server import Server
+from jlremote.output import recorder
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.text import one_line
 from jlremote.untrusted import whole_number
@@ -44,7 +45,8 @@ _INITS = {"tini", "docker-init", "init", "catatonit", "podman-init", "dumb-init"
 # Apptainer's, which give an image's files as long as it runs.
 _FILES = {"squashfuse", "squashfuse_ll", "fuse-overlayfs", "fuse2fs"}
 _LONG_SLEEP = re.compile(r"inf(inity)?|\d{5,}s?|\d+d")
-_RELAY = "The relay's program in a container"
+# In words of what jlr runs there for itself.
+_OURS = ("The relay's program in a container", recorder.PROGRAM_FILE)
 _SHOWN = 60
 
 
@@ -112,7 +114,8 @@ class Activity:
         for root in self._roots:
             if root.pid in aside:
                 continue
-            if root.pid != 1 and any(own_text in word or _RELAY in word for word in root.words):
+            words = " ".join(root.words)
+            if root.pid != 1 and any(ours in words for ours in (own_text, *_OURS)):
                 continue
             if root.terminal and root.program in _SHELLS and root.pid != 1:
                 runs = self._foremost(root)

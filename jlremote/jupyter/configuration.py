@@ -91,9 +91,10 @@ _NOTE_CELLS = """\
 # line with 2 s of latency and losses, the answers come more than 10 s apart.
 _PING = "application.tornado_settings.update(dict(ws_ping_interval=5000, ws_ping_timeout=15000))"
 
-# The link encrypts, and a browser would warn of a certificate that is not of the forward's name.
-_NO_TLS = (
-    "application.certfile = application.keyfile = application.client_ca = ''\n"
+# What the image or the person has set for another way to the server. The link encrypts, and a
+# browser would warn of a certificate that is not of the forward's name.
+_REACHED_BY_US = (
+    "application.certfile = application.keyfile = application.client_ca = application.sock = ''\n"
     "application.ssl_options = {}"
 )
 
@@ -160,7 +161,7 @@ def files(
         # Jupyter that listens on all addresses would accept any Host header: DNS rebinding.
         "application.allow_remote_access = False",
         f"application.local_hostnames = ['localhost', {json.dumps(hostname)}]",
-        _NO_TLS,
+        _REACHED_BY_US,
         _PING,
         *_idle_stop(idle_stop),
     )

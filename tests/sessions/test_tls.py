@@ -62,7 +62,7 @@ def with_a_server(
     return here
 
 
-def test_certificates_of_all_configurations_are_off_where_jlr_launches(
+def test_certificates_and_sockets_of_all_configurations_are_off_where_jlr_launches(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
     here = container()
@@ -73,6 +73,7 @@ def test_certificates_of_all_configurations_are_off_where_jlr_launches(
         "/root/.jupyter/jupyter_lab_config.py": lines.replace("APP", "ServerApp"),
         "/root/.jupyter/jupyter_notebook_config.py": lines.replace("APP", "NotebookApp"),
         f"{USERS}.py": f"get_config().ServerApp.ssl_options = {BOTH}",
+        "/etc/jupyter/jupyter_server_config.py": "get_config().ServerApp.sock = '/tmp/own.sock'",
     }
     here.execute("sh", "-c", files(texts))
     assert started(laptop, here).born()
