@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pwd
+import shlex
 import signal
 import socket
 import subprocess
@@ -34,6 +35,12 @@ from tests.long import LONG
 from tests.sessions.parts import Session, failed, start, started
 
 NOBODY = 65534
+CONFIGURATION = "jupyter_server_config.py"
+# A person's own way to Jupyter, which is not that of jlr.
+OTHER_WAYS = """\
+settings = get_config().ServerApp
+settings.certfile, settings.sock, settings.base_url = "/no/such.pem", "/no/such.sock", "/own/"
+"""
 STATE = Path(".local/state/jlr/servers") / socket.gethostname()
 
 
@@ -47,12 +54,14 @@ def environment(file_laptop: Laptop, account: Account) -> Iterator[Path]:
         f"ln -sfn {extensions} env/etc",
         f"echo {packages} >$(echo env/lib/python3*/site-packages)/lab.pth",
         "env/bin/python -c 'import jupyterlab, zmq'",
+        f"mkdir -p .jupyter; printf %s {shlex.quote(OTHER_WAYS)} >.jupyter/{CONFIGURATION}",
     )
     made = file_laptop.ssh("lab", "; ".join(steps))
     if made.status != 0:
         pytest.skip(f"the host's Python cannot use the tests' packages: {made.stderr[-200:]}")
     yield folder
     account.end_processes()
+    (account.home / ".jupyter" / CONFIGURATION).unlink()
 
 
 @pytest.fixture
