@@ -7,10 +7,12 @@ from contextlib import suppress
 
 from jlremote.errors import Busy, JlrError
 from jlremote.host.loopback import LOCALHOST
-from jlremote.jupyter.api import ANSWER_SECONDS, Access, JupyterApi, NoAnswer
+from jlremote.jupyter.api import Access, JupyterApi, NoAnswer
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.origins import hostname
+
+_TLS_SECONDS = 3.0
 
 
 class OpenToAll(JlrError):
@@ -31,7 +33,7 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
         own = hostname(link.name, forward.session)
         return JupyterApi(forward.local_port, forward.server).accepted_name(own)
     except NoAnswer as silent:
-        raise _explained(link, forward, silent) from silent
+        raise why_silent(link, forward, silent) from silent
 
 
 def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
@@ -40,7 +42,7 @@ def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
     Raises:
         OpenToAll: it does not, and that is not allowed; the caller releases the forward.
     """
-    server, name = forward.server, forward.session
+    server, name = forward.server, forward.endpoint.place.name
     access = JupyterApi(forward.local_port, server).access()
     if access is Access.OPEN and not allowed:
         raise OpenToAll(
@@ -62,15 +64,17 @@ def access_note(access: str, host: str) -> str | None:
     return explained.get(access)
 
 
-def _explained(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError:
+def why_silent(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError:
+    """Return why a server did not answer, as far as the link or a look at it tells."""
     failure = None
     with suppress(JlrError):  # the link itself may be gone
         known = link.status().forward(forward.session)
         failure = known.failure if known else None
-    launching = f"run `jlr start {link.name} {forward.session}`, which launches one without TLS"
+    name = forward.endpoint.place.name
+    launching = f"run `jlr start {link.name} {name}`, which launches one without TLS"
     if failure is None and not forward.server.secure and _speaks_tls(forward.local_port):
         return JlrError(
-            f"the Jupyter of `{forward.session}` speaks TLS, and its own file does not say so",
+            f"the Jupyter of `{name}` speaks TLS, and its own file does not say so",
             hint=f"set `certfile` and `keyfile` in place of its `ssl_options`, or end it and "
             f"{launching}",
         )
@@ -107,7 +111,7 @@ def _speaks_tls(port: int) -> bool:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         with (
-            socket.create_connection((LOCALHOST, port), ANSWER_SECONDS) as plain,
+            socket.create_connection((LOCALHOST, port), _TLS_SECONDS) as plain,
             context.wrap_socket(plain),
         ):
             return True

@@ -9,7 +9,7 @@ from jlremote.errors import JlrError
 from jlremote.host.contract import run_script
 from jlremote.jobs.job import Job
 from jlremote.jupyter import scripts
-from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
+from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, NoAnswer
 from jlremote.jupyter.presence import Presence, look
 from jlremote.jupyter.survey import (
     ContainerGone,
@@ -35,6 +35,7 @@ from jlremote.text import one_line
 from jlremote.workflow.container import recording
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.forwards import bring_back
+from jlremote.workflow.forward.jupyter_check import why_silent
 from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
@@ -214,6 +215,8 @@ def _explained(
     try:
         now = link.check(record.name)
         if now is None or (now.state == State.UP and now.endpoint == forward.endpoint):
+            if isinstance(silent, NoAnswer):
+                silent = why_silent(link, forward, silent)
             return _lost(record, silent)
         if now.state != State.UP:
             return of_forward(record, now)

@@ -42,6 +42,8 @@ RUNS = replace(KERNEL, running=65)
 class FakeLink:
     """A link with some forwards, which may find another state when it checks one."""
 
+    name = "lab"
+
     def __init__(self, *held: ForwardStatus, checked: ForwardStatus | JlrError | None) -> None:
         self.held = held
         self.checked = checked
@@ -114,8 +116,9 @@ def test_a_silent_server_that_is_still_there_is_down(
     monkeypatch: pytest.MonkeyPatch, answers: list[Any]
 ) -> None:
     answers.append(NoAnswer("no answer"))
-    report = reported(monkeypatch, FakeLink(UP, checked=UP))
-    assert (report.state, report.detail) == ("down", "no answer")
+    turned_away = replace(UP, failure="nothing listens there")
+    report = reported(monkeypatch, FakeLink(turned_away, checked=turned_away))
+    assert (report.state, report.detail) == ("down", "no answer (nothing listens there)")
 
 
 def test_a_server_that_was_started_again_is_asked_again(
