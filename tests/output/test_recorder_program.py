@@ -15,7 +15,9 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from jlremote.output import recorder
+from jlremote.output.recording.recorded_server import RecordedServer
 from jlremote.output.recording.store import Store
+from tests.forward.parts import read_all, serving
 from tests.lab.programs import wait_until
 
 MOST = 400_000
@@ -202,3 +204,16 @@ def test_a_hostile_kernel_or_file_does_not_end_the_recorder(recorded: Recorded) 
             one["content"].get("text", "") for one in recorded.records if one["request"] == last
         )
         assert text == "still recorded\n"
+
+
+def test_who_has_taken_the_port_of_a_server_that_ended_gets_no_token() -> None:
+    heard: list[bytes] = []
+    with (
+        subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process,
+        serving(lambda sock: heard.append(read_all(sock))) as taker,
+    ):
+        server = RecordedServer(process.pid, "/nonexistent")
+        server.facts = {"port": taker.port, "token": "t", "base_url": "/"}
+        process.communicate()
+        server.learn()
+        wait_until(lambda: heard == [b""], "a connection without a byte")
