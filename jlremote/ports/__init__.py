@@ -21,6 +21,12 @@ there wherever Jupyter is, and one of sshd's ten sessions for each forward: the 
 with the advice what to close. It names the container by its id, so it never enters another one of
 that name.
 
+Where does TLS end, with a server that a person has given a certificate? In a relay, which is where
+the certificate's file is. With TLS from end to end a browser would warn, since no certificate has
+the name of a forward, and the forward could neither judge names nor repeat what was lost. Which
+file it is only Jupyter knows, whose configuration is a program that may make a new one when it is
+run again: so each that its command line, configuration and folders name may prove it.
+
 How is a further port known to be the session's? It has no token and no runtime file, so it is found
 by its place alone: the same container with the same start, and in it the kernel's table of
 listeners. On a network that only the container has, every listener is the container's. On the
