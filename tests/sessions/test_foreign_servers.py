@@ -48,7 +48,10 @@ def test_settings_of_ours_are_on_though_an_image_switches_configuration_off(
 
 @pytest.mark.parametrize(
     ("begin", "option", "served"),
-    [("unset JUPYTER_CONFIG_PATH", "", "`/`"), (":", "--certfile=/srv/own.pem", "/` by TLS")],
+    [
+        ("unset JUPYTER_CONFIG_PATH", "", "`/`"),
+        (":", "--certfile=/srv/own.pem --IdentityProvider.token=", "/` by TLS without a token"),
+    ],
     ids=["path", "options"],
 )
 def test_a_jupyter_that_drops_the_settings_of_ours_is_refused_and_ended(

@@ -272,11 +272,12 @@ def _refuse_other_settings(start: StartContext, server: Server) -> None:
     Raises:
         JlrError: the image's Jupyter reads no configuration of ours.
     """
-    served = one_line(server.base_url)
-    if server.ours and (server.secure or not served.startswith(f"/{start.name}-")):
+    served, is_open = one_line(server.base_url), not (server.token or server.password)
+    elsewhere = not served.startswith(f"/{start.name}-")
+    if server.ours and (elsewhere or server.secure or is_open):
+        how = f"`{served}`{' by TLS' * server.secure}{' without a token' * is_open}"
         raise JlrError(
-            f"the Jupyter of `{start.name}` does not follow its settings: it serves `{served}`"
-            + " by TLS" * server.secure,
+            f"the Jupyter of `{start.name}` does not follow its settings: it serves {how}",
             hint="look for a `jupyter-lab` of the image that drops `JUPYTER_CONFIG_PATH` or has "
             "options of its own; `--python` or `--conda-env` chooses another one",
         )

@@ -309,7 +309,7 @@ def test_without_a_container_a_server_listens_on_a_socket() -> None:
     server, launched = jupyter_launch.ensure(begun.context, OLD)
     assert (server.sock, launched) == (SOCKET, True)
     [script] = begun.host.texts("script")
-    assert "application.sock" in script
+    assert "application.sock = path" in script
 
 
 def test_a_server_whose_socket_ssh_refuses_is_launched_again_on_a_port() -> None:
@@ -320,8 +320,8 @@ def test_a_server_whose_socket_ssh_refuses_is_launched_again_on_a_port() -> None
     first, second = (text for text in begun.host.texts("script") if "jupyter-lab" in text)
     assert "kill 7;" in begun.host.texts("end")[0]
     assert [step for step, _ in begun.host.scripts][:4] == ["script", "end", "done", "script"]
-    assert "application.sock" in first
-    assert "application.sock" not in second
+    assert "application.sock = path" in first
+    assert "application.sock = path" not in second
     assert "--port=8988" in second
     assert "launch=l1" in first
     assert "launch=l1" not in second
