@@ -287,7 +287,7 @@ def test_a_launch_on_a_socket_names_no_port(folder: Path, tmp_path: Path) -> Non
     sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter, on_socket=True))
     assert "--port" not in (folder / "jupyter.log").read_text()
     settings = (folder / "config" / "jupyter_server_config.py").read_text()
-    assert "application.sock" in settings
+    assert "application.sock = path" in settings
     assert f"/{scripts.SOCKET}mine" in settings
 
 
