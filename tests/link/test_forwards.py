@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -19,6 +21,7 @@ from jlremote.link.wire import states
 from jlremote.link.wire.states import Condition, State
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint
+from jlremote.ports.time_limit import WARNED_SECONDS
 from jlremote.ssh.contract import Connection, Gateway
 from tests.link.fakes import PATIENCE, Call, FakeConnection, FakeListener, new_endpoint, until
 
@@ -36,11 +39,13 @@ class Parts:
         self.asked: list[tuple[Connection, Endpoint]] = []
         self.listeners: list[FakeListener] = []
         self.observed: list[tuple[Connection, str]] = []
+        self.warned: queue.Queue[tuple[str, float]] = queue.Queue()
         self.forwards = Forwards(
             cast(Supervisor, self),
             self.locate,
             self.listen,
             lambda *what: self.observed.append(what),
+            lambda *limit: self.warned.put(limit),
         )
 
     def wait(self, timeout: float) -> Connection:
@@ -122,6 +127,34 @@ def test_a_remembered_endpoint_is_proved_before_bytes_flow(
             again.wait(0)
         parts.settle(JupyterDead("it is gone"))
         until(is_in(State.JUPYTER_DEAD, again), "the verdict")
+
+
+def test_a_time_limit_is_told_once_whatever_ports_were_tried(parts: Parts) -> None:
+    until_ = time.time() + WARNED_SECONDS + 0.3
+    limited = replace(new_endpoint(), until=until_)
+    for _ in range(3):
+        with pytest.raises(Busy):
+            parts.forwards.add(KEY, 1, limited, parts.connection)
+    for port in (8888, 9999):
+        parts.forwards.add(KEY, port, limited, parts.connection)
+    for _ in range(5):
+        parts.settle(limited)
+    assert parts.warned.get(timeout=PATIENCE) == (KEY[0], until_)
+    with pytest.raises(queue.Empty):
+        parts.warned.get(timeout=0.5)
+
+
+def test_a_forward_that_was_stopped_tells_of_no_time_limit(parts: Parts) -> None:
+    """Although its proof is still under way."""
+    limited = replace(new_endpoint(), until=time.time() + 60)
+    forward = parts.forwards.add(KEY, 8888, new_endpoint(), parts.connection)
+    forward.prove_again(parts.connection)
+    parts.forwards.remove(KEY)
+    for _ in range(3):
+        parts.settle(limited)
+    assert forward.settled(PATIENCE)
+    with pytest.raises(queue.Empty):
+        parts.warned.get(timeout=0.5)
 
 
 def test_containers_are_observed_on_every_connection(parts: Parts, forward: SessionForward) -> None:

@@ -109,7 +109,7 @@ class SessionForward:
         self._condition = Condition(State.UP)
         self._listener: Forward | None = None
         self._ending = ending
-        self._limit = TimeLimit(self._warn)
+        self._limit: TimeLimit | None = None  # `None` while nothing listens
         self.replace(endpoint, connection, seen=seen)
 
     @property
@@ -135,10 +135,16 @@ class SessionForward:
         """
         listener = listen(local_port, self, (self.session, self.port))
         listener.start()
-        self._listener = listener
+        with self._changed:
+            self._listener = listener
+            self._limit = TimeLimit(self._warn)
+            self._heed_limit()
 
     def stop(self) -> None:
-        self._limit.set(None)
+        with self._changed:
+            limit, self._limit = self._limit, None
+        if limit is not None:
+            limit.set(None)
         if self._listener is not None:
             self._listener.stop()
 
@@ -269,9 +275,13 @@ class SessionForward:
                 self._proved = True
                 self._condition = self._condition.then(state, error)
                 self._endpoint = endpoint or self._endpoint
-                if state is State.UP:
-                    self._limit.set(self._endpoint.until)
+                self._heed_limit()
                 self._changed.notify_all()
+
+    def _heed_limit(self) -> None:
+        """Warn before the end of a session, if it is known to run."""
+        if self._limit is not None and self._proved and self._condition.state is State.UP:
+            self._limit.set(self._endpoint.until)
 
     def _warn(self, until: float) -> None:
         """Warn of the end, unless the limit has changed meanwhile."""
