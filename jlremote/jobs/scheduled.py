@@ -38,10 +38,24 @@ _OVER = """\
 over() { [ -e "$directory/exit" ] || [ -e "$directory/ending" ] || [ ! -d "$directory" ]; }
 begun() { [ -e "$directory/began" ] || over; }
 """
+# Tells the folder that could not be written to, and deletes the one that was made in it.
+_NO_FOLDER = f"""\
+no_folder() {{
+  [ $# = 0 ] || rm -rf -- "$1"
+  printf %s "${{directory%/*}}"; exit {NO_FOLDER}
+}}
+"""
 # After 2 s, 4 s, 8 s, up to once a minute; a turn takes half a second.
 _LATER = """\
 next=$((turns * 2)); [ $((next - turns)) -le 120 ] || next=$((turns + 120))
 """
+# Where no end can be written down, none is seen.
+_LATE = """{
+  late="the scheduler has not ended it yet"
+  echo | cat >"$directory/.try" && rm -f "$directory/.try" ||
+    late="it was cancelled, and its end cannot be seen: nothing can be written in $directory"
+  printf '%s\\n' "$late" >&2; exit 1
+}"""
 _NOW_AND_THEN = "case $jlr_turns in 4|10|20|40|80) asks;; esac"
 _TELL = f"""\
 {PRINT_FILE}ACCOUNT
@@ -92,8 +106,9 @@ class ScheduledJobs:
         """Return the script that submits a job once, however often it is run, and prints its id.
 
         The first folder of an array stands for all of it, and gets its id last. The script fails
-        with `TAKEN` if there is a job of that name, `NO_FOLDER` if no folder can be made,
-        `UNKNOWN` if a former run may have submitted it and the scheduler does not answer.
+        with `TAKEN` if there is a job of that name, with `NO_FOLDER` and the folder's path if its
+        files cannot be written, with `UNKNOWN` if a former run may have submitted it and the
+        scheduler does not answer.
         """
         facts = {
             "command": plan.shown,
@@ -103,7 +118,7 @@ class ScheduledJobs:
         }
         # `cat` says why a file cannot be written, where a shell's own `printf` may not.
         notes = "".join(
-            f'printf %s {shlex.quote(text)} | cat >"$directory/{file}" || exit {NO_FOLDER}\n'
+            f'printf %s {shlex.quote(text)} | cat >"$directory/{file}" || no_folder "$directory"\n'
             for file, text in facts.items()
         )
         private = {
@@ -112,7 +127,7 @@ class ScheduledJobs:
             '"$directory/plan"': plan.record,
         }
         given = "".join(
-            f"{{ cat >{file} || exit {NO_FOLDER}; }} {stdin_of(text)}"
+            f'{{ cat >{file} || no_folder "$directory"; }} {stdin_of(text)}'
             for file, text in private.items()
             if text
         )
@@ -122,10 +137,10 @@ class ScheduledJobs:
         begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"
         return (
             f"base={self.root}/{shlex.quote(plan.name)} id=\n{self._folder(plan.names[0])}"
-            "umask 077\n"
-            f'mkdir -p "${{directory%/*}}" || exit {NO_FOLDER}\n'
-            'if mkdir "$directory" 2>/dev/null; then\n'
+            f'umask 077\n{_NO_FOLDER}mkdir -p "${{directory%/*}}" || no_folder\n'
+            'if complaint=$(mkdir "$directory" 2>&1); then\n'
             f'{notes}{given}: >"$directory/stdout"; : >"$directory/stderr"\n'
+            'elif [ ! -e "$directory" ]; then printf "%s\\n" "$complaint" >&2; no_folder\n'
             f'elif [ "$(cat "$directory/mark" 2>/dev/null)" != {shlex.quote(plan.mark)} ]; then\n'
             f"exit {TAKEN}\n"
             'elif [ -s "$directory/id" ]; then cat "$directory/id"; exit 0\n'
@@ -223,10 +238,9 @@ class ScheduledJobs:
         kill = (
             f"(\n{self.scheduler.signal(chr(34) + '$id' + chr(34), 'KILL')}\n)\n" if force else ""
         )
-        late = '{ echo "the scheduler has not ended it yet" >&2; exit 1; }'
         ask = f"(\n{self._ask()}) >/dev/null"
         wait = wait_while(
-            "! over", _STOP_SECONDS, every=0.5, meanwhile=_NOW_AND_THEN, too_long=late
+            "! over", _STOP_SECONDS, every=0.5, meanwhile=_NOW_AND_THEN, too_long=_LATE
         )
         return (
             f'{self._folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n'
@@ -236,7 +250,7 @@ class ScheduledJobs:
         )
 
     def remove(self, key: str) -> str:
-        return f'{self._folder(key)}rm -rf -- "$directory"\n'
+        return f'{self._folder(key)}rm -rf -- "$directory" || exit\n'
 
     def read(self, printed: str) -> list[Job]:
         return scheduled_facts.read(self.scheduler, printed)
@@ -248,9 +262,11 @@ def _others(plan: ScheduledPlan) -> str:
         return ""
     return f"""\
 for index in {" ".join(map(str, plan.indices[1:]))}; do
-  mkdir "$base-$index" 2>/dev/null ||
-    [ "$(cat "$base-$index/mark" 2>/dev/null)" = {shlex.quote(plan.mark)} ] || exit {TAKEN}
-  cp -R "$directory/." "$base-$index" || exit {NO_FOLDER}
+  if complaint=$(mkdir "$base-$index" 2>&1); then :
+  elif [ ! -e "$base-$index" ]; then printf '%s\\n' "$complaint" >&2; no_folder
+  elif [ "$(cat "$base-$index/mark" 2>/dev/null)" != {shlex.quote(plan.mark)} ]; then exit {TAKEN}
+  fi
+  cp -R "$directory/." "$base-$index" || no_folder "$base-$index"
 done
 """
 
@@ -258,11 +274,15 @@ done
 def _identified(plan: ScheduledPlan) -> str:
     """Return shell text that notes the id of each job, and prints the first one's."""
     if not plan.indices:
-        return 'date +%s >"$directory/submitted"\nprintf "%s\\n" "$id" | tee "$directory/id"\n'
+        return """\
+date +%s >"$directory/submitted"
+printf '%s\\n' "$id" | cat >"$directory/id" || no_folder
+cat "$directory/id"
+"""
     return f"""\
 for index in {" ".join(map(str, reversed(plan.indices)))}; do
   date +%s >"$base-$index/submitted"
-  printf '%s_%s\n' "$id" "$index" >"$base-$index/id"
+  printf '%s_%s\n' "$id" "$index" | cat >"$base-$index/id" || no_folder
 done
 cat "$directory/id"
 """

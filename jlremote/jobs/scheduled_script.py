@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from jlremote.host.shell_text import command_line, typed_path, wait_while
+from jlremote.jobs.processes import NO_FOLDER
 from jlremote.schedulers.contract import Ranks, Resources, Scheduler
 
 KEY = '"$directory/.key"'  # shell text
@@ -14,11 +15,16 @@ KEY = '"$directory/.key"'  # shell text
 # this shell alive when the job is signalled; the command does not inherit them. A Slurm that tracks
 # processes by cgroups sends signals to this shell alone, which passes them on: so the command gets
 # a process group (`set -m`), and does not ignore SIGINT as one that `&` starts would. What comes
-# before the command is there counts as the command's end.
+# before the command is there counts as the command's end. A claim that says nothing was cut off by
+# a full disk.
 _BEGIN = """\
 [ "$(cat "$directory/mark" 2>/dev/null)" = MARK ] || exit 0
-(set -C; echo "$SLURM_JOB_ID" >"$directory/claimed") 2>/dev/null ||
-  [ "$(cat "$directory/claimed")" = "$SLURM_JOB_ID" ] || exit 0
+claim=$( (set -C; echo "$SLURM_JOB_ID" | cat >"$directory/claimed") 2>&1) ||
+  case $(cat "$directory/claimed" 2>/dev/null) in
+    "$SLURM_JOB_ID") ;;
+    "") printf '%s\\n' "$claim" >&2; exit NO_FOLDER;;
+    *) exit 0;;
+  esac
 early=
 trap : HUP QUIT USR1 USR2; trap early=130 INT; trap early=143 TERM
 export SLURM_EXPORT_ENV=ALL
@@ -48,8 +54,8 @@ status=$?
 # Another job may have the name, and so the folder, by now.
 [ "$(cat "$directory/claimed" 2>/dev/null)" = "$SLURM_JOB_ID" ] || exit "$status"
 OVER
-printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit"
-mv -f "$directory/.exit" "$directory/exit"
+printf '%s %s\\n' "$status" "$(date +%s)" >"$directory/.exit" &&
+  mv -f "$directory/.exit" "$directory/exit"
 exit "$status"
 """
 _REMOVE = 'rm -f "$directory/.variables"\n'
@@ -103,6 +109,7 @@ def job_script(plan: ScheduledPlan, scheduler: Scheduler) -> str:
     else:
         command = scheduler.launched(plan.argv, plan.ranks)
     begin = _BEGIN.replace("ONCE\n", once).replace("MARK", shlex.quote(plan.mark))
+    begin = begin.replace("NO_FOLDER", str(NO_FOLDER))
     end = _END.replace("OVER\n", over)
     return f"{_replacing(plan)}{begin}{_before(plan)}{command}{end}"
 

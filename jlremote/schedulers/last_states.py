@@ -16,8 +16,12 @@ from jlremote.schedulers.contract import FOLLOWS, Scheduler
 # The clocks of login node and node may differ by less than this. A job that waits although it has
 # begun longer ago was put back into the queue.
 _SKEW_SECONDS = 60
+# On a full disk a file that says nothing would stand for an end that nothing tells any more.
+_WRITE = """\
+write() { printf '%s\\n' "$2" >"$1.$$" && mv -f "$1.$$" "$1" || rm -f "$1.$$"; }
+"""
 _QUEUE = f"""\
-long_ago=$(($(date +%s) - {_SKEW_SECONDS}))
+{_WRITE}long_ago=$(($(date +%s) - {_SKEW_SECONDS}))
 queue=$(
 QUEUE
 2>&1
@@ -42,12 +46,12 @@ printf '%s\\n' "$queue" | while IFS=$separator read -r id name state reason star
     LIVE) [ ! -e "$found/began" ] || printf '%s\\n' "$end" >"$found/until"; continue;;
   esac
   [ -e "$found/exit" ] || [ -e "$found/ending" ] ||
-    printf '%s|%s\\n' "$state" "$(date +%s)" >"$found/ending"
+    write "$found/ending" "$state|$(date +%s)"
 done
 """
 # The accounting may know a little later than the queue that a job is over.
 _ACCOUNT = f"""\
-account() {{
+{_WRITE}account() {{
   code=0; read -r code rest <"$directory/exit"
   [ -e "$directory/ending" ] || [ "$code" -gt 128 ] || return
   [ ! -e "$directory/accounted" ] || return
@@ -60,7 +64,7 @@ ACCOUNTED
   done
   case ${{last%%|*}} in
     LIVE) return;;
-    ?*) printf %s "$last" >"$directory/ending";;
+    ?*) write "$directory/ending" "$last";;
   esac
   : >"$directory/accounted"
 }}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jlremote.jobs.processes import TAKEN
+from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import KEY, ScheduledPlan
 from jlremote.schedulers.contract import Resources
@@ -74,6 +76,87 @@ def cluster(tmp_path: Path) -> Cluster:
 
 def plan(*argv: str, variables: str = "") -> ScheduledPlan:
     return ScheduledPlan("t", "abc", argv, " ".join(argv), Resources(), variables=variables)
+
+
+@pytest.fixture
+def small_home(cluster: Cluster) -> Iterator[Path]:
+    """The place of the user's files, as a file system of its own."""
+    place = cluster.folder / ".local"
+    place.mkdir()
+    if subprocess.run(("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place)).returncode:
+        pytest.skip("this machine lets nobody mount a tmpfs")
+    yield place
+    subprocess.run(("umount", place), check=True)
+
+
+def remount(place: Path, options: str) -> None:
+    subprocess.run(("mount", "-o", f"remount,{options}", place), check=True)
+
+
+def fill(place: Path) -> None:
+    """Leave no byte of a file system."""
+    with suppress(OSError), (place / "full").open("wb", 0) as file:
+        while file.write(bytes(1 << 10)):
+            pass
+
+
+def no_inodes(place: Path) -> None:
+    """Leave no inode but that of one folder."""
+    (place / "state/jlr/scheduled").mkdir(parents=True)
+    remount(place, "nr_inodes=6")
+
+
+UNWRITABLE = {
+    "read-only": (lambda place: remount(place, "ro"), "Read-only file system"),
+    "full": (fill, "No space left on device"),
+    "no inodes": (no_inodes, "No space left on device"),
+}
+
+
+@pytest.mark.parametrize("indices", [(), (1, 2)], ids=["job", "array"])
+@pytest.mark.parametrize("how", UNWRITABLE)
+def test_a_home_that_cannot_be_written_to_is_not_told_as_a_taken_name(
+    cluster: Cluster, small_home: Path, how: str, indices: tuple[int, ...]
+) -> None:
+    make, why = UNWRITABLE[how]
+    make(small_home)
+    wanted = replace(plan("true"), indices=indices)
+    refused = cluster.run(JOBS.submit(wanted))
+    assert (refused.returncode, cluster.submissions) == (NO_FOLDER, 0), refused
+    assert refused.stdout == str(small_home / "state/jlr/scheduled")
+    assert why in refused.stderr
+    remount(small_home, "rw,size=1m,nr_inodes=100")
+    assert not list(small_home.rglob("t*")), "nothing of it is left that would take the name"
+    assert cluster.run(JOBS.submit(wanted)).returncode == 0
+
+
+def test_a_node_that_cannot_write_in_the_home_does_not_take_the_job_for_anothers(
+    cluster: Cluster, small_home: Path
+) -> None:
+    cluster.run(JOBS.submit(plan("touch", f"{cluster.folder}/ran")))
+    remount(small_home, "ro")
+    refused = cluster.run_job(12)
+    assert refused.returncode == NO_FOLDER
+    assert "Read-only file system" in refused.stderr
+    assert not (cluster.folder / "ran").exists()
+    remount(small_home, "rw")
+    assert cluster.run_job(12).returncode == 0
+
+
+def test_a_stop_in_a_full_home_says_why_it_sees_no_end(cluster: Cluster, small_home: Path) -> None:
+    cluster.run(JOBS.submit(plan("true")))
+    fill(small_home)
+    row = "12\x1ft.jlrabc\x1fCANCELLED\x1fNone\x1f5\x1f6\x1f"
+    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    cluster.program("scancel", f"touch {cluster.folder}/cancelled")
+    cluster.program("sleep", "true")
+    late = cluster.run(JOBS.stop("t", force=False))
+    assert late.returncode == 1
+    assert "its end cannot be seen: nothing can be written in " in late.stderr
+    assert (cluster.folder / "cancelled").exists()
+    for _ in range(2):  # not even the scheduler's word can be kept, and an empty one is none
+        [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+        assert (job.state, job.detail) == ("ended", "CANCELLED: it was cancelled")
 
 
 def test_a_submitted_job_runs_and_writes_down_its_end(cluster: Cluster) -> None:

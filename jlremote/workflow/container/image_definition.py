@@ -175,7 +175,10 @@ def _write(start: StartContext, spec: ContainerSpec) -> None:
         f"""\
 {there}umask 077; directory={_folder(start.runtime, start.name)}
 mkdir -p "$directory/tmp" || exit {scripts.NO_FOLDER}
-(set -C; : >"$directory/container.json") 2>/dev/null || exit {_TAKEN}
+(set -C; : >"$directory/container.json") || {{
+  [ ! -e "$directory/container.json" ] || exit {_TAKEN}
+  exit {scripts.NO_FOLDER}
+}}
 printf %s {shlex.quote(enter)} >"$directory/enter" &&
   printf '%s\\n' {shlex.quote(definition.written(spec))} >"$directory/container.json"
 """,
@@ -188,9 +191,11 @@ printf %s {shlex.quote(enter)} >"$directory/enter" &&
         )
     if done.status == _TAKEN:
         raise Busy(f"another command has just made `{start.name}`", hint="run it again")
-    start.undo.callback(_remove, start)
+    if done.status != scripts.NO_FOLDER:
+        start.undo.callback(_remove, start)
     if done.status != 0:
-        raise JlrError(f"cannot write the session's files: {done.complaint}")
+        place = f"in your home on `{start.request.host}`"
+        raise JlrError(f"cannot write the session's files {place}: {done.complaint}")
 
 
 def _remove(start: StartContext) -> None:

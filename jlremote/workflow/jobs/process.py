@@ -34,7 +34,7 @@ from jlremote.workflow.selection.host_search import candidates
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
 _FIRST_SIZE = os.terminal_size((80, 24))  # until one is attached
-DISK_HINT = "its disk or quota may be full: `df -h ~` and `quota -s` there show it"
+DISK_HINT = "`df -h ~`, `df -i ~` and `quota -s` there show what is full, `mount` what is read-only"
 
 
 def begin(start: StartContext, request: RunRequest) -> str:

@@ -21,6 +21,7 @@ from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.engine.engine_errors import EngineMissing
 from jlremote.runtimes.scripts import variables
 from jlremote.schedulers.contract import SchedulerSilent
+from jlremote.text import one_line
 from jlremote.workflow.container import image_definition
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.context import Context, known_way
@@ -139,9 +140,9 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
     if answer.status == TAKEN:
         return Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
     if answer.status == NO_FOLDER:
+        where = f"`{one_line(answer.stdout)}` on `{start.host.name}`"
         return JlrError(
-            f"cannot write the job's files in your home on the cluster: {answer.complaint}",
-            hint=DISK_HINT,
+            f"cannot write the job's files in {where}: {answer.complaint}", hint=DISK_HINT
         )
     if answer.status == UNKNOWN:
         return SchedulerSilent("Slurm does not say whether the job was submitted")

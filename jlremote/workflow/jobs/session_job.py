@@ -45,6 +45,7 @@ from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.jobs import queue, scheduled
 from jlremote.workflow.jobs.follow import reached
 from jlremote.workflow.jobs.jobs import STOP_SECONDS, JobHandle
+from jlremote.workflow.jobs.process import DISK_HINT
 
 SESSIONS = ScheduledJobs(SLURM, JOBS, followed=True)
 # An image that is unpacked first, or Python on a file system under load, takes minutes.
@@ -164,7 +165,19 @@ def _clear(host: Host, name: str) -> None:
     for old in _folders(host, name).values():
         if not old.over:
             raise Busy(f"job {old.job} of `{name}` has not ended: {old.detail or old.state}")
-        run_script(host, SESSIONS.remove(old.name))
+        _deleted(host, name, SESSIONS.remove(old.name))
+
+
+def _deleted(host: Host, name: str, script: str) -> None:
+    """Run a script that deletes files of a session: what stays would be taken for another job.
+
+    Raises:
+        JlrError: they cannot be deleted.
+    """
+    done = run_script(host, script)
+    if done.status != 0:
+        what = f"cannot delete the files of the last job of `{host.name}/{name}`"
+        raise JlrError(f"{what}: {one_line(done.complaint)}", hint=DISK_HINT)
 
 
 def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
@@ -212,7 +225,7 @@ def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
             f"job {after.job} follows job {job.job} of `{host.name}/{name}` already",
             hint=f"`jlr stop {host.name}/{name}` cancels both",
         )
-    run_script(host, SESSIONS.remove(name + FOLLOWS))
+    _deleted(host, name, SESSIONS.remove(name + FOLLOWS))
     kept = run_script(host, f"cat {JOBS}/{shlex.quote(name)}/plan").stdout
     with understood("the plan of the job"):
         facts = document(kept)
@@ -354,7 +367,7 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
         done.append(f"cancelled job {live[0].job}")
     if request.remove:
         removing = SESSIONS.remove(name) + SESSIONS.remove(name + FOLLOWS)
-        run_script(host, removing + scripts.clear(runtime, name))
+        _deleted(host, name, removing + scripts.clear(runtime, name))
         done.append("deleted its files")
     return done
 
