@@ -29,9 +29,11 @@ from jlremote.schedulers import last_states
 from jlremote.schedulers.contract import FOLLOWS, INDEX, QueuedJob, Scheduler
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
+_ID = '"$id"'  # shell text
 ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}"/jlr/scheduled'
 _FILES = ("command", "asked", "rm", "mark", "id", "submitted", "began", "exit", "ending")
-_CUT_OFF_MINUTES = 3  # a submission does not take as long
+# Prints something once a job must be in the queue, unless its submission was cut off.
+_OLD = 'find "$directory/mark" -mmin +3'
 _STOP_SECONDS = 60  # longer than KillWait, which is 30 s unless the site changed it
 
 _OVER = """\
@@ -50,7 +52,7 @@ _LATER = """\
 next=$((turns * 2)); [ $((next - turns)) -le 120 ] || next=$((turns + 120))
 """
 # Where no end can be written down, none is seen.
-_LATE = """{
+_TOO_LATE = """{
   late="the scheduler has not ended it yet"
   echo | cat >"$directory/.try" && rm -f "$directory/.try" ||
     late="it was cancelled, and its end cannot be seen: nothing can be written in $directory"
@@ -58,7 +60,7 @@ _LATE = """{
 }"""
 _NOW_AND_THEN = "case $jlr_turns in 4|10|20|40|80) asks;; esac"
 _TELL = f"""\
-{PRINT_FILE}ACCOUNT
+{PRINT_FILE}{_OVER}ACCOUNT
 opened=
 for directory in FOLDERS; do
   [ -e "$directory/command" ] || continue
@@ -66,10 +68,9 @@ for directory in FOLDERS; do
   printf %s "${{directory##*/}}"
   for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; print_file "$directory/$file"; done
   printf '{PRINT_FIELD}'; [ ! -s "$directory/log" ] || tail -c 2000 "$directory/log" | {TAKE_OUT}
-  printf '{PRINT_FIELD}'; [ -s "$directory/id" ] || find "$directory/mark" -mmin +{_CUT_OFF_MINUTES}
+  printf '{PRINT_FIELD}'; over || {_OLD}
   printf '{PRINT_RECORD}'
-  [ -e "$directory/exit" ] || [ -e "$directory/ending" ] ||
-    opened="$opened $(print_file "$directory/id")"
+  over || opened="$opened $(print_file "$directory/id")"
 done 2>/dev/null
 printf '{PRINT_GROUP}'
 [ -n "$opened" ] || exit 0
@@ -185,19 +186,37 @@ class ScheduledJobs:
         return last_states.ask(self.scheduler, self.root)
 
     def _cancel(self) -> str:
-        return f"(\n{self.scheduler.cancel(chr(34) + '$id' + chr(34))}\n)"
+        return f"(\n{self.scheduler.cancel(_ID)}\n)"
 
     def waiting(self, key: str) -> str:
         """Return the script that prints the queue now and then, until the job begins or ends.
 
         Each print ends with a group separator. See `schedulers` for the pauses.
         """
-        body = (
-            f"{self._folder(key)}{_OVER}turns=0; next=4\n"
-            f'while ! begun; do if [ "$turns" -ge "$next" ]; then\n(\n{self._ask()})\n'
-            f"printf '{PRINT_GROUP}'\n{_LATER}fi\n{pause(0.5)}; turns=$((turns + 1)); done\n"
+        body = f"{self._folder(key)}{_OVER}" + self.wait(
+            "! begun", then=f"printf '%s{PRINT_GROUP}' \"$asked\"\n", first=4
         )
         return until_hang_up(command_line(("sh", "-c", body)))
+
+    def wait(self, condition: str, *, then: str = "", first: int = 10) -> str:
+        """Return shell text that waits while a condition holds and the scheduler has the job.
+
+        That is asked after `first` turns, and less and less; `then` runs each time. The folder may
+        say nothing of an end, as of a node's, or by a startup file.
+        """
+        return f"""\
+turns=0; next={first}
+while {condition}; do
+  if [ "$turns" -ge "$next" ]; then
+    id=$(cat "$directory/id" 2>/dev/null)
+    asked=$(
+{self._ask()})
+{then}    printf '%s\\n' "$asked" | (
+{self.scheduler.lists(_ID)}) || [ -z "$({_OLD})" ] || break
+    {_LATER}  fi
+  {pause(0.5)}; turns=$((turns + 1))
+done
+"""
 
     def read_waiting(self, printed: str, job: str) -> QueuedJob | None:
         """Return the job out of one print, `None` if it is not in the queue.
@@ -222,11 +241,7 @@ class ScheduledJobs:
 
     def _watch(self, key: str, stdout: str, stderr: str) -> str:
         # A node that fails writes no end, so the scheduler is asked now and then, too.
-        wait = (
-            "turns=0; next=10\n"
-            f'while ! over; do if [ "$turns" -ge "$next" ]; then\n(\n{self._ask()}) >/dev/null\n'
-            f"{_LATER}fi\n{pause(0.5)}; turns=$((turns + 1)); done\n{pause(0.3)}\n"
-        )
+        wait = f"{self.wait('! over')}{pause(0.3)}\n"
         return watch(f"{self._folder(key)}{_OVER}", stdout, stderr, wait)
 
     def signal(self, key: str, signal: str) -> str:
@@ -235,12 +250,10 @@ class ScheduledJobs:
 
     def stop(self, key: str, *, force: bool) -> str:
         """Cancel it and wait; the site decides when SIGKILL follows SIGTERM, or `force` does."""
-        kill = (
-            f"(\n{self.scheduler.signal(chr(34) + '$id' + chr(34), 'KILL')}\n)\n" if force else ""
-        )
+        kill = f"(\n{self.scheduler.signal(_ID, 'KILL')}\n)\n" if force else ""
         ask = f"(\n{self._ask()}) >/dev/null"
         wait = wait_while(
-            "! over", _STOP_SECONDS, every=0.5, meanwhile=_NOW_AND_THEN, too_long=_LATE
+            "! over", _STOP_SECONDS, every=0.5, meanwhile=_NOW_AND_THEN, too_long=_TOO_LATE
         )
         return (
             f'{self._folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n'

@@ -9,6 +9,7 @@ from jlremote.host.answers import understood
 from jlremote.host.records import FIELD, GROUP, records
 from jlremote.jobs.job import Job
 from jlremote.schedulers.contract import FOLLOWS, QueuedJob, Scheduler, SchedulerSilent
+from jlremote.schedulers.last_states import Ending, read_ending
 from jlremote.text import is_name, one_line
 from jlremote.untrusted import moment, whole_number
 
@@ -61,14 +62,15 @@ def _job(
     ends: Mapping[str, str],
     silence: str | None,
 ) -> Job:
-    name, command, asked, remove, mark, id_, submitted, began, exit_, ending, log, cut_off = fields
+    name, command, asked, remove, mark, id_, submitted, began, exit_, ending, log, old = fields
     id_ = id_.strip()
     live = queue.get(id_)
     code, _, ended = exit_.strip().partition(" ")
-    last, _, end = (ending.strip() or ends.get(id_, "")).partition("|")
+    known = read_ending(ending or ends.get(id_, ""))
     start, _, node = began.strip().partition(" ")
-    how = scheduler.ending(last, log)
-    over = bool(code or last or (live and live.phase == "ended"))
+    if live and live.phase == "ended" and not known.state:
+        known = Ending(live.state)
+    how = scheduler.ending(known.state, log)
     job = Job(
         name=name,
         state="running" if start else "waiting",
@@ -80,31 +82,35 @@ def _job(
         node=(live.nodes if live else None) or node or None,
         mark=mark,
     )
-    if over:
-        if live and not last:
-            how, last = how or scheduler.ending(live.state, log), live.state
+    if code or known.state:
         if not how and not code:
-            how = f"{scheduler.name} says `{one_line(last)}`, and it left no exit code"
+            how = known.unwritten(scheduler, log, began=bool(start))
         status = whole_number(code) if code else None
         if how and status == 0:
             status = scheduler.unfinished_code(how)
-        last_seen = moment(ended) or moment(end)
+        last_seen = moment(ended) or moment(known.moment)
         return replace(job, state="ended", exit_code=status, ended=last_seen, detail=how)
     if live is None:
-        return _unlisted(job, silence, cut_off=bool(cut_off.strip()))
+        return _unlisted(job, silence, is_old=bool(old.strip()))
     if live.phase == "waiting":
         return replace(job, state="waiting", node=None, reason=scheduler.waiting(live).sentence)
     return replace(job, state="running", until=live.end)
 
 
-def _unlisted(job: Job, silence: str | None, *, cut_off: bool) -> Job:
-    """Return a job that is not in the queue, and left no end."""
+def _unlisted(job: Job, silence: str | None, *, is_old: bool) -> Job:
+    """Return a job that is not in the queue, and left no end.
+
+    The answer that lacks a new one may be older: some sites keep the queue for a minute.
+    """
     if silence:
         return replace(job, state="unknown", detail=silence)
-    if job.job is None and cut_off:
-        return replace(job, state="lost", detail="its submission was cut off: there is no such job")
+    if not is_old:
+        unseen = (
+            "its submission is not confirmed yet" if job.job is None else "it is not listed yet"
+        )
+        return replace(job, state="unknown", detail=unseen)
     if job.job is None:
-        return replace(job, state="unknown", detail="its submission is not confirmed yet")
+        return replace(job, state="lost", detail="its submission was cut off: there is no such job")
     return replace(
         job, state="lost", detail="the scheduler no longer knows it, and it left no exit code"
     )

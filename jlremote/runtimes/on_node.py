@@ -53,7 +53,10 @@ NOTE
 ) 2>/dev/null
 for file in {" ".join(_FACTS)}; do cat "$job/$file"; printf '{PRINT_FIELD}'; done 2>/dev/null
 tail -c {_LOG_BYTES} "$job/log" 2>/dev/null | {TAKE_OUT}; printf '{PRINT_FIELD}'
-tail -qn 1 "$server/jupyter.log" "$job/stderr" 2>/dev/null | {TAKE_OUT}
+{{
+  [ ! "$server/jupyter.log" -nt "$job/command" ] || tail -qn 1 "$server/jupyter.log"
+  tail -qn 1 "$job/stderr"
+}} 2>/dev/null | {TAKE_OUT}
 printf '{PRINT_FIELD}'
 cat "$server/ended" 2>/dev/null; printf '{PRINT_FIELD}'
 [ ! -e "$job/{PROBE}" ] || printf yes; printf '{PRINT_FIELD}'
@@ -152,8 +155,10 @@ class OnNode(HostProcesses):
             return "it has no job"
         if facts["ended"].strip() == "stopped":
             return STOPPED
-        how = self.scheduler.ending(facts["ending"].partition("|")[0], facts["log"])
-        code = facts["exit"].partition(" ")[0] or "?"
+        known, log = last_states.read_ending(facts["ending"]), facts["log"]
+        how, code = self.scheduler.ending(known.state, log), facts["exit"].partition(" ")[0]
+        if not how and not code:
+            how = known.unwritten(self.scheduler, log, began=bool(facts["began"].strip()))
         ended = f"its job ended: {how}" if how else f"its job ended with exit code {code}"
         said = one_line(facts["last"].strip())[-_SHOWN:]
         return f"{ended}{LAST_WORDS}{said}" if said else ended

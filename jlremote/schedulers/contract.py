@@ -169,6 +169,12 @@ class Scheduler(Protocol):
             SchedulerSilent: it did not answer.
         """
 
+    def lists(self, job: str) -> str:
+        """Return shell text that reads what `queue` printed, and fails if a job is not there.
+
+        Without a whole answer it succeeds, as nothing is known. `job` is shell text.
+        """
+
     def requeues(self, resources: Resources) -> bool:
         """Return whether the job may be put back into the queue, to begin anew later."""
 
@@ -189,7 +195,10 @@ class Scheduler(Protocol):
         """Return arguments of a submission that let a job wait until another one is over."""
 
     def accounted(self, job: str) -> str:
-        """Return shell text that prints a job's last state and its end, if accounting knows it."""
+        """Return shell text that prints a job's last state, its end and its exit code.
+
+        They are divided by `|`, and as in the last states of jobs; nothing if none is known.
+        """
 
     @property
     def waiting_states(self) -> tuple[str, ...]:

@@ -1,17 +1,24 @@
 """The last states of jobs, which the command that first sees them writes into the jobs' folders.
 
 A job writes down its own end, in `exit`, unless its node fails or it is killed. Then the scheduler
-is asked, and `ending` gets its last state and the moment. After an end by a signal or by the
-scheduler the accounting is asked once, which knows who cancelled a job; `accounted` says so. With
+is asked, and `ending` gets its last state, the moment and the scheduler's exit code, if that is
+known, divided by `|`. After an end by a signal or by the scheduler the accounting is asked once,
+which knows who cancelled a job; `accounted` says so. With
 the state of a job that runs comes the end of its time limit, which is kept in `until`. A job whose
 submission was cut off before its id was noted gets the id by the mark in its name.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from jlremote.host.records import PRINT_FIELD
 from jlremote.host.shell_text import pause
 from jlremote.schedulers.contract import FOLLOWS, Scheduler
+from jlremote.text import one_line
+from jlremote.untrusted import count
+
+_SHOWN = 300  # letters of a log's last line
 
 # The clocks of login node and node may differ by less than this. A job that waits although it has
 # begun longer ago was put back into the queue.
@@ -85,6 +92,35 @@ ASK
 fi
 account
 """
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the scheduler knows of a job's end; empty where it knows nothing."""
+
+    state: str = ""
+    moment: str = ""
+    code: str = ""
+
+    def unwritten(self, scheduler: Scheduler, log: str, *, began: bool) -> str:
+        """Say how a job ended that left no exit code, in the scheduler's words.
+
+        Nothing of it has run if it had not begun: then `log`, the scheduler's own, says more.
+        """
+        code, _, signal = self.code.partition(":")
+        exited = f" with exit code {code}" if count(code) is not None else ""
+        exited += f" and signal {signal}" if count(signal) else ""
+        told = f"{scheduler.name} says `{one_line(self.state)}`{exited}"
+        if began:
+            return f"{told}, and it left no exit code"
+        said = one_line(log.strip().rpartition("\n")[2])[-_SHOWN:]
+        words = f"; its last words: {said}" if said else ""
+        return f"{told}: it ended before its command began{words}"
+
+
+def read_ending(text: str) -> Ending:
+    """Return what a file `ending` says, or what the accounting printed."""
+    return Ending(*text.strip().split("|")[:3])
 
 
 def ask(scheduler: Scheduler, root: str, seconds: int | None = None) -> str:

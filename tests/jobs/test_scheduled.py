@@ -64,6 +64,10 @@ class Cluster:
             check=False,
         )
 
+    def age(self, name: str) -> None:
+        """Let the submission of a job be long ago."""
+        os.utime(self.folder / f".local/state/jlr/scheduled/{name}/mark", (0, 0))
+
     def run_job(self, number: int, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run the kept job, as a node would."""
         return self.run(f"bash {self.folder}/job", SLURM_JOB_ID=str(number), **variables)
@@ -217,8 +221,7 @@ def test_a_submission_that_was_cut_off_is_found_by_its_mark_or_given_up(cluster:
     cluster.submit_answers("", status=1)
     cluster.run(JOBS.submit(plan("true")))
     assert told() == ("unknown", None)
-    mark = cluster.folder / ".local/state/jlr/scheduled/t/mark"
-    os.utime(mark, (0, 0))
+    cluster.age("t")
     assert told() == ("lost", None)
     row = "12\x1ft.jlrabc\x1fRUNNING\x1fNone\x1f5\x1f6\x1fnode1"
     cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
@@ -272,7 +275,7 @@ def test_an_array_is_a_job_for_each_index_and_is_submitted_once(cluster: Cluster
     cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
     told = {job.name: job for job in JOBS.read(cluster.run(JOBS.tell()).stdout)}
     assert {name: (job.job, job.state) for name, job in told.items()} == {
-        "t-1": ("12_1", "lost"),
+        "t-1": ("12_1", "unknown"),
         "t-3": ("12_3", "ended"),
         "t-5": ("12_5", "ended"),
     }
@@ -352,6 +355,10 @@ def test_slurm_tells_what_the_job_could_not_write_down(
 ) -> None:
     cluster.run(JOBS.submit(plan("true")))
     cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    if not row:  # the list that it is not in may have been made before
+        [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+        assert (job.state, job.detail) == ("unknown", "it is not listed yet")
+        cluster.age("t")
     [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
     assert job.state == state
     assert (job.detail or "").startswith(detail or "")
@@ -463,7 +470,8 @@ def test_slurm_is_asked_less_and_less_while_a_job_waits(cluster: Cluster) -> Non
     ticks.touch()
     turn = f"echo >>{ticks}; [ $(wc -c <{ticks}) -lt 400 ] || : >{began}"
     cluster.program("sleep", turn)
-    cluster.program("squeue", f"wc -c <{ticks} >>{asked}; printf '%s\\n' '{HEAD}'")
+    row = "12\x1ft.jlrabc\x1fPENDING\x1fPriority\x1fN/A\x1fN/A\x1f"
+    cluster.program("squeue", f"wc -c <{ticks} >>{asked}; printf '%s\\n' '{HEAD}' '{row}'")
     with subprocess.Popen(
         ("sh", "-c", JOBS.waiting("t")),
         stdin=subprocess.PIPE,  # its end would end the script
@@ -473,6 +481,45 @@ def test_slurm_is_asked_less_and_less_while_a_job_waits(cluster: Cluster) -> Non
         assert process.wait(60) == 0
     seconds = [int(line) / 2 for line in asked.read_text().split()]
     assert seconds == [2, 4, 8, 16, 32, 64, 124, 184]
+
+
+@pytest.mark.parametrize("script", [JOBS.waiting("t"), JOBS.follow("t", 0, 0)])
+def test_a_job_that_the_queue_has_lost_is_not_waited_for(cluster: Cluster, script: str) -> None:
+    cluster.run(JOBS.submit(plan("true")))
+    cluster.age("t")
+    asked = cluster.folder / "asked"
+    lost = f"if [ $(wc -c <{asked}) -gt 2 ]; then printf '%s\\n' '{HEAD}'; else exit 1; fi"
+    cluster.program("squeue", f"echo >>{asked}; {lost}")
+    cluster.program("sleep", "exec python3 -c 'import time; time.sleep(0.01)'")
+    with subprocess.Popen(
+        ("sh", "-c", script),
+        stdin=subprocess.PIPE,  # its end would end the script
+        stdout=subprocess.DEVNULL,
+        env={"HOME": str(cluster.folder), "PATH": f"{cluster.programs}:{os.environ['PATH']}"},
+    ) as process:
+        process.wait(60)
+    assert asked.read_text() == "\n" * 3, "what does not answer tells nothing"
+    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+    assert (job.state, job.over) == ("lost", True)
+
+
+@pytest.mark.parametrize("accounting", [True, False])
+def test_a_job_that_ended_before_its_command_is_told_with_slurms_words(
+    cluster: Cluster, *, accounting: bool
+) -> None:
+    cluster.run(JOBS.submit(plan("true")))
+    row = "12\x1ft.jlrabc\x1fFAILED\x1fNonZeroExitCode\x1f5\x1f6\x1f"
+    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
+    shown = "JobId=12 JobState=FAILED Reason=x Reboot=0 ExitCode=3:0 RunTime=0 EndTime=6 Dir=t"
+    known = ("sacct", "echo 'FAILED|6|3:0'") if accounting else ("scontrol", f"echo '{shown}'")
+    cluster.program(*known)
+    (cluster.folder / ".local/state/jlr/scheduled/t/log").write_text("hello\nquota exceeded\n")
+    told = "it ended before its command began; its last words: quota exceeded"
+    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+    assert (job.state, job.detail) == ("ended", f"Slurm says `FAILED`: {told}")
+    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+    assert (job.state, job.exit_code, job.ended) == ("ended", None, 6.0)
+    assert job.detail == f"Slurm says `FAILED` with exit code 3: {told}"
 
 
 def test_a_successor_takes_the_folder_of_its_job_when_it_runs(cluster: Cluster) -> None:

@@ -66,6 +66,12 @@ def home(tmp_path: Path) -> Home:
     [
         ({"exit": "143 9\n", "log": "JOB 12 CANCELLED AT now DUE TO TIME LIMIT"}, {}, "TIMEOUT: "),
         ({"ending": "NODE_FAIL|9"}, {}, "its job ended: NODE_FAIL: a node"),
+        (
+            {"ending": "FAILED|9|3:0", "began": "", "log": "hi\nno quota\n", "stderr": ""},
+            {},
+            "with exit code 3: it ended before its command began; its last words: no quota",
+        ),
+        ({"ending": "COMPLETED|9"}, {}, "Slurm says `COMPLETED`, and it left no exit code"),
         ({"exit": "0 9\n"}, {"ended": "stopped\n"}, "it was stopped with `jlr stop`"),
         (
             {"exit": "3 9\n", "stderr": "no module\x1f\x1b[31m x\n"},
@@ -84,6 +90,15 @@ def test_an_ended_job_tells_why(
     assert (found.running, found.waits, found.job) == (False, False, "12")
     assert halt in found.halt
     assert found.halt.isprintable()
+
+
+def test_the_words_of_a_former_job_are_not_those_of_the_next(home: Home) -> None:
+    home.write("servers", {"jupyter.log": "long ago\n"})
+    os.utime(home.state / "servers/s/jupyter.log", (0, 0))
+    home.write("jobs", BEGUN | {"exit": "3 9\n"})
+    found = home.read()
+    assert found is not None
+    assert found.halt == "its job ended with exit code 3"
 
 
 HEAD = "JOBID NAME STATE REASON START_TIME END_TIME NODELIST".replace(" ", "\x1f")

@@ -71,14 +71,18 @@ jlr_nodes=$(printf '%s\\n' "$jlr_rows" | sed 's/^.* //' | sort -u | paste -sd, -
   done
 done
 """
-_ACCOUNTED = r"""
+_SHOWN = r"s/^.* JobState=\([A-Z_]*\) .* ExitCode=\([0-9:]*\) .* EndTime=\([0-9]*\) .*$/\1|\3|\2/p"
+_ACCOUNTED = rf"""
 export SLURM_TIME_FORMAT=%s
 jlr_bound=$(command -v timeout >/dev/null && echo timeout 20)
-jlr_end=$($jlr_bound sacct -nPX -j "$1" -o State,End 2>/dev/null | tail -n 1)
+jlr_end=$($jlr_bound sacct -nPX -j "$1" -o State,End,ExitCode 2>/dev/null | tail -n 1)
+[ -n "$jlr_end" ] || jlr_end=$(
+  $jlr_bound scontrol show job "$1" --oneliner 2>/dev/null | tail -n 1 | sed -n '{_SHOWN}'
+)
 case $jlr_end in
   'CANCELLED by '*)
-    jlr_uid=${jlr_end#CANCELLED by }; jlr_uid=${jlr_uid%%|*}
-    jlr_end="CANCELLED by $(id -nu "$jlr_uid" 2>/dev/null || echo "$jlr_uid")|${jlr_end#*|}";;
+    jlr_uid=${{jlr_end#CANCELLED by }}; jlr_uid=${{jlr_uid%%|*}}
+    jlr_end="CANCELLED by $(id -nu "$jlr_uid" 2>/dev/null || echo "$jlr_uid")|${{jlr_end#*|}}";;
 esac
 printf '%s\n' "$jlr_end"
 """
@@ -183,6 +187,11 @@ class Slurm:
     def read_queue(self, printed: str) -> Mapping[str, QueuedJob]:
         return queue.read_queue(printed)
 
+    def lists(self, job: str) -> str:
+        """Look behind the heading, without which nothing is known."""
+        whole = f"sed -n '/^{queue.HEADING}{FIELD}/,$p'"
+        return f'{whole} | {{ ! read -r jlr_heading || grep -q "^"{job}{FIELD}; }}\n'
+
     def requeues(self, resources: Resources) -> bool:
         return "--requeue" in resources.arguments
 
@@ -200,7 +209,7 @@ class Slurm:
         return (f"--dependency=afterany:{job}",)
 
     def accounted(self, job: str) -> str:
-        """Ask `sacct`, which may be switched off."""
+        """Ask `sacct`, which may be switched off, else slurmctld, which forgets."""
         return f"{_ON_PATH}set -- {job}\n{_ACCOUNTED}"
 
     def waiting(self, job: QueuedJob) -> Waiting:

@@ -15,7 +15,7 @@ from functools import partial
 from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.host.answers import understood
 from jlremote.host.contract import Host, run_script
-from jlremote.host.shell_text import command_line, wait_while
+from jlremote.host.shell_text import command_line
 from jlremote.jobs.job import Job
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
@@ -289,12 +289,16 @@ def _left_queued(start: StartContext) -> Iterator[None]:
 
 def _awaited(start: StartContext) -> Server:
     """Wait until the job, or its successor, begins and Jupyter listens in it; say why it waits."""
-    job, look = None, partial(_job, start.host, start.name)
-    while (now := reached(look, _where(start), start.context)).job != job:
-        found, job = _begun(start, now), now.job
+    look = partial(_job, start.host, start.name)
+    job = reached(look, _where(start), start.context)
+    while not job.over:
+        found = _begun(start, job)
         if found.server is not None:
             return found.server
-    raise _failed(start, found)
+        before, job = job, reached(look, _where(start), start.context)
+        if job.job == before.job and job.state != "unknown":
+            break
+    raise _failed(start, job)
 
 
 def _where(start: StartContext) -> str:
@@ -325,24 +329,34 @@ def _listening(start: StartContext, job: Job) -> Survey:
     own = f'directory={folder}; [ "$(cat "$directory/id")" = {shlex.quote(job.job or "")} ]'
     nothing = " && ".join(f'[ ! -e "$directory/{file}" ]' for file in (PROBE, "exit", "ending"))
     waits = f"{{ {own} || directory={folder}{FOLLOWS}; {nothing}; }} 2>/dev/null"
-    wait = wait_while(waits, _BEGIN_SECONDS, every=0.25)
-    run_script(start.host, wait, timeout=_BEGIN_SECONDS + 30.0)
+    late = f'[ "$(date +%s)" -lt "$((begun + {_BEGIN_SECONDS}))" ]'
+    wait = f"begun=$(date +%s)\n{SESSIONS.wait(f'{waits} && {late}')}"
+    run_script(start.host, wait, timeout=_BEGIN_SECONDS + 60.0)
     return survey(start.host, start.runtime, start.name)
 
 
-def _failed(start: StartContext, found: Survey) -> JlrError:
+def _failed(start: StartContext, job: Job) -> JlrError:
     """Return the error of a job in which Jupyter does not listen, with the ends of its logs."""
-    stands = found.container.stands if found.container else "is gone"
-    job, server = (f"{root}/{shlex.quote(start.name)}" for root in (JOBS, f'"{SERVERS}"'))
-    logs = f"{job}/log {job}/stderr {server}/jupyter.log"
-    asked = run_script(start.host, f"tail -qn {_LOG_LINES} {logs} 2>/dev/null")
-    log = printable(asked.stdout).strip()
+    found = survey(start.host, start.runtime, start.name).container
+    how = found.stands.partition(LAST_WORDS)[0] if found else "is gone"
+    if job.state == "lost":
+        how = f"does not run: {job.detail}"
+    elif not job.over and found and found.waits:
+        how = f"has not begun in job {job.job}, though that runs on `{job.node}`: what hangs there?"
+    log = printable(run_script(start.host, _logs(start.name)).stdout).strip()
     hint = f"`jlr logs {start.request.host}/{start.name}` shows more"
     if any(words in log for words in jupyter_launch.NOT_THERE):
         hint = "`--module`, `--conda-env`, `--python` or `--image` chooses one that has JupyterLab"
-    return JobEnded(
-        f"`{start.name}` {stands.partition(LAST_WORDS)[0]}; the last lines of its logs:\n{log}",
-        hint=hint,
+    return JobEnded(f"`{start.name}` {how}; the last lines of its logs:\n{log}", hint=hint)
+
+
+def _logs(name: str) -> str:
+    """Return the script that prints the ends of a job's logs; Jupyter's may be a former job's."""
+    job, server = (f"{root}/{shlex.quote(name)}" for root in (JOBS, f'"{SERVERS}"'))
+    newer = f"[ {server}/jupyter.log -nt {job}/command ]"
+    return (
+        f"tail -qn {_LOG_LINES} {job}/log {job}/stderr 2>/dev/null\n"
+        f"! {newer} || tail -n {_LOG_LINES} {server}/jupyter.log\n"
     )
 
 
