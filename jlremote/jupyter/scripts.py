@@ -372,6 +372,14 @@ def _moment(since: int) -> str:
     return f'at={at}\ndate -d "@$at" "{_STAMP}" 2>/dev/null || date -r "$at" "{_STAMP}"\n'
 
 
+_OF_JOB = f"""\
+job={JOBS}/NAME
+if [ ! "$1" -nt "$job/command" ] && {{ [ -s "$job/log" ] || [ -s "$job/stderr" ]; }}; then
+  set -- "$job/log" "$job/stderr"
+fi
+"""
+
+
 def show_log(
     runtime: Runtime,
     name: str,
@@ -383,13 +391,15 @@ def show_log(
     """Return the script that prints the last `lines` of the log, and later ones with `follow`.
 
     `None` stands for all lines. With `since` (see `times.since`) the first line is `MOMENT` and
-    that moment, as it would stand in the log, by the clock and zone of the server.
+    that moment, as it would stand in the log, by the clock and zone of the server. A job that has
+    launched none has words of its own, and of its scheduler's.
     """
     last = "+1" if lines is None else str(lines)
-    tail = f'tail -n {last} {"-F " if follow else ""}"$directory/jupyter.log" 2>/dev/null'
+    tail = f'tail -qn {last} {"-F " if follow else ""}"$@" 2>/dev/null'
+    own = _OF_JOB.replace("NAME", shlex.quote(name)) if runtime.in_jobs else ""
     return (
         session_directory(runtime, name)
-        + '[ -e "$directory/jupyter.log" ] || exit 6\n'
+        + f'set -- "$directory/jupyter.log"\n{own}[ -e "$1" ] || exit 6\n'
         + ("" if since is None else _moment(since))
         + (until_hang_up(tail) if follow else f"exec {tail}\n")
     )

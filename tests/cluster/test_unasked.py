@@ -9,12 +9,13 @@ from contextlib import contextmanager
 import pytest
 
 from tests.cluster.conftest import cancelled_jobs
+from tests.cluster.parts import busy, until
 from tests.cluster.test_run import job, name
 from tests.cluster.test_sessions import jobs, on_node
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
-from tests.sessions.parts import failed
+from tests.sessions.parts import failed, started
 
 
 @pytest.fixture
@@ -54,4 +55,22 @@ def test_a_job_that_a_startup_file_ends_is_waited_for_no_longer(
         for done in (first, joined, job_):
             failed(done.result(), 1, told, said)
     cluster.run("login", "rm", "/home/alice/go")
+    assert said in zih.jlr("logs", session).stdout
     assert job(zih, called)["state"] == "ended"
+
+
+def test_the_log_of_a_session_is_read_in_the_home_also_after_its_job_and_without_its_node(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    """Without slurmctld no step gets to the second node."""
+    session = started(zih, name(), *on_node(2), host="zih")
+    with cluster.without_controller():
+        assert "ServerApp" in zih.jlr("logs", session.name).stdout
+    assert zih.jlr("stop", session.name, "--force", "--yes").status == 0
+    assert "ServerApp" in zih.jlr("logs", session.name).stdout
+    never = name()
+    with busy(cluster), zih.spawn("start", "zih", never, *on_node(1), "--no-browser") as waiting:
+        assert waiting.stdout
+        until(iter(waiting.stdout.readline, ""), "waits:")
+        failed(zih.jlr("logs", never), 6, "there is no log", f"`jlr status zih/{never}`")
+        waiting.terminate()

@@ -58,19 +58,19 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
             yield printable(text)
     if output.status not in (0, None):
         halted.check(host, record)
-        raise NotFound(
-            f"there is no log of `{record.host}/{record.name}`",
-            hint="`jlr start` may never have launched its server",
-        )
+        hint = "`jlr start` may never have launched its server"
+        if runtime.in_jobs:
+            hint = f"`jlr status {record.host}/{record.name}` tells whether its job has begun"
+        raise NotFound(f"there is no log of `{record.host}/{record.name}`", hint=hint)
 
 
 def _script(runtime: Runtime, record: SessionRecord, wanted: LogRequest) -> str:
     name, lines, follow, since = record.name, wanted.tail, wanted.follow, wanted.since
     show = scripts.show_log(runtime, name, lines=lines, follow=follow, since=since)
+    if not runtime.has_containers:  # a job's is in the home, also when its node is away
+        return command_line(("sh", "-c", show))
     # Attached to stdin, because only stdin's end reaches a process in a container.
     own = command_line((*runtime.relay_prefix(name), "sh", "-c", show))
-    if not runtime.has_containers:
-        return own
     others = endable(
         logs_argv(runtime.required_engine, record.engine_name, lines, follow=follow, since=since)
     )
