@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.conftest import cancelled_jobs
 from tests.cluster.parts import busy, until
 from tests.cluster.test_run import job, name
-from tests.cluster.test_sessions import jobs, on_node
+from tests.cluster.test_sessions import jobs, on_node, user
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
@@ -74,3 +74,19 @@ def test_the_log_of_a_session_is_read_in_the_home_also_after_its_job_and_without
         until(iter(waiting.stdout.readline, ""), "waits:")
         failed(zih.jlr("logs", never), 6, "there is no log", f"`jlr status zih/{never}`")
         waiting.terminate()
+
+
+def test_what_a_site_hides_is_not_told_as_silence(cluster: Cluster, zih: Laptop) -> None:
+    settings = "/etc/slurm/slurm.conf"
+    hide = f"cp {settings} /root; echo PrivateData=nodes,jobs >>{settings}"
+    cluster.run("controller", "sh", "-c", f"{hide}; scontrol reconfigure")
+    listed = (*user("alice"), "sinfo --Node")
+    wait_until(lambda: not cluster.try_run("login", *listed).stdout, "hidden nodes")
+    try:
+        told = ("Slurm does not show you this", "Access/permission denied", "`PrivateData`")
+        failed(zih.jlr("gpus", "zih"), 1, *told)
+    finally:
+        cluster.run(
+            "controller", "sh", "-c", f"mv /root/slurm.conf {settings}; scontrol reconfigure"
+        )
+        cluster.wait_ready()

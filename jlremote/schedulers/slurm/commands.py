@@ -326,7 +326,8 @@ class Slurm:
 
     def gpus(self) -> str:
         """Ask `sinfo` and `squeue`, which need no accounting."""
-        lists = (f"{_first(argv)}; printf '{PRINT_GROUP}'" for argv in (nodes.SINFO, nodes.SQUEUE))
+        asked = (nodes.SINFO, nodes.SQUEUE)
+        lists = (f"{_first(argv)} 2>&1; printf '{PRINT_GROUP}'" for argv in asked)
         missing = "command -v sinfo >/dev/null 2>&1 || exit 127\n"
         return f"{_ON_PATH}{missing}export SLURM_TIME_FORMAT=%s\n{'; '.join(lists)}; id -un"
 

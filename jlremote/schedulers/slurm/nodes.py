@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from jlremote.host.answers import understood
 from jlremote.host.records import FIELD, GROUP
-from jlremote.schedulers.contract import ClusterGpus, GpuJob, GpuNodes, SchedulerSilent
-from jlremote.text import one_line
+from jlremote.schedulers.contract import ClusterGpus, GpuJob, GpuNodes
+from jlremote.schedulers.slurm import queue
 from jlremote.untrusted import count, moment
 
 _WIDTH = 200
@@ -30,11 +30,13 @@ def read_gpus(printed: str) -> ClusterGpus:
     """Return the GPUs of the partitions and their holders.
 
     Raises:
-        SchedulerSilent: sinfo printed no heading.
+        SchedulerSilent: sinfo or squeue printed no heading.
     """
-    listed, queue, user = printed.split(GROUP)
+    listed, running, user = printed.split(GROUP)
     rows = list(_rows(listed))
-    jobs = sorted(_jobs(queue), key=lambda job: (job.user != user.strip(), job.user, job.job))
+    if queue.HEADING not in running:  # else all that is in use would count as hidden
+        raise queue.silence(running, "squeue")
+    jobs = sorted(_jobs(running), key=lambda job: (job.user != user.strip(), job.user, job.job))
     # A node is in several partitions, and counts once.
     used = {node: sum(_gpus(busy).values()) for node, _, _, busy, _ in rows}
     hidden = max(0, sum(used.values()) - sum(job.gpus for job in jobs))
@@ -45,9 +47,7 @@ def _rows(printed: str) -> Iterator[list[str]]:
     lines = printed.splitlines()
     start = next((n for n, line in enumerate(lines) if line.startswith(HEADING)), None)
     if start is None:
-        raise SchedulerSilent(
-            f"Slurm does not answer: {one_line(printed)[:300] or 'sinfo printed nothing'}"
-        )
+        raise queue.silence(printed, "sinfo")
     for line in lines[start + 1 :]:
         columns = [line[at : at + _WIDTH].strip() for at in range(0, len(line), _WIDTH)]
         if len(columns) == len(_COLUMNS):

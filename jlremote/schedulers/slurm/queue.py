@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from jlremote.host.answers import understood
@@ -18,6 +19,7 @@ RUNNING = (
     *("RUNNING", "SUSPENDED", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED"),
     "SPECIAL_EXIT",
 )
+_DENIED = re.compile(r"access/permission denied|permission denied", re.IGNORECASE)
 _NOTHING = ("None", "N/A", "(null)", "")
 
 
@@ -31,15 +33,22 @@ def read_queue(printed: str) -> Mapping[str, QueuedJob]:
     lines = printed.splitlines()
     start = next((n for n, line in enumerate(lines) if line.startswith(HEADING + FIELD)), None)
     if start is None:
-        words = one_line(printed)[:300]
-        raise SchedulerSilent(
-            f"Slurm does not answer: {words or 'squeue printed nothing'}",
-            hint="its jobs go on meanwhile; try again",
-        )
+        raise silence(printed, "squeue")
     rows = (
         line.split(FIELD) for line in lines[start + 1 :] if line.count(FIELD) >= len(COLUMNS) - 1
     )
     return {fields[0]: _job(fields) for fields in rows}
+
+
+def silence(printed: str, program: str) -> SchedulerSilent:
+    """Return the error of a list without a heading: no answer, or one that was refused."""
+    words = one_line(printed)[:300] or f"{program} printed nothing"
+    if _DENIED.search(words):
+        why = f"Slurm does not show you this: {words}"
+        return SchedulerSilent(why, hint="ask the site, which may hide it (`PrivateData`)")
+    return SchedulerSilent(
+        f"Slurm does not answer: {words}", hint="its jobs go on meanwhile; try again"
+    )
 
 
 def _job(fields: list[str]) -> QueuedJob:

@@ -174,13 +174,22 @@ def test_free_gpus_are_those_of_open_nodes() -> None:
         row("n3", "old", "gpu:2", "gpu:1(IDX:0)", "idle*"),
         row("n4", "cpu", "(null)", "(null)", "idle"),
     ]
-    assert SLURM.read_gpus("\n".join(lines) + "\x1d\x1dalice\n").nodes == (
+    assert SLURM.read_gpus("\n".join(lines) + "\x1dJOBID\x1dalice\n").nodes == (
         GpuNodes("cpu", "", 1, 0, 0),
         GpuNodes("gpu", "nvidia_h100_80gb_hbm3", 2, 8, 1),
         GpuNodes("old", "gpu", 1, 2, 1),
     )
-    with pytest.raises(SchedulerSilent):
-        SLURM.read_gpus("slurm_load_node: Unable to contact slurm controller\x1d\x1dalice\n")
+    denied = "slurm_load_jobs error: Access/permission denied"
+    for silent, words in (
+        (
+            "slurm_load_node: Unable to contact slurm controller\x1dJOBID",
+            "answer: slurm_load_n",
+        ),
+        ("\n".join(lines) + "\x1d", "does not answer: squeue printed nothing"),
+        ("\n".join(lines) + f"\x1d{denied}", f"does not show you this: {denied}"),
+    ):
+        with pytest.raises(SchedulerSilent, match=words):
+            SLURM.read_gpus(f"{silent}\x1dalice\n")
 
 
 def test_ones_own_jobs_come_first_and_a_node_of_two_partitions_counts_once() -> None:
