@@ -79,8 +79,9 @@ ASK
 )
 printf '%s\\n{PRINT_GROUP}' "$asked"
 separator=$(printf '{PRINT_FIELD}')
+whole=$(printf '%s\\n' "$asked" | ANSWER)
 for id in $opened; do
-  case $asked in *"
+  case $whole in ''|*"
 $id$separator"*) continue;; esac
   printf '%s{PRINT_FIELD}' "$id"
   (
@@ -178,6 +179,7 @@ class ScheduledJobs:
             _TELL.replace("FOLDERS", folders)
             .replace("ACCOUNT\n", last_states.account(self.scheduler))
             .replace("ASK\n", self._ask())
+            .replace("ANSWER", self.scheduler.answer())
             .replace("ACCOUNTED\n", self.scheduler.accounted('"$id"'))
             .replace("DRAINED\n", self.scheduler.drained())
         )
@@ -205,14 +207,17 @@ class ScheduledJobs:
         say nothing of an end, as of a node's, or by a startup file.
         """
         return f"""\
-turns=0; next={first}
+turns=0; next={first}; separator=$(printf '{PRINT_FIELD}')
 while {condition}; do
   if [ "$turns" -ge "$next" ]; then
     id=$(cat "$directory/id" 2>/dev/null)
     asked=$(
 {self._ask()})
-{then}    printf '%s\\n' "$asked" | (
-{self.scheduler.lists(_ID)}) || [ -z "$({_OLD})" ] || break
+{then}    case $(printf '%s\\n' "$asked" | {self.scheduler.answer()}) in
+    ''|*"
+$id$separator"*) ;;
+    *) [ -z "$({_OLD})" ] || break;;
+    esac
     {_LATER}  fi
   {pause(0.5)}; turns=$((turns + 1))
 done

@@ -169,10 +169,10 @@ class Scheduler(Protocol):
             SchedulerSilent: it did not answer.
         """
 
-    def lists(self, job: str) -> str:
-        """Return shell text that reads what `queue` printed, and fails if a job is not there.
+    def answer(self) -> str:
+        """Return a shell command that reads what `queue` printed, and prints only a whole answer.
 
-        Without a whole answer it succeeds, as nothing is known. `job` is shell text.
+        That begins with a heading; without one nothing is printed, as nothing is known.
         """
 
     def requeues(self, resources: Resources) -> bool:
@@ -193,6 +193,12 @@ class Scheduler(Protocol):
 
     def after(self, job: str) -> tuple[str, ...]:
         """Return arguments of a submission that let a job wait until another one is over."""
+
+    def trial(self, script: str) -> str | None:
+        """Return shell text that fails where the scheduler does not answer within a second.
+
+        It is `None` if a script does not ask it.
+        """
 
     def accounted(self, job: str) -> str:
         """Return shell text that prints a job's last state, its end and its exit code.

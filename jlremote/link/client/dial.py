@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 10.0
 # How long a link may say nothing before it is asked whether it still runs.
-SILENCE_SECONDS = 4.0
+SILENCE_SECONDS = 2.0
 TURN_SECONDS = 0.01
 
 

@@ -26,8 +26,9 @@ from jlremote.text import one_line, printable
 
 # Sites put Slurm on the PATH of login shells only; what those print on the way is left out, and
 # startup files that hang are not waited for.
-_ON_PATH = """\
-command -v sbatch >/dev/null 2>&1 || PATH=$PATH:$(
+_LOOK = "command -v sbatch >/dev/null 2>&1"
+_ON_PATH = f"""\
+{_LOOK} || PATH=$PATH:$(
   $(command -v timeout >/dev/null && echo timeout 5) \\
     bash -lc 'printf "\\n%s" "$PATH"' 2>/dev/null </dev/null | tail -n 1)
 """
@@ -172,7 +173,7 @@ class Slurm:
         """
         argv = ("squeue", "--states=all", f"--name={name}", "--format=%i")
         return (
-            f"{_ON_PATH}command -v sbatch >/dev/null 2>&1 || exit 0\n"
+            f"{_ON_PATH}{_LOOK} || exit 0\n"
             f'jlr_found=$({_first(argv)} --user="$(id -un)") || exit\n'
             "case $jlr_found in *JOBID*) ;; *) exit 1;; esac\n"
             "printf '%s\\n' \"$jlr_found\" | sed -n '/JOBID/,$p' | sed '1d; s/_.*//' | sort -u\n"
@@ -187,10 +188,15 @@ class Slurm:
     def read_queue(self, printed: str) -> Mapping[str, QueuedJob]:
         return queue.read_queue(printed)
 
-    def lists(self, job: str) -> str:
-        """Look behind the heading, without which nothing is known."""
-        whole = f"sed -n '/^{queue.HEADING}{FIELD}/,$p'"
-        return f'{whole} | {{ ! read -r jlr_heading || grep -q "^"{job}{FIELD}; }}\n'
+    def answer(self) -> str:
+        return f"sed -n '/^{queue.HEADING}{FIELD}/,$p'"
+
+    def trial(self, script: str) -> str | None:
+        """Ask `squeue` for no job that there is."""
+        if _LOOK not in script:
+            return None
+        asked = f'{_first(("squeue", "--name=.", "--format=%i"), 1)} --user="$(id -un)" 2>&1'
+        return f"{_ON_PATH}! {_LOOK} || {asked} | grep -q {queue.HEADING}"
 
     def requeues(self, resources: Resources) -> bool:
         return "--requeue" in resources.arguments
@@ -286,7 +292,7 @@ class Slurm:
     def presence(self) -> str:
         """Ask for the version, a list, and the partitions and accounts."""
         return (
-            f"{_ON_PATH}command -v sbatch >/dev/null 2>&1 || exit 0\nsbatch --version\n"
+            f"{_ON_PATH}{_LOOK} || exit 0\nsbatch --version\n"
             f"printf '{PRINT_GROUP}'; {_first(('squeue', '--me'))} 2>&1\n"
             f"printf '{PRINT_GROUP}'\n{self.choices()}"
         )

@@ -17,6 +17,7 @@ from jlremote.errors import (
     Unreachable,
     Usage,
 )
+from jlremote.host.contract import run_script
 from jlremote.host.shell_text import without_stdin
 from jlremote.link.client.dial import LinkStuck, NoLink
 from jlremote.link.client.link import Link
@@ -48,6 +49,8 @@ class Unreached:
     detail: str | None
 
 
+# The hosts of which this command has told that their scheduler does not answer.
+_told_waiting: set[str] = set()
 # A list shows that a host asks for something, and does not ask the user.
 ASKS_NOTHING = NeverAsks("run `jlr status SESSION` in a terminal")
 
@@ -76,7 +79,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         on_command=lambda script: _tell_command(script, context),
         on_failure=lambda said: _tell_failure(said, context),
         on_start=lambda link: context.restore(link, config, without, context.progress),
-        on_silence=_expect_answer,
+        on_silence=lambda link, script: _expect_answer(link, script, context),
         explain=lambda error: _explained(error, host, context),
     )
 
@@ -93,11 +96,19 @@ def _tell_failure(said: str, context: Context) -> None:
         context.progress.detail(line)
 
 
-def _expect_answer(link: Link, script: str) -> None:
+def _expect_answer(link: Link, script: str, context: Context) -> None:
     # Loaded here: for most commands the engines would double what there is to load.
+    from jlremote.schedulers.slurm.commands import SLURM
     from jlremote.workflow.host.engines import expect_answer
 
     expect_answer(link, script)
+    if link.name not in _told_waiting and (trial := SLURM.trial(script)) is not None:
+        with suppress(JlrError):  # the server has no session to spare for it, or is away
+            if run_script(link, trial).status != 0:
+                _told_waiting.add(link.name)
+                context.progress.note(
+                    f"{SLURM.name} does not answer on `{link.name}` so far; still asking"
+                )
 
 
 def connect(link: Link, context: Context) -> LinkStatus:

@@ -145,7 +145,10 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
             f"cannot write the job's files in {where}: {answer.complaint}", hint=DISK_HINT
         )
     if answer.status == UNKNOWN:
-        return SchedulerSilent("Slurm does not say whether the job was submitted")
+        return SchedulerSilent(
+            f"Slurm does not answer, so it is not known whether `{start.name}` was submitted",
+            hint=f"`jlr runs {start.host.name}` shows whether the job is there",
+        )
     return _with_choices(start.host, SCHEDULED.scheduler.refusal(answer))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError, NotFound
+from jlremote.jobs.job import Job
 from jlremote.jupyter.presence import Presence
+from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
@@ -87,7 +89,15 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
     known = [r for r in sessions.load_all() if r.host == host]
     records = [r for r in known if r.forwarded]
     groups = _by_link(records)
-    listed = [r for them in groups for r in session_reports.of(them, context, connected)]
+    all_jobs: dict[str, Job] = {}
+
+    def told(link: Link) -> Mapping[str, Job]:
+        """Return the jobs that a scheduler knows, and keep them: it is slow to ask."""
+        all_jobs.update(session_job.told(link))
+        return all_jobs
+
+    reported = (session_reports.of(them, context, connected, told) for them in groups)
+    listed = [report for them in reported for report in them]
     try:
         found = containers.presence(host, context)
     except JlrError as unreached:
@@ -96,7 +106,8 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
         context.progress.note(f"cannot ask `{host}` for other sessions: {unreached.message}")
         return with_mounts(listed, context)
     here = {record.name for record in records} | _renamed(records, found)
-    jobs = [job for job in session_job.told(link_on(host, context)).values() if not job.over]
+    known_jobs = all_jobs or told(link_on(host, context))
+    jobs = [job for job in known_jobs.values() if not job.over]
     if found.engine_failure and not jobs:
         context.progress.note(f"cannot list its containers: {found.engine_failure.message}")
     others = [of_present(host, one) for one in found.sessions if one.name not in here]

@@ -148,7 +148,7 @@ def with_job(report: SessionReport, job: Job | None) -> SessionReport:
         if report.state != State.JOB_ENDED and job.detail:
             ended = f"its job ended: {job.detail}"
         return replace(report, state=str(State.JOB_ENDED), url=None, page=None, detail=ended)
-    if job.state == "running" and job.detail:
+    if job.state in ("running", "unknown") and job.detail:
         report = replace(report, detail="; ".join(filter(None, (report.detail, job.detail))))
     return with_time_left(report, None if job.until is None else job.until - time.time())
 

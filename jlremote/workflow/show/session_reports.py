@@ -52,14 +52,17 @@ ANSWER_SECONDS = 5.0
 
 
 def of(
-    records: Sequence[SessionRecord], context: Context, ask: Callable[[Link], LinkStatus]
+    records: Sequence[SessionRecord],
+    context: Context,
+    ask: Callable[[Link], LinkStatus],
+    told: Callable[[Link], Mapping[str, Job]] | None = None,
 ) -> list[SessionReport]:
-    """Report sessions that share a link."""
+    """Report sessions that share a link; `told` asks for the jobs of a cluster's sessions."""
     link = link_of(records[0], context)
     status = status_of(link, ask)
     if isinstance(status, Unreached):
         return [of_unreached(record, status) for record in records]
-    jobs = _jobs(link, records)  # first: it notes ends that only the scheduler knows
+    jobs = _jobs(link, records, told)  # first: it notes ends that only the scheduler knows
     found = (_with_ports(_report_of(link, status, record), record, link) for record in records)
     return [with_job(report, jobs.get(report.name)) for report in found]
 
@@ -128,14 +131,18 @@ def _is_connected(link: Link) -> bool:
         return False
 
 
-def _jobs(link: Link, records: Sequence[SessionRecord]) -> Mapping[str, Job]:
+def _jobs(
+    link: Link,
+    records: Sequence[SessionRecord],
+    told: Callable[[Link], Mapping[str, Job]] | None,
+) -> Mapping[str, Job]:
     """Return the jobs of sessions on a cluster by name, in one question to its scheduler."""
     known = (runtimes().get(record.runtime) for record in records)  # a newer jlr may have more
     if not any(runtime.in_jobs for runtime in known if runtime):
         return {}
     from jlremote.workflow.jobs import session_job  # loads all that submits jobs, too
 
-    return session_job.told(link)
+    return (told or session_job.told)(link)
 
 
 def _with_ports(found: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
