@@ -54,6 +54,7 @@ next=$((turns * 2)); [ $((next - turns)) -le 120 ] || next=$((turns + 120))
 # Where no end can be written down, none is seen.
 _TOO_LATE = """{
   late="the scheduler has not ended it yet"
+  [ "$whole" ] || late="it was cancelled, and the scheduler does not say whether it has ended"
   echo | cat >"$directory/.try" && rm -f "$directory/.try" ||
     late="it was cancelled, and its end cannot be seen: nothing can be written in $directory"
   printf '%s\\n' "$late" >&2; exit 1
@@ -256,7 +257,8 @@ done
     def stop(self, key: str, *, force: bool) -> str:
         """Cancel it and wait; the site decides when SIGKILL follows SIGTERM, or `force` does."""
         kill = f"(\n{self.scheduler.signal(_ID, 'KILL')}\n)\n" if force else ""
-        ask = f"(\n{self._ask()}) >/dev/null"
+        ask = last_states.ask(self.scheduler, self.root, last_states.SHORT_SECONDS)
+        ask = f"whole=$( (\n{ask}) | {self.scheduler.answer()})"
         wait = wait_while(
             "! over", _STOP_SECONDS, every=0.5, meanwhile=_NOW_AND_THEN, too_long=_TOO_LATE
         )

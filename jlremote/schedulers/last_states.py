@@ -79,7 +79,7 @@ ACCOUNTED
 # The scheduler is asked about one job at most this often, and not waited for as long as elsewhere:
 # a page that waits is answered by the last state that is known.
 _AGAIN_SECONDS = 10
-_SHORT_SECONDS = 5
+SHORT_SECONDS = 5
 _NOTE = f"""\
 if [ -e "$directory/began" ] && [ ! -e "$directory/exit" ] && [ ! -e "$directory/ending" ]; then
   now=$(date +%s) looked=0; read -r looked <"$directory/looked"
@@ -142,7 +142,7 @@ def account(scheduler: Scheduler) -> str:
 
 def note(scheduler: Scheduler, root: str) -> str:
     """Return shell text that notes the end of the job of `$directory`, if that has come."""
-    return account(scheduler) + _NOTE.replace("ASK\n", ask(scheduler, root, _SHORT_SECONDS))
+    return account(scheduler) + _NOTE.replace("ASK\n", ask(scheduler, root, SHORT_SECONDS))
 
 
 def _live(scheduler: Scheduler) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,9 +12,9 @@ from contextlib import contextmanager
 import pytest
 
 from tests.cluster.conftest import cancelled_jobs
-from tests.cluster.parts import busy, until
-from tests.cluster.test_run import job, name
-from tests.cluster.test_sessions import jobs, on_node, user
+from tests.cluster.parts import busy, stand_in, until
+from tests.cluster.test_run import detached, job, name, running, said_up
+from tests.cluster.test_sessions import JUPYTER, jobs, listed, on_node, user
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
@@ -90,3 +93,130 @@ def test_what_a_site_hides_is_not_told_as_silence(cluster: Cluster, zih: Laptop)
             "controller", "sh", "-c", f"mv /root/slurm.conf {settings}; scontrol reconfigure"
         )
         cluster.wait_ready()
+
+
+@contextmanager
+def silent(cluster: Cluster, how: str) -> Iterator[None]:
+    """Let `squeue` answer so for the time of a `with` block, and have limits be two seconds."""
+    shorter = stand_in(cluster, "login", "timeout", 'shift; exec REAL 2 "$@"')
+    with shorter, stand_in(cluster, "login", "squeue", how):
+        yield
+
+
+@pytest.fixture(scope="module")
+def both(cluster: Cluster, file_zih: Laptop) -> Iterator[tuple[str, str]]:
+    """A session and a job that run, which no test may end."""
+    with cancelled_jobs(cluster):
+        session = started(file_zih, name(), *on_node(1), "--time", "30", host="zih")
+        called = detached(file_zih, command=("sh", "-c", "echo up; sleep 600"))
+        said_up(file_zih, called)
+        yield session.name, called
+
+
+@pytest.fixture
+def laptop(file_zih: Laptop) -> Laptop:
+    return file_zih
+
+
+SILENCES = {
+    "hangs": "exec sleep 60",
+    "is empty": "exit 0",
+    "exits 1": "exit 1",
+    "prints a banner": "echo 'Maintenance on Monday'",
+}
+
+
+@pytest.mark.parametrize("how", SILENCES)
+def test_without_an_answer_nothing_is_ended_deleted_or_doubled(
+    cluster: Cluster, laptop: Laptop, both: tuple[str, str], how: str
+) -> None:
+    session, called = both
+    with silent(cluster, SILENCES[how]):
+        shown = listed(laptop, session, "zih")
+        assert (shown["state"], "Slurm does not answer" in shown["detail"]) == ("up", True)
+        status = laptop.jlr("status", session).stdout
+        assert "Slurm does not answer" in status
+        assert job(laptop, called)["state"] == "unknown"
+        cleaned = laptop.jlr("runs", "zih", "--clean", "--yes")
+        assert (cleaned.status, "deleted" in cleaned.stderr) == (0, False), cleaned
+        for words in ((), JUPYTER):
+            assert started(laptop, session, *words, host="zih").url == shown["url"]
+        again = laptop.jlr("run", "zih", "--slurm", "--name", called, "--", "true")
+        failed(again, 7, f"a job `{called}` already exists")
+        first = laptop.jlr("renew", session, "--json")
+        if first.status == 0:  # only of the first silence
+            assert json.loads(first.stdout)["name"] == session
+        failed(laptop.jlr("renew", session), 7, "follows job")
+    assert sorted(jobs(cluster, session)) == ["PENDING", "RUNNING"]
+    assert jobs(cluster, called) == ["RUNNING"]
+    assert laptop.jlr("logs", called).stdout == "up\n"
+    assert job(laptop, called)["state"] == "running"
+
+
+@pytest.mark.parametrize("how", SILENCES)
+def test_a_stop_without_an_answer_ends_what_it_says_that_it_ended(
+    cluster: Cluster, laptop: Laptop, how: str
+) -> None:
+    """The job writes down its own end."""
+    called = detached(laptop, command=("sh", "-c", "echo up; sleep 600"))
+    said_up(laptop, called)
+    with silent(cluster, SILENCES[how]):
+        stopped = laptop.jlr("stop", called)
+    assert (stopped.status, "stopped the job" in str(stopped)) == (0, True), stopped
+    wait_until(lambda: jobs(cluster, called) == ["CANCELLED"], "its end")
+
+
+def test_a_slurmctld_that_is_silent_is_told_early_and_named(
+    cluster: Cluster, laptop: Laptop, both: tuple[str, str]
+) -> None:
+    """With Slurm's own limits, which let each question wait for ten seconds and longer."""
+    session, called = both
+    cluster.run("controller", "pkill", "-STOP", "slurmctld")
+    try:
+        for words in (
+            ("list", "zih"),
+            ("status", session),
+            ("run", "zih", "--slurm", "--", "true"),
+        ):
+            began = time.monotonic()
+            with laptop.spawn(*words) as asking:
+                assert asking.stdout
+                until(iter(asking.stdout.readline, ""), "Slurm does not answer on `zih` so far")
+                assert time.monotonic() - began < 9, "three seconds, on a machine with much to do"
+                if words[0] == "list":
+                    assert "Slurm does not answer: " in asking.stdout.read()
+                asking.send_signal(signal.SIGINT)
+    finally:
+        cluster.run("controller", "pkill", "-CONT", "slurmctld")
+        cluster.wait_ready()
+    running(laptop, called)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("ro", "Read-only file system"),
+        ("size=4k", "No space left"),
+        ("nr_inodes=3", "No space left"),
+    ],
+    ids=["read-only", "full", "no inodes"],
+)
+def test_a_home_that_cannot_be_written_to_is_named_with_its_folder(
+    cluster: Cluster, laptop: Laptop, options: str, why: str
+) -> None:
+    place = "/home/alice/.local/state/jlr"
+    fill = f"head -c 8192 /dev/zero >{place}/full || true"
+    mount = f"mount -t tmpfs -o {options},mode=777 none {place}; chown alice {place}; {fill}"
+    if cluster.try_run("login", "sh", "-c", f"mkdir -p {place}; {mount}").status != 0:
+        pytest.skip("this machine lets no container mount a tmpfs")
+    try:
+        for words in (("run", "zih", "--slurm", "--name"), ("start", "zih")):
+            command = ("--", "true") if words[0] == "run" else (*JUPYTER, "--no-browser")
+            refused = laptop.jlr(*words, name(), *command)
+            failed(refused, 1, f"`{place}", "on `zih`", why, "`df -h ~`")
+        image = cluster.image
+        if image is not None:
+            words = ("start", "zih", name(), "--slurm", "--image", str(image), "--no-browser")
+            failed(laptop.jlr(*words), 1, f"in `{place}", "on `zih`", why)
+    finally:
+        cluster.run("login", "umount", place)

@@ -174,13 +174,16 @@ def _write(start: StartContext, spec: ContainerSpec) -> None:
         start.host,
         f"""\
 {there}umask 077; directory={_folder(start.runtime, start.name)}
-mkdir -p "$directory/tmp" || exit {scripts.NO_FOLDER}
+fails() {{ printf %s "$directory"; exit "$1"; }}
+mkdir -p "$directory/tmp" || fails {scripts.NO_FOLDER}
 (set -C; : >"$directory/container.json") || {{
   [ ! -e "$directory/container.json" ] || exit {_TAKEN}
-  exit {scripts.NO_FOLDER}
+  fails {scripts.NO_FOLDER}
 }}
-printf %s {shlex.quote(enter)} >"$directory/enter" &&
-  printf '%s\\n' {shlex.quote(definition.written(spec))} >"$directory/container.json"
+# `cat` says why it cannot write, where a shell's own `printf` may not.
+printf %s {shlex.quote(enter)} | cat >"$directory/enter" &&
+  printf '%s\\n' {shlex.quote(definition.written(spec))} | cat >"$directory/container.json" ||
+  fails 1
 """,
     )
     if done.status == _MISSING:
@@ -194,7 +197,7 @@ printf %s {shlex.quote(enter)} >"$directory/enter" &&
     if done.status != scripts.NO_FOLDER:
         start.undo.callback(_remove, start)
     if done.status != 0:
-        place = f"in your home on `{start.request.host}`"
+        place = f"in `{one_line(done.stdout)}` on `{start.request.host}`"
         raise JlrError(f"cannot write the session's files {place}: {done.complaint}")
 
 

@@ -374,7 +374,9 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
         live = [job for job in _folders(host, name).values() if not job.over]
         if not live:
             break
-        stopping = mark + SESSIONS.stop(live[0].name, force=request.force)
+        stopping = SESSIONS.stop(live[0].name, force=request.force)
+        not_stopped = f"{{ status=$?; rm -f {server}/ended; exit $status; }}"
+        stopping = f"{mark}(\n{stopping}) || {not_stopped}"
         ended = run_script(host, stopping, timeout=STOP_SECONDS)
         if ended.status != 0:
             raise JlrError(f"cannot cancel the job of `{name}`: {one_line(ended.complaint)}")
