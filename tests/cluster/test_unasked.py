@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -185,7 +184,7 @@ def test_a_slurmctld_that_is_silent_is_told_early_and_named(
                 assert time.monotonic() - began < 9, "three seconds, on a machine with much to do"
                 if words[0] == "list":
                     assert "Slurm does not answer: " in asking.stdout.read()
-                asking.send_signal(signal.SIGINT)
+                asking.kill()
     finally:
         cluster.run("controller", "pkill", "-CONT", "slurmctld")
         cluster.wait_ready()

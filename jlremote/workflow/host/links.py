@@ -102,13 +102,18 @@ def _expect_answer(link: Link, script: str, context: Context) -> None:
     from jlremote.workflow.host.engines import expect_answer
 
     expect_answer(link, script)
-    if link.name not in _told_waiting and (trial := SLURM.trial(script)) is not None:
-        with suppress(JlrError):  # the server has no session to spare for it, or is away
-            if run_script(link, trial).status != 0:
-                _told_waiting.add(link.name)
-                context.progress.note(
-                    f"{SLURM.name} does not answer on `{link.name}` so far; still asking"
-                )
+    trial = SLURM.trial(script)
+    if trial is None or link.name in _told_waiting:
+        return
+    _told_waiting.add(link.name)  # first: the trial may be silent, too
+    try:
+        answers = run_script(link, trial).status == 0
+    except JlrError:  # the server has no session to spare for it, or is away
+        answers = True
+    if answers:
+        _told_waiting.remove(link.name)
+    else:
+        context.progress.note(f"{SLURM.name} does not answer on `{link.name}` so far; still asking")
 
 
 def connect(link: Link, context: Context) -> LinkStatus:
