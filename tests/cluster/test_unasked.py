@@ -215,7 +215,9 @@ def test_a_home_that_cannot_be_written_to_is_named_with_its_folder(
             failed(refused, 1, f"`{place}", "on `zih`", why, "`df -h ~`")
         image = cluster.image
         if image is not None:
-            words = ("start", "zih", name(), "--slurm", "--image", str(image), "--no-browser")
-            failed(laptop.jlr(*words), 1, f"in `{place}", "on `zih`", why)
+            in_image = ("--slurm", "--image", str(image), "--no-browser")
+            failed(
+                laptop.jlr("start", "zih", name(), *in_image), 1, f"in `{place}", "on `zih`", why
+            )
     finally:
         cluster.run("login", "umount", place)

@@ -110,8 +110,12 @@ def no_inodes(place: Path) -> None:
     remount(place, "nr_inodes=6")
 
 
+def read_only(place: Path) -> None:
+    remount(place, "ro")
+
+
 UNWRITABLE = {
-    "read-only": (lambda place: remount(place, "ro"), "Read-only file system"),
+    "read-only": (read_only, "Read-only file system"),
     "full": (fill, "No space left on device"),
     "no inodes": (no_inodes, "No space left on device"),
 }
@@ -138,7 +142,7 @@ def test_a_node_that_cannot_write_in_the_home_does_not_take_the_job_for_anothers
     cluster: Cluster, small_home: Path
 ) -> None:
     cluster.run(JOBS.submit(plan("touch", f"{cluster.folder}/ran")))
-    remount(small_home, "ro")
+    read_only(small_home)
     refused = cluster.run_job(12)
     assert refused.returncode == NO_FOLDER
     assert "Read-only file system" in refused.stderr

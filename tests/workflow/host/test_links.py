@@ -6,20 +6,24 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from jlremote.errors import JlrError, NameNotResolved, Unreachable
+from jlremote.host.contract import Completed, Steps
+from jlremote.host.shell_text import command_line
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
 from jlremote.link.wire.files import link_files, write_destination
 from jlremote.link.wire.status import LinkStatus
+from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host import links
-from jlremote.workflow.host.context import known_way
+from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.selection import disconnection
-from tests.workflow.parts import context
+from tests.workflow.parts import Notes, context
 
 
 @pytest.fixture(autouse=True)
@@ -132,3 +136,38 @@ def test_a_name_without_an_address_is_told_with_the_host_that_was_meant(
     asked = replace(context(), ssh_config=config)
     links.link_to(typed, asked)
     assert [(error.message, error.hint) for error in explained] == [(message, hint)]
+
+
+class Cluster:
+    """A host whose `squeue` exits with a status; each script on it is silent for some time."""
+
+    name = "zih"
+
+    def __init__(self, status: int, told: Context) -> None:
+        self.status = status
+        self.asked: list[str] = []
+        self._told = told
+
+    def run(self, steps: Steps, **_: object) -> dict[str, Completed]:
+        self.asked += steps.values()
+        for text in steps.values():
+            self.silent(text)
+        return {name: Completed(self.status, "", "") for name in steps}
+
+    def silent(self, script: str) -> None:
+        links._expect_answer(cast(Link, self), script, self._told)
+
+
+@pytest.mark.parametrize(("status", "notes"), [(1, 1), (0, 0)], ids=["silent", "slow"])
+def test_a_scheduler_that_a_silent_script_waits_for_is_tried_and_told_once(
+    monkeypatch: pytest.MonkeyPatch, status: int, notes: int
+) -> None:
+    monkeypatch.setattr(links, "_told_waiting", set())
+    told = Notes()
+    host = Cluster(status, context(told))
+    host.silent("sleep 60")
+    assert host.asked == []
+    for _ in range(2):
+        host.silent(command_line(("sh", "-c", SLURM.queue())))
+    assert len(host.asked) == 2 - notes
+    assert told.notes == ["Slurm does not answer on `zih` so far; still asking"] * notes
