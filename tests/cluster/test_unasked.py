@@ -137,7 +137,7 @@ def test_without_an_answer_nothing_is_ended_deleted_or_doubled(
         assert "Slurm does not answer" in status
         assert job(laptop, called)["state"] == "unknown"
         cleaned = laptop.jlr("runs", "zih", "--clean", "--yes")
-        assert (cleaned.status, "deleted" in cleaned.stderr) == (0, False), cleaned
+        assert (cleaned.status, f"deleted zih/{called}" in cleaned.stderr) == (0, False), cleaned
         for words in ((), JUPYTER):
             assert started(laptop, session, *words, host="zih").url == shown["url"]
         again = laptop.jlr("run", "zih", "--slurm", "--name", called, "--", "true")
