@@ -128,8 +128,15 @@ def _replacing(plan: ScheduledPlan) -> str:
     )
 
 
+def _loaded(modules: tuple[str, ...]) -> str:
+    """Return shell text that loads modules, or ends: a job's last words are told in lists."""
+    load = f"module load {shlex.join(modules)}"
+    failed = shlex.quote(f"jlr: `{load}` failed")
+    return f'{load} || {{ status=$?; echo {failed} >&2; exit "$status"; }}'
+
+
 def _before(plan: ScheduledPlan) -> str:
-    lines = [f"module load {shlex.join(plan.modules)} || exit"] if plan.modules else []
+    lines = [_loaded(plan.modules)] if plan.modules else []
     lines.append(plan.first)
     if plan.workdir is not None:
         lines.append(f"cd -- {typed_path(plan.workdir)} || exit")

@@ -50,7 +50,7 @@ from jlremote.workflow.jobs.process import DISK_HINT
 SESSIONS = ScheduledJobs(SLURM, JOBS, followed=True)
 # An image that is unpacked first, or Python on a file system under load, takes minutes.
 _BEGIN_SECONDS = 600
-_LOG_LINES = 10
+_LOG_LINES = 30  # Lmod says first which module is unknown, and then much that is no news
 _LOOK_SECONDS = 1.0
 _COUNT = "SLURM_GPUS_ON_NODE"
 _DEVICES = "CUDA_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES|ZE_AFFINITY_MASK"
