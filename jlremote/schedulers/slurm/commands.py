@@ -133,6 +133,8 @@ _CHOICES = f"""\
 sinfo -h -o '%R (up to %l)' 2>/dev/null | sort -u
 printf '{PRINT_GROUP}'
 sacctmgr -nP show assoc where user="$(id -un)" format=account 2>/dev/null | sort -u
+printf '{PRINT_GROUP}'
+sinfo -h -o '%G (%R)' 2>/dev/null | sed '/^(null)/d; s/(S:[^)]*)//g' | sort -u
 """
 
 
@@ -312,7 +314,7 @@ class Slurm:
     def read_choices(self, printed: str) -> str | None:
         lists = [", ".join(one_line(line) for line in part.split("\n") if line.strip())
                  for part in printed.split(GROUP)]  # fmt: skip
-        told = zip(("partitions", "your accounts"), lists, strict=False)
+        told = zip(("partitions", "your accounts", "gres of a node"), lists, strict=False)
         return "; ".join(f"{title}: {words}" for title, words in told if words) or None
 
     def refusal(self, answer: Completed) -> JlrError:

@@ -154,7 +154,7 @@ def test_a_refusal_has_slurms_own_words() -> None:
 
 
 def test_partitions_and_accounts_are_listed() -> None:
-    assert SLURM.read_choices("gpu (up to 2:00:00)\nlong (up to infinite)\n\x1dprojA\n") == (
+    assert SLURM.read_choices("gpu (up to 2:00:00)\nlong (up to infinite)\n\x1dprojA\n\x1d") == (
         "partitions: gpu (up to 2:00:00), long (up to infinite); your accounts: projA"
     )
     assert SLURM.read_choices("\x1d") is None
