@@ -69,7 +69,7 @@ def _job(
     known = read_ending(ending or ends.get(id_, ""))
     start, _, node = began.strip().partition(" ")
     if live and live.phase == "ended" and not known.state:
-        known = Ending(live.state)
+        known = Ending(live.last_state)
     how = scheduler.ending(known.state, log)
     job = Job(
         name=name,

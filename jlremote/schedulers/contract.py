@@ -71,6 +71,11 @@ class QueuedJob:
     end: float | None = None  # when it ended, or its time is over
     nodes: str | None = None
 
+    @property
+    def last_state(self) -> str:
+        """The state of a job that has ended, with the scheduler's reason, as jobs' folders keep."""
+        return f"{self.state} ({self.reason})" if self.reason else self.state
+
 
 @dataclass(frozen=True)
 class Waiting:

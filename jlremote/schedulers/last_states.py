@@ -3,7 +3,8 @@
 A job writes down its own end, in `exit`, unless its node fails or it is killed. Then the scheduler
 is asked, and `ending` gets its last state, the moment and the scheduler's exit code, if that is
 known, divided by `|`. After an end by a signal or by the scheduler the accounting is asked once,
-which knows who cancelled a job; `accounted` says so. With
+which knows who cancelled a job, but not the reason of a failure, which stands behind the state in
+`ending`; `accounted` says that it was asked. With
 the state of a job that runs comes the end of its time limit, which is kept in `until`. A job whose
 submission was cut off before its id was noted gets the id by the mark in its name.
 """
@@ -52,6 +53,7 @@ printf '%s\\n' "$queue" | while IFS=$separator read -r id name state reason star
       continue;;
     LIVE) [ ! -e "$found/began" ] || printf '%s\\n' "$end" >"$found/until"; continue;;
   esac
+  case $reason in None|N/A|'(null)'|'') ;; *) state="$state ($reason)";; esac
   [ -e "$found/exit" ] || [ -e "$found/ending" ] ||
     write "$found/ending" "$state|$(date +%s)"
 done
@@ -71,7 +73,8 @@ ACCOUNTED
   done
   case ${{last%%|*}} in
     LIVE) return;;
-    ?*) write "$directory/ending" "$last";;
+    ?*) reason=$(sed -n "s/^${{last%%|*}}\\( ([^|]*)\\)|.*/\\1/p" "$directory/ending" 2>/dev/null)
+      write "$directory/ending" "${{last%%|*}}$reason|${{last#*|}}";;
   esac
   : >"$directory/accounted"
 }}

@@ -170,7 +170,7 @@ def _state(job: Job) -> str:
     from jlremote import times
 
     if (job.job or job.since is None) and job.over and job.detail:
-        return job.detail.partition(":")[0]
+        return job.detail.partition(": ")[0]
     if job.until is not None and not job.over:
         return f"{job.state}, {times.left(job.until)} left"
     return job.state if job.exit_code is None else f"exit {job.exit_code}"
