@@ -82,6 +82,11 @@ def left(until: float, now: float | None = None) -> str:
     return in_words(seconds - seconds % 60 if seconds >= 60 else seconds)
 
 
+def expected(start: float) -> str:
+    """Return the words about a start that is expected, in this machine's zone."""
+    return f"estimated start: {time.strftime('%a %H:%M', time.localtime(start))}"
+
+
 def ago(moment: str) -> str:
     """Return the time since an ISO 8601 moment likewise; one without a zone is in UTC."""
     try:

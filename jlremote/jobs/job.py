@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from jlremote import times
 from jlremote.errors import Usage
 from jlremote.host.shell_text import command_line, until_hang_up
-from jlremote.times import in_words, utc
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Job:
     job: str | None = None  # the scheduler's id
     node: str | None = None  # the nodes that the scheduler gave it
     reason: str | None = None  # why it waits
+    starts: float | None = None  # when the scheduler expects it to begin, likewise
     place: int | None = None  # its place in the queue for GPUs of the host, the first is 1
     until: float | None = None  # when its time limit ends it, in seconds since the epoch
     remove: bool = False  # whether it is deleted once its output and exit code were read
@@ -47,6 +48,13 @@ class Job:
         return self.state == "waiting" and self.job is None
 
     @property
+    def waits(self) -> str | None:
+        """Why it waits, and when it is expected to begin, in words; `None` where it does not."""
+        if self.reason is None or self.starts is None:
+            return self.reason
+        return f"{self.reason}; {times.expected(self.starts)}"
+
+    @property
     def key(self) -> str:
         """What its backend is told: the id, as another container may get the name meanwhile."""
         return self.id or self.name
@@ -56,13 +64,13 @@ class Job:
         """How it ended, in words."""
         how = "" if self.exit_code is None else f" with exit code {self.exit_code}"
         if self.ended and self.since:
-            how += f" after {in_words(max(0, int(self.ended - self.since)))}"
+            how += f" after {times.in_words(max(0, int(self.ended - self.since)))}"
         detail = f" ({self.detail})" if self.detail else ""
         return f"the job has ended{how}{detail}: {self.command}"
 
     def to_json(self) -> dict[str, Any]:
-        moments = {"since": self.since, "ended": self.ended, "until": self.until}
-        told = {name: None if when is None else utc(when) for name, when in moments.items()}
+        moments = {name: getattr(self, name) for name in ("since", "ended", "starts", "until")}
+        told = {name: None if when is None else times.utc(when) for name, when in moments.items()}
         return vars(self) | told
 
 

@@ -70,7 +70,6 @@ def _job(
     start, _, node = began.strip().partition(" ")
     if live and live.phase == "ended" and not known.state:
         known = Ending(live.last_state)
-    how = scheduler.ending(known.state, log)
     job = Job(
         name=name,
         state="running" if start else "waiting",
@@ -83,6 +82,7 @@ def _job(
         mark=mark,
     )
     if code or known.state:
+        how = scheduler.ending(known.state, log)
         if not how and not code:
             how = known.unwritten(scheduler, log, began=bool(start))
         status = whole_number(code) if code else None
@@ -93,7 +93,8 @@ def _job(
     if live is None:
         return _unlisted(job, silence, is_old=bool(old.strip()))
     if live.phase == "waiting":
-        return replace(job, state="waiting", node=None, reason=scheduler.waiting(live).sentence)
+        reason = scheduler.waiting(live).sentence
+        return replace(job, state="waiting", node=None, reason=reason, starts=live.start)
     return replace(job, state="running", until=live.end)
 
 

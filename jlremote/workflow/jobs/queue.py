@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import time
 from collections.abc import Callable, Iterator
 
 from jlremote import times
@@ -75,7 +74,8 @@ def _words(found: JobHandle, backend: ScheduledJobs, printed: str) -> tuple[str,
     action = why.action
     if why.kind == "never":
         action = f"`jlr stop {found.selector}` cancels it; {action}"
-    return f"waits: {why.sentence}; {action}{_estimated(job)}", why.reserved
+    begins = "" if job.start is None else f"; {times.expected(job.start)}"
+    return f"waits: {why.sentence}; {action}{begins}", why.reserved
 
 
 def _sooner(found: JobHandle, backend: ScheduledJobs) -> str:
@@ -86,11 +86,3 @@ def _sooner(found: JobHandle, backend: ScheduledJobs) -> str:
         return ""
     begins = f"; maintenance begins in {times.in_words(min(ahead) // 60 * 60)}"
     return f"{begins}: a job with a `--time` below that need not wait for its end"
-
-
-def _estimated(job: QueuedJob) -> str:
-    """Return the scheduler's estimate of the start; it has none for most jobs."""
-    if job.start is None:
-        return ""
-    moment = time.strftime("%a %H:%M", time.localtime(job.start))
-    return f"; estimated start: {moment}"

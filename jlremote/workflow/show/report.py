@@ -141,7 +141,7 @@ def with_job(report: SessionReport, job: Job | None) -> SessionReport:
     if job.state == "waiting" and report.state not in (State.UP, State.STOPPED):
         report = replace(report, state=str(State.QUEUED))  # again, where it was requeued
     if report.state == State.QUEUED:
-        why = job.reason or job.detail
+        why = job.waits or job.detail
         return replace(report, detail=f"job {job.job} waits: {why}") if why else report
     if job.over and report.state != State.STOPPED:
         ended = report.detail
