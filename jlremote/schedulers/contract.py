@@ -142,11 +142,14 @@ class Scheduler(Protocol):
         array has `INDEX` in it.
         """
 
-    def indices(self, array: str) -> tuple[int, ...]:
+    def array_limit(self) -> str:
+        """Return shell text that prints what `indices` takes as the site's limit, if it is known."""
+
+    def indices(self, array: str, limit: str) -> tuple[int, ...]:
         """Return the indices of an array's jobs. The id of such a job is `ID_INDEX`.
 
         Raises:
-            Usage: they are not written as the scheduler takes them.
+            Usage: they are not written as the scheduler takes them, or are above the limit.
         """
 
     def task(self, command: tuple[str, ...], ranks: Ranks) -> tuple[str, ...]:

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.conftest import cancelled_jobs
+from tests.cluster.parts import busy, stand_in
+from tests.cluster.test_run import detached, job
 from tests.cluster.test_sessions import listed, name
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
+from tests.lab.programs import wait_until
 from tests.sessions.parts import failed, start
 
 
@@ -24,3 +27,49 @@ def test_a_module_that_is_unknown_is_named(zih: Laptop) -> None:
     refused = start(zih, "zih", called, "--slurm", "--module", "nosuch", "--cpus", "1")
     failed(refused, 1, 'module(s) are unknown:\n"nosuch"', "`module load nosuch` failed")
     assert "its last words: jlr: `module load nosuch` failed" in listed(zih, called)["detail"]
+
+
+def test_gpus_that_no_node_has_are_refused_with_those_of_the_partitions(zih: Laptop) -> None:
+    refused = zih.jlr("run", "zih", "--slurm", "--gres", "gpu:h100:1", "--", "true")
+    failed(refused, 1, "gres of a node: gpu:a100:2 (gpu), gpu:a100:2 (scavenge)")
+
+
+def test_the_reason_of_a_job_that_slurm_could_not_start_is_told(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    called = detached(zih, "--sbatch-arg=--hold")
+    folder = f"/home/alice/.local/state/jlr/scheduled/{called}"
+    cluster.run("login", "mkdir", f"{folder}/log", user="alice")
+    cluster.slurm("scontrol", "release", job(zih, called)["job"])
+    wait_until(lambda: job(zih, called)["state"] == "ended", "the end of the job")
+    told = "Slurm says `FAILED (JobLaunchFailure)`, and it left no exit code"
+    assert job(zih, called)["detail"] == told
+    assert told in zih.jlr("runs", "zih").stdout
+
+
+def test_lists_tell_why_jobs_wait_and_when_slurm_expects_them_to_begin(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    session = name()
+    start = ("start", "zih", session, "--slurm", "--no-browser")
+    with busy(cluster), zih.spawn(*start) as waiting:
+        called, estimate = detached(zih), "estimated start: "
+        wait_until(lambda: estimate in zih.jlr("list").stdout, "the session's estimate", 60)
+        shown = listed(zih, session)
+        assert f"job {shown['job']} waits: {shown['reason']}; {estimate}" in shown["detail"]
+        wait_until(lambda: job(zih, called)["starts"], "the job's estimate", 60)
+        told = zih.jlr("runs", "zih").stderr
+        assert f"`zih/{called}` waits: {job(zih, called)['reason']}; {estimate}" in told
+        waiting.terminate()
+
+
+def test_an_array_is_as_long_as_the_site_allows(cluster: Cluster, zih: Laptop) -> None:
+    called, array = name(), ("run", "zih", "--slurm", "--detach", "--array")
+    refused = zih.jlr(*array, "0,1001", "--name", called, "--", "true")
+    failed(refused, 2, "Slurm takes indices up to 1000 there", "`--array 0-1000`")
+    taken = zih.jlr(*array, "0,1000", "--name", called, "--", "true")
+    assert taken.stdout.split() == [f"{called}-0", f"{called}-1000"], taken
+    # Without Slurm's word for it Slurm itself refuses.
+    with stand_in(cluster, "login", "scontrol", "exit 1\n"):
+        refused = zih.jlr(*array, "0,1001", "--name", name(), "--", "true")
+    failed(refused, 1, "Slurm refused the job", "Invalid job array specification")

@@ -156,9 +156,13 @@ class Slurm:
             f'jlr_said=$({_first(argv)} --output="$jlr_log") || exit\n{find}'
         )
 
-    def indices(self, array: str) -> tuple[int, ...]:
+    def array_limit(self) -> str:
+        """Ask for the setting MaxArraySize."""
+        return f"{_ON_PATH}{arrays.LIMIT}"
+
+    def indices(self, array: str, limit: str) -> tuple[int, ...]:
         """Read them: `0-7`, `1,3,5-9:2`, and behind `%` how many run at a time."""
-        return arrays.indices(array)
+        return arrays.indices(array, limit)
 
     def task(self, command: tuple[str, ...], ranks: Ranks) -> tuple[str, ...]:
         """Set the variables of a rank, or run PyTorch's `torchrun`."""

@@ -100,8 +100,16 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
         first=first,
         key=key,
         remove=request.remove,
-        indices=SCHEDULED.scheduler.indices(how.resources.array) if how.resources.array else (),
+        indices=_indices(start, how.resources.array),
     )
+
+
+def _indices(start: StartContext, array: str | None) -> tuple[int, ...]:
+    """Return the indices of an array; where its limit is not known, the scheduler refuses them."""
+    if array is None:
+        return ()
+    scheduler = SCHEDULED.scheduler
+    return scheduler.indices(array, run_script(start.host, scheduler.array_limit()).stdout)
 
 
 def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str:

@@ -19,15 +19,19 @@ from jlremote.schedulers.slurm.arrays import indices
     ],
 )
 def test_indices_are_read(array: str, wanted: tuple[int, ...]) -> None:
-    assert indices(array) == wanted
+    assert indices(array, "") == wanted
 
 
 @pytest.mark.parametrize("array", ["", "a", "3-1", "1-9:0", "1,", "0-3%", "0-3%x", "-1", "$(id)"])
 def test_what_slurm_would_not_take_is_refused(array: str) -> None:
     with pytest.raises(Usage, match="names no indices"):
-        indices(array)
+        indices(array, "")
 
 
-def test_more_jobs_than_a_site_takes_are_refused_at_once() -> None:
-    with pytest.raises(Usage, match="more than 1000 jobs"):
-        indices("0-999999999")
+@pytest.mark.parametrize(
+    ("limit", "last"), [("", 4_000_000), ("1001\n", 1000), ("a banner\n", 4_000_000)]
+)
+def test_indices_above_the_limit_are_refused_at_once(limit: str, last: int) -> None:
+    assert indices(f"0,{last}", limit) == (0, last)
+    with pytest.raises(Usage, match=f"takes indices up to {last} there"):
+        indices("0-999999999", limit)
