@@ -82,6 +82,17 @@ def left(until: float, now: float | None = None) -> str:
     return in_words(seconds - seconds % 60 if seconds >= 60 else seconds)
 
 
+def by_our_clock(moment: float | None, their_now: float | None) -> float | None:
+    """Return another machine's moment by this machine's clock; `their_now` is that one's time.
+
+    Clocks are apart by whole minutes here: an answer takes a while, too, and a moment has to be the
+    same in the next one.
+    """
+    if moment is None or their_now is None:
+        return moment
+    return moment + 60 * round((time.time() - their_now) / 60)
+
+
 def expected(start: float) -> str:
     """Return the words about a start that is expected, in this machine's zone."""
     return f"estimated start: {time.strftime('%a %H:%M', time.localtime(start))}"

@@ -61,6 +61,7 @@ _TOO_LATE = """{
 }"""
 _NOW_AND_THEN = "case $jlr_turns in 4|10|20|40|80) asks;; esac"
 _TELL = f"""\
+date +%s; printf '{PRINT_GROUP}'
 {PRINT_FILE}{_OVER}ACCOUNT
 opened=
 for directory in FOLDERS; do

@@ -27,6 +27,7 @@ from jlremote.schedulers import last_states
 from jlremote.schedulers.contract import FOLLOWS, Scheduler
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.text import one_line
+from jlremote.times import by_our_clock
 from jlremote.untrusted import moment
 
 _STATE = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/slurm"
@@ -38,7 +39,7 @@ LAST_WORDS = "; its last words: "
 STOPPED = "it was stopped with `jlr stop`"
 
 _FACTS = ("mark", "id", "began", "exit", "ending", "until")
-_TAILS = ("log", "last", "ended", "listens")
+_TAILS = ("log", "last", "ended", "listens", "now")
 _LOG_BYTES = 2000
 _SHOWN = 300  # letters of its log's last lines
 _DESCRIBE = f"""\
@@ -60,6 +61,7 @@ tail -c {_LOG_BYTES} "$job/log" 2>/dev/null | {TAKE_OUT}; printf '{PRINT_FIELD}'
 printf '{PRINT_FIELD}'
 cat "$server/ended" 2>/dev/null; printf '{PRINT_FIELD}'
 [ ! -e "$job/{PROBE}" ] || printf yes; printf '{PRINT_FIELD}'
+date +%s; printf '{PRINT_FIELD}'
 cat "$server/container.json" 2>/dev/null || :
 """
 # `$1` names a session; finds the job and node where the other arguments are to run.
@@ -146,7 +148,7 @@ class OnNode(HostProcesses):
             node=began.rpartition(" ")[2],
             waits=not began and not over,
             starts=bool(began) and not over and not facts["listens"],
-            until=moment(until),
+            until=by_our_clock(moment(until), moment(facts["now"].strip())),
         )
 
     def _halt(self, facts: Mapping[str, str]) -> str:

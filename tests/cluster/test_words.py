@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -73,3 +74,17 @@ def test_an_array_is_as_long_as_the_site_allows(cluster: Cluster, zih: Laptop) -
     with stand_in(cluster, "login", "scontrol", "exit 1\n"):
         refused = zih.jlr(*array, "0,1001", "--name", name(), "--", "true")
     failed(refused, 1, "Slurm refused the job", "Invalid job array specification")
+
+
+# A laptop whose clock is three hours fast.
+FAST = "import time; right = time.time; time.time = lambda: right() + 3 * 3600"
+
+
+def test_time_is_told_by_the_clusters_clock(zih: Laptop, other: Laptop) -> None:
+    (other.folder / "home" / "sitecustomize.py").write_text(FAST, encoding="utf-8")
+    other.environment["PYTHONPATH"] = str(other.folder / "home")
+    called = detached(zih, "--time", "20", "--gres", "gpu:1")
+    wait_until(lambda: job(other, called)["state"] == "running", "the start of the job")
+    row = next(line for line in other.jlr("runs", "zih").stdout.splitlines() if called in line)
+    assert re.search(r"running, (19|20)m left +\d+s ", row), row
+    assert re.search(r" (19|20)m", other.jlr("gpus", "zih").stdout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,16 @@ class Home:
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
+
+
+def test_a_limit_is_told_by_the_laptops_clock_when_the_hosts_is_another(home: Home) -> None:
+    theirs = round(time.time()) + 7200
+    home.write("jobs", BEGUN | {"until": f"{theirs + 600}\n"})
+    home.program("date", f"echo {theirs}")
+    container = home.read()
+    assert container
+    assert container.until
+    assert 570 <= container.until - time.time() <= 630
 
 
 @pytest.mark.parametrize(

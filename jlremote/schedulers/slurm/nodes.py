@@ -10,6 +10,7 @@ from jlremote.host.answers import understood
 from jlremote.host.records import FIELD, GROUP
 from jlremote.schedulers.contract import ClusterGpus, GpuJob, GpuNodes
 from jlremote.schedulers.slurm import queue
+from jlremote.times import by_our_clock
 from jlremote.untrusted import count, moment
 
 _WIDTH = 200
@@ -32,11 +33,12 @@ def read_gpus(printed: str) -> ClusterGpus:
     Raises:
         SchedulerSilent: sinfo or squeue printed no heading.
     """
-    listed, running, user = printed.split(GROUP)
+    listed, running, asked = printed.split(GROUP)
+    user, _, now = asked.strip().partition("\n")
     rows = list(_rows(listed))
     if queue.HEADING not in running:  # else all that is in use would count as hidden
         raise queue.silence(running, "squeue")
-    jobs = sorted(_jobs(running), key=lambda job: (job.user != user.strip(), job.user, job.job))
+    jobs = sorted(_jobs(running, now), key=lambda job: (job.user != user, job.user, job.job))
     # A node is in several partitions, and counts once.
     used = {node: sum(_gpus(busy).values()) for node, _, _, busy, _ in rows}
     hidden = max(0, sum(used.values()) - sum(job.gpus for job in jobs))
@@ -66,7 +68,7 @@ def _by_partition(rows: Iterable[list[str]]) -> Iterator[GpuNodes]:
     return (GpuNodes(*key, *row) for key, row in sorted(counts.items()))
 
 
-def _jobs(printed: str) -> Iterator[GpuJob]:
+def _jobs(printed: str, now: str) -> Iterator[GpuJob]:
     for line in printed.splitlines():
         fields = line.split(FIELD)
         if len(fields) != len(_JOB_COLUMNS):
@@ -74,7 +76,7 @@ def _jobs(printed: str) -> Iterator[GpuJob]:
         job, user, partition, gres, tasks, nodes, end = fields
         gpus = sum(_gpus(gres).values()) * (count(tasks) or 0)
         if gpus:
-            until = moment(end)
+            until = by_our_clock(moment(end), moment(now))
             yield GpuJob(user, job, partition, gpus, nodes, until)
 
 
