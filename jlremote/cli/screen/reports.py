@@ -121,8 +121,8 @@ def image_in_short(names: Sequence[str], image_id: str, size: int) -> str:
 
 
 def _short_id(image_id: str) -> str:
-    """Return the beginning of an image's id, as engines show it."""
-    return image_id.removeprefix("sha256:")[:_ID_DIGITS]
+    """Return the beginning of an image's id, as engines show it; a file's path is all of it."""
+    return image_id if "/" in image_id else image_id.removeprefix("sha256:")[:_ID_DIGITS]
 
 
 def _since(moment: str | None) -> str:
