@@ -270,7 +270,7 @@ def login_hint(program: str, typed: str, host: str) -> str:
     name = typed.removeprefix(DOCKER)
     registry = image_names.parse(name).registry if is_docker(typed) else None
     login = image_names.login_command(host, registry, "--runtime", program)
-    return f"`{login}` keeps a key for it; with `--forget` first, if the kept one is wrong"
+    return f"`{login}` keeps a key for it, in place of one that is wrong"
 
 
 def pull_error(program: str, typed: str, host: str, lines: Sequence[str], status: int) -> JlrError:

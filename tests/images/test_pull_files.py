@@ -69,7 +69,9 @@ def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
     assert names(files) == []
     words = ("login", "lab", registry.name, "--username", "$oauthtoken", "--password-stdin", *FLAGS)
     # A registry that gives no tokens refuses a wrong key only when it is asked for an image.
-    assert laptop.jlr(*words, stdin="wrong").status == 0
+    unproved = laptop.jlr(*words, stdin="wrong")
+    assert (unproved.status, "accepts the key" in unproved.stdout) == (0, False), unproved
+    assert "whether it is right shows at the first pull" in unproved.stdout
     refused = laptop.jlr("pull", "lab", image, *FLAGS, timeout=120)
     assert (refused.status, f"`jlr login lab {registry.name} " in refused.stderr) == (4, True)
     right = laptop.jlr(*words, stdin=registry.key)

@@ -21,6 +21,7 @@ from jlremote.images.key_scripts import (
 from jlremote.link.client.link import Link
 from jlremote.questions import Question
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.table import AUTO
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_on
@@ -43,19 +44,33 @@ class LoginRequest:
     keep: bool = False  # keep it on the host, in the engine's settings, instead of on the laptop
     engine: EngineChoice = ANY_ENGINE
 
+    @property
+    def engine_options(self) -> tuple[str, ...]:
+        """The options that choose the engine, for hints."""
+        return ("--runtime", self.engine.runtime) if self.engine.runtime != AUTO else ()
+
+    @property
+    def unproved(self) -> bool:
+        """Whether only a pull shows that a key is right.
+
+        Programs of images that are files check it only at registries that issue tokens.
+        """
+        return self.engine.runtime in IMAGE_RUNTIMES and self.registry != NVIDIA
+
 
 @dataclass(frozen=True)
 class LoginReport:
-    """A key that a registry has accepted, and where it is kept."""
+    """A key of a registry, and where it is kept."""
 
     host: str
     registry: str
     user: str
     kept: str
+    accepted: bool | None = True  # `None` where only a pull shows whether the registry does
 
 
 def log_in(request: LoginRequest, context: Context) -> LoginReport:
-    """Try a key on the host, and keep it if the registry accepts it.
+    """Try a key on the host, and keep it unless the registry refuses it.
 
     Raises:
         Usage: the registry's name is invalid, or a user name is missing.
@@ -65,14 +80,15 @@ def log_in(request: LoginRequest, context: Context) -> LoginReport:
     """
     registry, user = _registry(request.registry), _user(request)
     if not request.keep:
-        registry_keys.check_keychain(request.host, registry, user)
+        registry_keys.check_keychain(request.host, registry, user, *request.engine_options)
     link = link_on(request.host, context)
     connect(link, context)
     key = _accepted(link, registry, user, request, context)
     kept = f"the engine's settings on {request.host}, readable by all who can read your files"
     if not request.keep:
         kept = registry_keys.keep(request.host, registry, key)
-    return LoginReport(request.host, registry, user, kept)
+    accepted = None if request.unproved else True
+    return LoginReport(request.host, registry, user, kept, accepted)
 
 
 def log_out(
@@ -120,7 +136,7 @@ def _user(request: LoginRequest) -> str:
         return NVIDIA_USER
     raise Usage(
         f"the user name at `{request.registry}` is missing",
-        hint=f"`{login_command(request.host, request.registry)}`",
+        hint=f"`{login_command(request.host, request.registry, *request.engine_options)}`",
     )
 
 
@@ -128,7 +144,9 @@ def _accepted(
     link: Link, registry: str, user: str, request: LoginRequest, context: Context
 ) -> RegistryKey:
     """Return a key that the registry accepts: given, kept or typed."""
-    known = None if request.key is not None else registry_keys.latest(registry, user)
+    known = None
+    if request.key is None and not request.unproved:  # one that is wrong would be kept again
+        known = registry_keys.latest(registry, user)
     if known is not None:
         try:
             return _tried(link, registry, known, request, context)
@@ -188,8 +206,4 @@ def _tried_with_files(
         said = "".join(output)
         if output.status != 0:
             raise image_files.login_error(registry, key.user, said)
-    context.progress.note(
-        f"`{program}` checks a key only at registries that issue tokens, such as nvcr.io; others "
-        "check it at the first pull"
-    )
     return key

@@ -63,14 +63,14 @@ def latest(registry: str, user: str) -> RegistryKey | None:
     return key if key is not None and key.user == user else None
 
 
-def check_keychain(host: str, registry: str, user: str) -> None:
-    """Check that keys can be kept, before one is typed.
+def check_keychain(host: str, registry: str, user: str, *options: str) -> None:
+    """Check that keys can be kept, before one is typed; `options` are the command's others.
 
     Raises:
         JlrError: there is no keychain.
     """
     if open_secrets() is None:
-        named = f"jlr login {host} {registry} --username {shlex.quote(user)}"
+        named = shlex.join(("jlr", "login", host, registry, "--username", user, *options))
         raise JlrError(
             "cannot keep the key: this machine has no keychain",
             hint=f"`{named} --keep` keeps it on the host instead",
