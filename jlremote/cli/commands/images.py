@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--all", "every", is_flag=True, help="Include images without a name, left by builds.")
 @shared.json_option("Print a JSON array.")
 @shared.engine_options
+@click.option("--image-folder", **shared.IMAGE_FOLDER)
 @click.pass_obj
 def images(
     invocation: Invocation, host: str, engine: EngineChoice, every: bool, as_json: bool

@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 
 @command(
     "pull",
-    examples=("jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3", "jlr pull dgx me/torch --json"),
+    examples=("jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3", "jlr pull hpc docker://me/torch --image-folder /scratch/me"),
 )
 @shared.host_argument
 @click.argument("image")
+@click.option("--image-folder", **shared.IMAGE_FOLDER)
 @shared.image_json_option
 @shared.engine_options
 @click.pass_obj
 def pull(
     invocation: Invocation, host: str, image: str, engine: EngineChoice, as_json: bool
 ) -> None:
-    """Pull an image on a host; the default tag is `latest`.
+    """Pull an image on a host; the default tag is `latest`, and docker://NAME is for Apptainer.
 
     The host pulls: nothing passes through this machine, and a broken connection does not stop it.
     Ctrl-C does. A key that `jlr login` keeps for the registry is on the host until the pull ends,

@@ -14,6 +14,7 @@ import click
 from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
 from jlremote.cli.options.origin import named_as_set
+from jlremote.cli.options.shared import IMAGE_FOLDER
 from jlremote.errors import Usage
 from jlremote.storage.settings.options import NO_MEANING
 from jlremote.text import reason_of
@@ -39,11 +40,7 @@ creation_options = options(
         help="Image of a new container; with --runtime apptainer a .sif file, a folder or "
         "docker://NAME.",
     ),
-    _container(
-        "--image-folder",
-        metavar="FOLDER",
-        help="With --runtime apptainer: the folder of the host for pulled images.",
-    ),
+    _container("--image-folder", **IMAGE_FOLDER),
     _repeated(
         *("-v", "--volume"),
         metavar="SOURCE:TARGET[:OPTIONS]",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -95,6 +96,12 @@ def json_option(text: str) -> Callable[[Function], Function]:
 shared_option = click.option("--as-shared", is_flag=True, help="Join a session of another user.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask before work is lost.")
 image_json_option = json_option("Print the image as a JSON object.")
+IMAGE_FOLDER = MappingProxyType(
+    {
+        "metavar": "FOLDER",
+        "help": "With --runtime apptainer: the folder of the host for pulled images.",
+    }
+)
 
 _SUDO = option(
     "Session",
@@ -166,18 +173,21 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def choosing(
         *arguments: Any, host: str, runtime: str | None, sudo: bool | None, **options: Any
     ) -> Any:
-        engine = _chosen(host, runtime, sudo)
+        engine = _chosen(host, runtime, sudo, options.pop("image_folder", None))
         with named_as_set(host, {"runtime": runtime, "sudo": sudo}, ("runtime", "sudo")):
             return function(*arguments, host=host, engine=engine, **options)
 
     return _ENGINE(_SUDO(choosing))
 
 
-def _chosen(host: str, runtime: str | None, sudo: bool | None) -> EngineChoice:
+def _chosen(
+    host: str, runtime: str | None, sudo: bool | None, image_folder: str | None
+) -> EngineChoice:
     from jlremote.storage.settings import settings
     from jlremote.workflow.host.requests import EngineChoice
 
-    chosen = settings.load().chosen(host, {"runtime": runtime, "sudo": sudo})
+    near = {"runtime": runtime, "sudo": sudo, "image-folder": image_folder}
+    chosen = settings.load().chosen(host, near)
     folder = chosen.get("image-folder")
     return EngineChoice(
         str(chosen.get("runtime", "auto")),
