@@ -88,3 +88,15 @@ def test_time_is_told_by_the_clusters_clock(zih: Laptop, other: Laptop) -> None:
     row = next(line for line in other.jlr("runs", "zih").stdout.splitlines() if called in line)
     assert re.search(r"running, (19|20)m left +\d+s ", row), row
     assert re.search(r" (19|20)m", other.jlr("gpus", "zih").stdout)
+
+
+def test_images_of_a_host_without_an_engine_are_files(cluster: Cluster, zih: Laptop) -> None:
+    if cluster.image is None:
+        pytest.skip("this machine cannot have Apptainer")
+    way = "`jlr pull zih docker://IMAGE` makes a file of an image for `apptainer`"
+    failed(zih.jlr("images", "zih"), 1, way)
+    failed(zih.jlr("pull", "zih", "me/torch"), 1, way)
+    folder = "/home/alice/.local/share/jlr/images"
+    make = f"mkdir -p {folder}; touch {folder}/docker.io+me+torch@1.sif"
+    cluster.run("login", "sh", "-c", make, user="alice")
+    assert "docker.io/me/torch" in zih.jlr("images", "zih").stdout

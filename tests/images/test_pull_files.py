@@ -83,6 +83,14 @@ def test_a_private_image_becomes_a_file_in_the_workspace_and_is_listed(
     assert name.endswith("+me+plain@1.sif")
     (listed,) = json.loads(laptop.jlr("images", "lab", *FLAGS, "--json").stdout)
     assert (listed["repository"].split("/", 1)[1], listed["tag"]) == ("me/plain", "1")
+    noted = "`jlr images lab --runtime apptainer` lists those that are files: 1"
+    assert noted in laptop.jlr("images", "lab").stderr
+    elsewhere = ("--image-folder", f"{WORKSPACE}/else")
+    done = laptop.jlr("pull", "lab", image, *elsewhere, timeout=300)
+    assert f"{image}: {files / 'else' / name}, " in done.stdout, "the path is whole"
+    listed = laptop.jlr("images", "lab", *elsewhere, *FLAGS, "--json").stdout
+    assert json.loads(listed)[0]["id"] == str(files / "else" / name)
+    shutil.rmtree(files / "else")
     kept = [path for path in account.home.rglob("*.json") if registry.key in path.read_text()]
     assert not kept
     assert {path.name for path in files.iterdir()} == {f".jlr-{account.uid}", name}

@@ -13,6 +13,7 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer_either
 from jlremote.errors import Usage
+from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.text import size_in_words
 
 if TYPE_CHECKING:
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
     examples=(
         "jlr images dgx",
         "jlr images dgx --all",
+        "jlr images hpc --runtime apptainer",
         "jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'",
     ),
 )
 @shared.host_argument
 @click.option("--all", "every", is_flag=True, help="Include images without a name, left by builds.")
+@click.option("--image-folder", **shared.IMAGE_FOLDER)
 @shared.json_option("Print a JSON array.")
 @shared.engine_options
-@click.option("--image-folder", **shared.IMAGE_FOLDER)
 @click.pass_obj
 def images(
     invocation: Invocation, host: str, engine: EngineChoice, every: bool, as_json: bool
@@ -49,7 +51,8 @@ def images(
     context = invocation.context(silent=as_json)
     found = found_images(host, context, every=every, engine=engine)
     chosen = "" if engine.runtime == "auto" else f" --runtime {engine.runtime}"
-    none = f"no images on {host}; `jlr pull {host} IMAGE{chosen}` pulls one"
+    image = f"{'docker://' if engine.runtime in IMAGE_RUNTIMES else ''}IMAGE"
+    none = f"no images on {host}; `jlr pull {host} {image}{chosen}` pulls one"
     tables.show_reports(found, reports.IMAGES, context, as_json=as_json, none=none)
 
 

@@ -133,9 +133,9 @@ def login(
     request = workflow.LoginRequest(host, registry, username, key, keep, engine)
     report = workflow.log_in(request, context)
     text = f"{report.registry} accepts the key of {report.user}; it is kept in {report.kept}"
-    answer_either(text, vars(report), as_json=as_json)
     if not report.accepted:
         text = (
             f"the key of {report.user} at {report.registry} is kept in {report.kept}; "
             "whether it is right shows at the first pull"
         )
+    answer_either(text, vars(report), as_json=as_json)

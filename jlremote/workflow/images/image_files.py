@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
+
 from jlremote.errors import NotFound, Usage
 from jlremote.host.contract import run_script
 from jlremote.host.shell_text import command_line
@@ -11,6 +13,7 @@ from jlremote.images.image_files import FilePull
 from jlremote.images.key_scripts import surviving_disconnect
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine_errors import EngineMissing
+from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.text import one_line
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.images import registry_keys
@@ -66,6 +69,18 @@ def place(host: Link, program: str, typed: str, folder: str | None) -> str:
         said = [found.complaint]
         raise image_files.pull_error(program, typed, host.name, said, found.status)
     return found.stdout
+
+
+def way(host: Link) -> str | None:
+    """Return the hint for a host without an engine that has a program for files, `None` for none."""
+    found = run_script(host, f"for one in {' '.join(IMAGE_RUNTIMES)}; do command -v $one; done")
+    if not found.stdout.strip():
+        return None
+    program = PurePosixPath(found.stdout.split()[0]).name
+    return (
+        f"`jlr pull {host.name} {image_files.DOCKER}IMAGE` makes a file of an image for "
+        f"`{one_line(program)}`, which is there"
+    )
 
 
 def listed(host: Link, folder: str | None) -> list[Image]:

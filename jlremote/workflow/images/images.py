@@ -18,9 +18,9 @@ from jlremote.jupyter.runtime_files import LEFT_THERE, NOT_ASIDE, moved_aside
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.runtimes.engine.engine_errors import engine_error
+from jlremote.runtimes.engine.engine_errors import EngineMissing, engine_error
 from jlremote.runtimes.scripts import packages
-from jlremote.runtimes.table import runtime_of
+from jlremote.runtimes.table import AUTO, runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.untrusted import document
@@ -54,6 +54,8 @@ def images(
 ) -> list[Image]:
     """Return the images of a host, the latest first; with `every` also those without a name.
 
+    Where no engine was named, images that are files are those of a host without one, or are noted.
+
     Raises:
         JlrError: the engine is missing, not permitted or not running.
     """
@@ -61,11 +63,21 @@ def images(
         link = link_on(host, context)
         if engine.runtime in IMAGE_RUNTIMES:
             return image_files.listed(link, engine.image_folder)
-        used = engine_on(link, engine)
+        files = image_files.listed(link, engine.image_folder) if engine.runtime == AUTO else []
+        try:
+            used = engine_on(link, engine)
+        except EngineMissing as missing:
+            if files:
+                return files
+            missing.hint = image_files.way(link) or missing.hint
+            raise
         listed = run_script(link, docker.list_script(used, every=every))
     # An image that is removed meanwhile makes the command fail; the others are printed.
     if listed.status != 0 and "no such image" not in listed.stderr.lower():
         raise engine_error(used, listed)
+    if files:
+        ways = f"`jlr images {host} --runtime {IMAGE_RUNTIMES[0]}` lists"
+        context.progress.note(f"{ways} those that are files: {len(files)}")
     return docker.read_list(listed.stdout, every=every)
 
 

@@ -9,11 +9,14 @@ from jlremote.images import commands as docker
 from jlremote.images import image_names
 from jlremote.images.commands import Image
 from jlremote.images.image_errors import FailedTransfer, transfer_error
+from jlremote.images.image_files import is_reference
 from jlremote.images.image_names import ImageName
 from jlremote.images.key_scripts import surviving_disconnect, with_keys
 from jlremote.images.transfers import Transfer, watched
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.engine_errors import EngineMissing
+from jlremote.runtimes.table import AUTO
 from jlremote.storage.secrets import Secrets
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.workflow.host.context import Context
@@ -35,12 +38,18 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         Authentication: the registry wants a key, or another one.
         JlrError: the registry is out of reach, no space is left, …
     """
-    if wanted.runtime in IMAGE_RUNTIMES:
+    # Engines take no name with `docker://`, so it says that a file is to be made of it.
+    program = IMAGE_RUNTIMES[0] if wanted.runtime == AUTO and is_reference(image) else wanted.runtime
+    if program in IMAGE_RUNTIMES:
         link = link_on(host, context)
         connect(link, context)
-        return image_files.pull(link, wanted.runtime, image, wanted.image_folder, context)
+        return image_files.pull(link, program, image, wanted.image_folder, context)
     keychain = registry_keys.begin(host, (image_names.parse(image).registry,))
-    link, engine = connected(host, context, wanted)
+    try:
+        link, engine = connected(host, context, wanted)
+    except EngineMissing as missing:
+        missing.hint = image_files.way(link_on(host, context)) or missing.hint
+        raise
     fetch(link, engine, image, context, keychain)
     inspected = run_script(link, command_line(docker.inspect_image_argv(engine, image)))
     return docker.read_image(inspected.stdout)
