@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 
-from jlremote.errors import Busy, JlrError, NotFound
+from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.host.answers import understood
 from jlremote.host.contract import Host, run_script
 from jlremote.host.shell_text import command_line
@@ -52,6 +52,7 @@ SESSIONS = ScheduledJobs(SLURM, JOBS, followed=True)
 _BEGIN_SECONDS = 600
 _LOG_LINES = 30  # Lmod says first which module is unknown, and then much that is no news
 _LOOK_SECONDS = 1.0
+SOCKET_BYTES = 107  # of a unix socket's path on Linux
 _COUNT = "SLURM_GPUS_ON_NODE"
 _DEVICES = "CUDA_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES|ZE_AFFINITY_MASK"
 _GPUS = f"env | grep -E '^({_DEVICES}|{_COUNT}|SLURM_JOB_ID)='"
@@ -130,6 +131,8 @@ def _asked_for(start: StartContext, found: Survey) -> Scheduled:
 
 
 def _submit(start: StartContext, how: Scheduled, container: Container | None) -> None:
+    if not how.by_tcp:
+        _check_socket(start)
     _clear(start.host, start.name)
     if how.by_tcp:
         start.note(
@@ -146,6 +149,28 @@ def _submit(start: StartContext, how: Scheduled, container: Container | None) ->
             undo.pop_all()
             raise
         _remember(start)
+
+
+def _check_socket(start: StartContext) -> None:
+    """Check the length of the path of Jupyter's socket, before the job waits for a node.
+
+    Raises:
+        Usage: the kernel takes no such path.
+    """
+    own = shlex.quote(f"/{start.name}/runtime/{scripts.SOCKET}{start.launch_id}")
+    path = run_script(start.host, f'printf %s "{SERVERS}"{own}').stdout
+    more = len(path.encode()) - SOCKET_BYTES
+    if more <= 0:
+        return
+    begin, fits = f"`jlr start {start.request.host}", len(start.name.encode()) - more
+    hint = f"{begin} {start.name} --slurm --reach tcp …` needs none"
+    if fits > 0:
+        hint += f"; a name with {fits} bytes at most leaves room for one"
+    raise Usage(
+        f"cannot make a unix socket for `{start.name}`: its path `{one_line(path)}` is {more} bytes "
+        f"longer than the {SOCKET_BYTES} that are possible",
+        hint=hint,
+    )
 
 
 def _with_image(start: StartContext, how: Scheduled, container: Container | None) -> StartContext:
