@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @command(
     "pull",
-    examples=("jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3", "jlr pull hpc docker://me/torch --image-folder /scratch/me"),
+    examples=(
+        "jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3",
+        "jlr pull hpc docker://me/torch --image-folder /scratch/me",
+    ),
 )
 @shared.host_argument
 @click.argument("image")

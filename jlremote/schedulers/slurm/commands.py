@@ -341,7 +341,9 @@ class Slurm:
         asked = (nodes.SINFO, nodes.SQUEUE)
         lists = (f"{_first(argv)} 2>&1; printf '{PRINT_GROUP}'" for argv in asked)
         missing = "command -v sinfo >/dev/null 2>&1 || exit 127\n"
-        return f"{_ON_PATH}{missing}export SLURM_TIME_FORMAT=%s\n{'; '.join(lists)}; id -un; date +%s"
+        return (
+            f"{_ON_PATH}{missing}export SLURM_TIME_FORMAT=%s\n{'; '.join(lists)}; id -un; date +%s"
+        )
 
     def read_gpus(self, printed: str) -> ClusterGpus:
         return nodes.read_gpus(printed)

@@ -39,7 +39,9 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         JlrError: the registry is out of reach, no space is left, …
     """
     # Engines take no name with `docker://`, so it says that a file is to be made of it.
-    program = IMAGE_RUNTIMES[0] if wanted.runtime == AUTO and is_reference(image) else wanted.runtime
+    program = (
+        IMAGE_RUNTIMES[0] if wanted.runtime == AUTO and is_reference(image) else wanted.runtime
+    )
     if program in IMAGE_RUNTIMES:
         link = link_on(host, context)
         connect(link, context)

@@ -11,7 +11,7 @@ from jlremote.host.records import GROUP
 from jlremote.jobs import processes
 from jlremote.jobs.processes import ProcessJobs
 from jlremote.jobs.scheduled import ScheduledJobs
-from jlremote.schedulers.contract import QueuedJob, SchedulerSilent
+from jlremote.schedulers.contract import SchedulerSilent
 from jlremote.untrusted import count
 from jlremote.workflow.jobs.jobs import JobHandle
 

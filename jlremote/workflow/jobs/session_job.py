@@ -52,7 +52,7 @@ SESSIONS = ScheduledJobs(SLURM, JOBS, followed=True)
 _BEGIN_SECONDS = 600
 _LOG_LINES = 30  # Lmod says first which module is unknown, and then much that is no news
 _LOOK_SECONDS = 1.0
-SOCKET_BYTES = 107  # of a unix socket's path on Linux
+_SOCKET_BYTES = 107  # of a unix socket's path on Linux
 _COUNT = "SLURM_GPUS_ON_NODE"
 _DEVICES = "CUDA_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES|ZE_AFFINITY_MASK"
 _GPUS = f"env | grep -E '^({_DEVICES}|{_COUNT}|SLURM_JOB_ID)='"
@@ -159,7 +159,7 @@ def _check_socket(start: StartContext) -> None:
     """
     own = shlex.quote(f"/{start.name}/runtime/{scripts.SOCKET}{start.launch_id}")
     path = run_script(start.host, f'printf %s "{SERVERS}"{own}').stdout
-    more = len(path.encode()) - SOCKET_BYTES
+    more = len(path.encode()) - _SOCKET_BYTES
     if more <= 0:
         return
     begin, fits = f"`jlr start {start.request.host}", len(start.name.encode()) - more
@@ -167,8 +167,8 @@ def _check_socket(start: StartContext) -> None:
     if fits > 0:
         hint += f"; a name with {fits} bytes at most leaves room for one"
     raise Usage(
-        f"cannot make a unix socket for `{start.name}`: its path `{one_line(path)}` is {more} bytes "
-        f"longer than the {SOCKET_BYTES} that are possible",
+        f"cannot make a unix socket for `{start.name}`: its path is {more} bytes longer than the "
+        f"{_SOCKET_BYTES} that are possible: `{one_line(path)}`",
         hint=hint,
     )
 
