@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus import lost
@@ -15,7 +17,7 @@ from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import TYPED_LABEL, Container, Runtime
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.runtimes.on_node import STOPPED
+from jlremote.runtimes.on_node import IDLE, SHUT_DOWN, STOPPED
 from jlremote.runtimes.owner import WHO, labelled, other_owner
 from jlremote.text import is_name, one_line
 
@@ -228,7 +230,7 @@ def refuse_without_job(host: str, name: str, container: Container) -> None:
     Raises:
         JobWaits: it waits.
         JobEnded: it has ended, or was never submitted.
-        JupyterStopped: it was stopped.
+        JupyterStopped, IdleStopped: it was stopped, by a person or as nothing was done in it.
     """
     if container.waits:
         raise JobWaits(
@@ -236,10 +238,21 @@ def refuse_without_job(host: str, name: str, container: Container) -> None:
             hint=f"`jlr start {host} {name}` waits for it and says why it waits",
         )
     if container.in_job and not container.running:
-        again = f"`jlr start {host} {name} --slurm …` submits another"
-        if container.halt == STOPPED:
-            raise JupyterStopped(f"`{name}` {container.stands}", hint=again)
-        raise JobEnded(f"`{name}` {container.stands}", hint=again)
+        kind = _ENDS.get(container.halt, JobEnded)
+        raise kind(f"`{name}` {container.stands}", hint=anew(host, name))
+
+
+_ENDS: Mapping[str, type[JlrError]] = MappingProxyType(
+    {STOPPED: JupyterStopped, SHUT_DOWN: JupyterStopped, IDLE: IdleStopped}
+)
+
+
+def anew(host: str, name: str) -> str:
+    """Return the hint for a session whose job is over."""
+    return (
+        f"`jlr restart {host}/{name}` submits another with what it asked for, "
+        f"`jlr start {host} {name} --slurm …` one with other options"
+    )
 
 
 def gone(host: str, container: Container, findings: Findings | None, which: str = "") -> JlrError:

@@ -37,6 +37,8 @@ PROBE = "probe"  # the file of the job with what the probe printed
 
 LAST_WORDS = "; its last words: "
 STOPPED = "it was stopped with `jlr stop`"
+IDLE = "Jupyter ended after its idle time, and its job with it"
+SHUT_DOWN = "Jupyter was stopped from its page, and its job ended with it"
 
 _FACTS = ("mark", "id", "began", "exit", "ending", "until")
 _TAILS = ("log", "last", "ended", "listens", "now")
@@ -155,12 +157,14 @@ class OnNode(HostProcesses):
         """Say why its job does not run any more."""
         if not facts["mark"]:
             return "it has no job"
-        if facts["ended"].strip() == "stopped":
-            return STOPPED
+        if halt := {"stopped": STOPPED, "idle": IDLE}.get(facts["ended"].strip()):
+            return halt
         known, log = last_states.read_ending(facts["ending"]), facts["log"]
         how, code = self.scheduler.ending(known.state, log), facts["exit"].partition(" ")[0]
         if not how and not code:
             how = known.unwritten(self.scheduler, log, began=bool(facts["began"].strip()))
+        if code == "0" and not how:
+            return SHUT_DOWN
         ended = f"its job ended: {how}" if how else f"its job ended with exit code {code}"
         said = one_line(facts["last"].strip())[-_SHOWN:]
         return f"{ended}{LAST_WORDS}{said}" if said else ended

@@ -143,7 +143,7 @@ class Scheduler(Protocol):
         """
 
     def array_limit(self) -> str:
-        """Return shell text that prints what `indices` takes as the site's limit, if it is known."""
+        """Return shell text that prints the limit for `indices`, if the site tells it."""
 
     def indices(self, array: str, limit: str) -> tuple[int, ...]:
         """Return the indices of an array's jobs. The id of such a job is `ID_INDEX`.

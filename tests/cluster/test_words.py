@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -10,11 +11,12 @@ import pytest
 from tests.cluster.conftest import cancelled_jobs
 from tests.cluster.parts import busy, stand_in
 from tests.cluster.test_run import detached, job
-from tests.cluster.test_sessions import listed, name
+from tests.cluster.test_sessions import JUPYTER, jobs, listed, name
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
-from tests.sessions.parts import failed, start
+from tests.long import LONG
+from tests.sessions.parts import START_SECONDS, Session, failed, start, started
 
 
 @pytest.fixture
@@ -100,3 +102,43 @@ def test_images_of_a_host_without_an_engine_are_files(cluster: Cluster, zih: Lap
     make = f"mkdir -p {folder}; touch {folder}/docker.io+me+torch@1.sif"
     cluster.run("login", "sh", "-c", make, user="alice")
     assert "docker.io/me/torch" in zih.jlr("images", "zih").stdout
+
+
+def test_a_name_that_is_too_long_for_a_socket_is_refused_before_the_queue(
+    cluster: Cluster, zih: Laptop
+) -> None:
+    called = name() + "-long" * 10
+    refused = start(zih, "zih", called, *JUPYTER)
+    words = (f"cannot make a unix socket for `{called}`", "longer than the 107", "--reach tcp")
+    fits = int(failed(refused, 2, *words).rpartition(" bytes at most")[0].rpartition(" ")[2])
+    assert jobs(cluster, called) == []
+    longest = called[:fits]
+    session = started(zih, longest, *JUPYTER, host="zih")
+    assert session.report["state"] == "up"
+
+
+@pytest.mark.parametrize(
+    ("idle", "state", "why"),
+    [
+        # Jupyter looks once a minute whether it is idle.
+        LONG("4s", "idle-stopped", "Jupyter ended after its idle time, and its job with it"),
+        ("off", "stopped", "Jupyter was stopped from its page, and its job ended with it"),
+    ],
+)
+def test_a_job_whose_jupyter_ended_is_restarted_with_what_it_asked_for(
+    cluster: Cluster, zih: Laptop, idle: str, state: str, why: str
+) -> None:
+    called = name()
+    words = ("--mem", "700M", "-e", "WORD=xyzzy", "--idle-stop", idle)
+    first = started(zih, called, *JUPYTER, *words, host="zih")
+    if idle == "off":
+        first.ask("api/shutdown", {})
+    wait_until(lambda: listed(zih, called)["state"] == state, why, 90)
+    for words, status in ((("url", called), 1), (("start", "zih", called), 6)):
+        failed(zih.jlr(*words), status, why, f"`jlr restart zih/{called}` submits another")
+    restarted = zih.jlr("restart", called, "--json", timeout=START_SECONDS)
+    second = Session(zih, json.loads(restarted.stdout))
+    assert second.port == first.port, restarted
+    with second.notebook("a.ipynb") as kernel:
+        assert kernel.run("__import__('os').environ['WORD']") == "'xyzzy'"
+    assert "mem=700M" in cluster.slurm("scontrol", "show", "job", str(second.report["job"]))

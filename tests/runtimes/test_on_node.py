@@ -84,6 +84,9 @@ def test_a_limit_is_told_by_the_laptops_clock_when_the_hosts_is_another(home: Ho
         ),
         ({"ending": "COMPLETED|9"}, {}, "Slurm says `COMPLETED`, and it left no exit code"),
         ({"exit": "0 9\n"}, {"ended": "stopped\n"}, "it was stopped with `jlr stop`"),
+        ({"exit": "0 9\n"}, {"ended": "idle\n"}, "Jupyter ended after its idle time"),
+        ({"exit": "0 9\n"}, {}, "Jupyter was stopped from its page"),
+        ({"ending": "FAILED (x)|9"}, {}, "its job ended: Slurm says `FAILED (x)`, and it left no"),
         (
             {"exit": "3 9\n", "stderr": "no module\x1f\x1b[31m x\n"},
             {},

@@ -72,7 +72,7 @@ def place(host: Link, program: str, typed: str, folder: str | None) -> str:
 
 
 def way(host: Link) -> str | None:
-    """Return the hint for a host without an engine that has a program for files, `None` for none."""
+    """Return the hint for a host that has a program for files and no engine, else `None`."""
     found = run_script(host, f"for one in {' '.join(IMAGE_RUNTIMES)}; do command -v $one; done")
     if not found.stdout.strip():
         return None

@@ -143,7 +143,7 @@ def with_job(report: SessionReport, job: Job | None) -> SessionReport:
     if report.state == State.QUEUED:
         why = job.waits or job.detail
         return replace(report, detail=f"job {job.job} waits: {why}") if why else report
-    if job.over and report.state != State.STOPPED:
+    if job.over and report.state not in (State.STOPPED, State.IDLE_STOPPED):
         ended = report.detail
         if report.state != State.JOB_ENDED and job.detail:
             ended = f"its job ended: {job.detail}"
