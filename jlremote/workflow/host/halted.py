@@ -24,10 +24,10 @@ def again(record: SessionRecord, state: str = "", called: str = "") -> str:
     if state == State.RESTARTING:
         where = shlex.quote(f"{record.host}/{record.name}")
         return f"`jlr logs {where} --container` has what it wrote before it ended"
-    more = " --runtime none" if record.runtime == "none" else ""
     if record.runtime.startswith("slurm"):  # `slurm apptainer` in an image, which its home defines
-        more = " --slurm …"
-    elif state == State.CONTAINER_GONE and record.image:
+        return f"`jlr restart {record.host}/{record.name}` starts it again"
+    more = " --runtime none" if record.runtime == "none" else ""
+    if state == State.CONTAINER_GONE and record.image:
         more = f" --image {shlex.quote(record.image)}"
     return f"`jlr start {record.host} {record.name}{more}` starts it again"
 

@@ -21,7 +21,7 @@ from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
-from jlremote.jupyter.survey import JobEnded, Survey, survey
+from jlremote.jupyter.survey import JobEnded, Survey, anew, survey
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.on_node import GPUS, JOBS, LAST_WORDS, PROBE, SERVERS
 from jlremote.runtimes.scripts import variables
@@ -126,7 +126,7 @@ def _asked_for(start: StartContext, found: Survey) -> Scheduled:
     stands = found.container.stands if found.container else "has no job"
     raise NotFound(
         f"`{start.request.host}/{start.name}` {stands}",
-        hint=f"`jlr start {start.request.host} {start.name} --slurm …` submits another",
+        hint=anew(start.request.host, start.name),
     )
 
 
@@ -233,16 +233,18 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
 def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
     """Return a session's job, and the plan of one that follows it, with what it asked for.
 
+    A job that is over is followed at once.
+
     Raises:
-        NotFound: it has no job that runs.
+        NotFound: it has no job.
         Busy: another one follows it already.
         JlrError: its plan is not there.
     """
     folders = _folders(host, name)
     job, after = folders.get(name), folders.get(name + FOLLOWS)
-    if job is None or job.over or job.job is None:
+    if job is None or job.job is None:
         raise NotFound(
-            f"`{host.name}/{name}` has no job that runs",
+            f"`{host.name}/{name}` has no job that could be followed",
             hint=f"`jlr start {host.name} {name} --slurm …` submits one",
         )
     if after is not None and not after.over:
@@ -251,17 +253,34 @@ def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
             hint=f"`jlr stop {host.name}/{name}` cancels both",
         )
     _deleted(host, name, SESSIONS.remove(name + FOLLOWS))
+    return job, _following(kept_plan(host, name), job)
+
+
+def kept_plan(host: Host, name: str) -> ScheduledPlan:
+    """Return the plan of a session's job.
+
+    Raises:
+        JlrError: it is not there.
+    """
     kept = run_script(host, f"cat {JOBS}/{shlex.quote(name)}/plan").stdout
     with understood("the plan of the job"):
         facts = document(kept)
         facts |= {name: tuple(facts[name]) for name in ("argv", "modules", "indices")}
         asked = facts.pop("resources")
-        begins = tuple(a for a in asked["arguments"] if not a.startswith(BEGINS))
-        arguments = (*begins, *SLURM.after(job.job or ""))
-        resources = Resources(**asked | {"arguments": arguments})
-        plan = ScheduledPlan(**facts, resources=resources)
-    mark = secrets.token_hex(6)
-    return job, replace(plan, name=name + FOLLOWS, mark=mark, record=kept, replaces=name)
+        resources = Resources(**asked | {"arguments": tuple(asked["arguments"])})
+        return ScheduledPlan(**facts | {"resources": resources, "record": kept})
+
+
+def _following(plan: ScheduledPlan, job: Job) -> ScheduledPlan:
+    begins = tuple(each for each in plan.resources.arguments if not each.startswith(BEGINS))
+    arguments = (*begins, *(() if job.over else SLURM.after(job.job or "")))
+    return replace(
+        plan,
+        name=plan.name + FOLLOWS,
+        mark=secrets.token_hex(6),
+        replaces=plan.name,
+        resources=replace(plan.resources, arguments=arguments),
+    )
 
 
 def _text(start: StartContext) -> str:

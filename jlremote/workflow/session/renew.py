@@ -34,7 +34,7 @@ def renew(selector: str | None, context: Context) -> RenewReport:
     """Submit a job like the session's, which begins when that is over and has its name and port.
 
     Raises:
-        NotFound: there is no such session, or it has no job that runs.
+        NotFound: there is no such session, or it has no job.
         Usage: it is not a job of a cluster.
         Busy: it has a successor already.
         JlrError: the scheduler refused it.

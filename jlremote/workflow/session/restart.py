@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from jlremote.errors import JlrError, Usage
+from jlremote.errors import JlrError
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Runtime
@@ -16,7 +16,9 @@ from jlremote.workflow.container import server_variables
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.requests import StartRequest, StopRequest
+from jlremote.workflow.jobs import session_job
 from jlremote.workflow.selection import destruction, ownership, session_selection
+from jlremote.workflow.session.renew import renew
 from jlremote.workflow.session.start import start
 from jlremote.workflow.session.stop import stop
 from jlremote.workflow.show.report import SessionReport
@@ -24,6 +26,8 @@ from jlremote.workflow.show.report import SessionReport
 
 def restart(selector: str, request: StopRequest, context: Context) -> SessionReport:
     """Stop a session as `stop` does, and start it with its ports, variables, Python and idle stop.
+
+    Of a session that is a cluster's job a job like it is submitted.
 
     Raises:
         NotFound: there is no such session.
@@ -38,10 +42,15 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
     with context.progress.step(f"Look for {record.name}"):
         found = survey(link_of(record, context), runtime, record.name)
     ownership.refuse(record.host, record.name, found.whose, agreed=request.force)
-    _refuse_unless_it_stays(record, runtime, found)
+    _refuse_unless_it_stays(record, found)
     host = link_of(record, context)
+    if runtime.in_jobs:
+        session_job.kept_plan(host, record.name)  # a stop would leave nothing to submit
     again, lost = _again(record, runtime, found, host), _lost(record, runtime, found, host)
     stop(f"{record.host}/{record.name}", request, context)
+    if runtime.in_jobs:
+        renew(f"{record.host}/{record.name}", context)
+        return start(again, context)
     begin = f"`jlr start {record.host} {record.name}"
     try:
         report = start(again, context)
@@ -62,20 +71,14 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
     return report
 
 
-def _refuse_unless_it_stays(record: SessionRecord, runtime: Runtime, found: Survey) -> None:
+def _refuse_unless_it_stays(record: SessionRecord, found: Survey) -> None:
     """Refuse what a stop deletes, as then nothing is left to start.
 
     Raises:
         JlrError: its container is begun with `--rm`.
-        Usage: it is a job of a cluster.
     """
     selector = f"{record.host}/{record.name}"
     again = f"`jlr stop {selector}` ends it; `jlr start {record.host} {record.name}"
-    if runtime.in_jobs:
-        raise Usage(
-            f"`{selector}` is a job of the cluster, which cannot be restarted",
-            hint=f"{again} --slurm` with its options submits another",
-        )
     if found.container is not None and found.container.options.remove:
         image = shlex.quote(str(found.container.image))
         raise JlrError(
@@ -96,7 +99,7 @@ def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -
         runtime=record.runtime,
         options=ContainerOptions(environment=variables),
         ports=tuple(port.port for port in record.ports),
-        python=None if runtime.has_images else called,
+        python=None if runtime.has_images or runtime.in_jobs else called,
         idle_stop=server.idle_stop or None if server else None,
         record=found.findings is None or found.findings.recording.state != "off",
         allow_open=record.open_allowed,

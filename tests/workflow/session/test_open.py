@@ -70,8 +70,8 @@ def test_a_stopped_session_is_not_restored() -> None:
         (RECORD, True, "jlr start dgx cont1 --image torch"),
         (replace(RECORD, image=None), True, "jlr start dgx cont1"),
         (replace(RECORD, runtime="none", image=None), False, "jlr start dgx cont1 --runtime none"),
-        (replace(RECORD, runtime="slurm", image=None), False, "jlr start dgx cont1 --slurm …"),
-        (replace(RECORD, runtime="slurm apptainer"), True, "jlr start dgx cont1 --slurm …"),
+        (replace(RECORD, runtime="slurm", image=None), False, "jlr restart dgx/cont1"),
+        (replace(RECORD, runtime="slurm apptainer"), True, "jlr restart dgx/cont1"),
     ],
 )
 def test_the_hint_starts_a_session_as_it_was(
