@@ -67,6 +67,16 @@ if tail -n "+$((messages + 1))" "$directory/log" | PUT_BACK; then
   exit "$status"
 fi
 {_REMOVE}"""
+# What the modules change is kept for those who enter the job later. Names such as those of exported
+# functions are none of `sh`.
+_BEFORE = 'env -0 | sort -z >"$directory/.before"\n'
+_CHANGED = r"""
+env -0 | sort -z | comm -z -13 "$directory/.before" - | while IFS= read -rd '' changed; do
+  case ${changed%%=*} in *[!A-Za-z0-9_]*) continue;; esac
+  printf "export %s='%s'\n" "${changed%%=*}" "$(sed "s/'/'\\\\''/g" <<<"${changed#*=}")"
+done >"$directory/modules"
+rm -f "$directory/.before"
+"""
 
 
 @dataclass(frozen=True)
@@ -132,7 +142,7 @@ def _loaded(modules: tuple[str, ...]) -> str:
     """Return shell text that loads modules, or ends: a job's last words are told in lists."""
     load = f"module load {shlex.join(modules)}"
     failed = shlex.quote(f"jlr: `{load}` failed")
-    return f'{load} || {{ status=$?; echo {failed} >&2; exit "$status"; }}'
+    return f'{_BEFORE}{load} || {{ status=$?; echo {failed} >&2; exit "$status"; }}{_CHANGED}'
 
 
 def _before(plan: ScheduledPlan) -> str:

@@ -9,6 +9,7 @@ from jlremote.jupyter import configuration, launch_lock
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.scripts import LAUNCH_MARK, SOCKET, session_directory
 from jlremote.output import recorder
+from jlremote.runtimes.bare import PATH_FILE
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.scripts import conda
 
@@ -22,9 +23,10 @@ else set -- python3 -m jupyterlab; fi
 """
 
 # The same for an interpreter, with the programs in its folder.
-_BESIDE = """\
+_BESIDE = f"""\
+export PATH; sh -c 'export -p' | grep '^export PATH=' >"$directory/{PATH_FILE}"
 module=jupyterlab
-[ -e "${python%/*}/jupyter-lab" ] || [ ! -e "${python%/*}/jupyter-notebook" ] || module=notebook
+[ -e "${{python%/*}}/jupyter-lab" ] || [ ! -e "${{python%/*}}/jupyter-notebook" ] || module=notebook
 set -- "$python" -m $module
 """
 
@@ -148,6 +150,7 @@ def launch(
     opening = _IN_FOLDER.replace("FOLDERS", shlex.join(folders)) if folders else ""
     script = (
         _LAUNCH.replace("CONFIGURE\n", settings)
+        .replace("PATH_FILE", PATH_FILE)
         .replace("FIND_JUPYTER\n", jupyter + _FASTER + opening)
         .replace("LAUNCH_MARK", LAUNCH_MARK)
         .replace("OPTIONS", shlex.join(options))
@@ -176,7 +179,7 @@ rm -rf "$directory/runtime" "$directory/config"
 mkdir -p "$directory/runtime" "$directory/config" || exit 1
 [ ! -e "$directory/jupyter.log" ] || mv -f "$directory/jupyter.log" "$directory/jupyter.log.1"
 rm -f "$directory"/exit "$directory"/ended "$directory"/idle-stop "$directory"/user \\
-  "$directory"/pid "$directory"/recorder "$directory"/awake
+  "$directory"/pid "$directory"/recorder "$directory"/awake "$directory"/PATH_FILE
 # On a full disk nothing is launched: without its configuration Jupyter would have no settings.
 CONFIGURE
 echo "$launch" >"$directory/launch" || exit

@@ -31,6 +31,16 @@ jlr_folder=$1; shift
 case $jlr_folder in '~'|'~/'*) jlr_folder=$HOME${jlr_folder#'~'};; esac
 cd -- "$jlr_folder" && exec "$@"
 """
+# For a shell in a terminal: as a login shell it may set a PATH of its own.
+PATH_KEPT = "JLR_PATH"
+KEEP_PATH = f"{PATH_KEPT}=$PATH; export {PATH_KEPT}; "
+# `$1` names a session; runs the other arguments with the PATH of the Python that was named for it.
+_WITH_PATH = """\
+jlr_path="FOLDER"/$1/PATH_FILE; shift
+[ ! -e "$jlr_path" ] || { . "$jlr_path"; KEEP_PATH}
+exec "$@"
+"""
+PATH_FILE = "path"
 
 
 def check_session_name(name: str) -> None:
@@ -159,4 +169,6 @@ class Bare(HostProcesses):
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
-        return attached(name, argv, how, environment)
+        text = _WITH_PATH.replace("FOLDER", self.servers_folder).replace("PATH_FILE", PATH_FILE)
+        text = text.replace("KEEP_PATH", KEEP_PATH if how.terminal else "")
+        return ("sh", "-c", text, "sh", name, *attached(name, argv, how, environment))

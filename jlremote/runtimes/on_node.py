@@ -20,7 +20,7 @@ from jlremote.host.records import FIELD, PRINT_FIELD, TAKE_OUT
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.apptainer import definition
 from jlremote.runtimes.apptainer.apptainer import Apptainer
-from jlremote.runtimes.bare import Bare, HostProcesses
+from jlremote.runtimes.bare import KEEP_PATH, Bare, HostProcesses
 from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container
 from jlremote.runtimes.options.container_options import NO_OPTIONS
 from jlremote.schedulers import last_states
@@ -70,6 +70,11 @@ cat "$server/container.json" 2>/dev/null || :
 _FIND = f"""
 jlr_job={JOBS}/$1; shift
 read -r jlr_id <"$jlr_job/id" && read -r jlr_began jlr_node <"$jlr_job/began" || exit 69
+"""
+# Lets the arguments run with what the job's modules have changed.
+_MODULES = """\
+[ ! -e "$jlr_job/modules" ] ||
+  set -- sh -c '. "$0"; KEEP_PATHexec "$@"' "$jlr_job/modules" "$@"
 """
 # Login shells take neither quotes nor newlines as `sh` does. A host key that is not known, or a
 # question, is a refusal.
@@ -199,7 +204,8 @@ class OnNode(HostProcesses):
         inner = self.inner.attached(name, argv, how, environment)
         step = self.scheduler.step("$jlr_id", terminal=how.terminal is not None, name=how.mark)
         by_ssh = "" if how.terminal or how.mark else _BY_SSH
-        return ("sh", "-c", f"{_FIND}{by_ssh}{step}", "sh", name, *inner)
+        modules = _MODULES.replace("KEEP_PATH", KEEP_PATH if how.terminal else "")
+        return ("sh", "-c", f"{_FIND}{modules}{by_ssh}{step}", "sh", name, *inner)
 
     def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
         """Cancel the step: it outlives a client that is killed, and is ended as a whole."""

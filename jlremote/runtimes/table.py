@@ -42,7 +42,7 @@ def on_nodes() -> Mapping[str, OnNode]:
     from jlremote.runtimes.on_node import SERVERS, OnNode
 
     insides = (
-        Bare(),
+        Bare(servers_folder=SERVERS),
         Apptainer("apptainer", servers_folder=SERVERS),
         Apptainer("singularity", servers_folder=SERVERS),
     )

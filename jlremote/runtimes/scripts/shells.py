@@ -9,6 +9,7 @@ from types import MappingProxyType
 from jlremote.host import process_mark
 from jlremote.host.shell_text import command_line
 from jlremote.host.sudo import endable
+from jlremote.runtimes.bare import PATH_KEPT
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.scripts import homes, packages, variables
 
@@ -23,11 +24,15 @@ done
 """
 # The engine sets the size only after the start of the command, which may read it before.
 _SIZE = "stty rows {0.lines} columns {0.columns} 2>/dev/null\n"
-_SHELL = """\
-[ $# -gt 0 ] || {
-  [ -x "${SHELL:-}" ] || SHELL=$(command -v bash || command -v sh)
+_SHELL = f"""\
+[ $# -gt 0 ] || {{
+  [ -x "${{SHELL:-}}" ] || SHELL=$(command -v bash || command -v sh)
   set -- "$SHELL" LOGIN
-}
+  case ${{{PATH_KEPT}:+${{SHELL##*/}}}} in bash|dash|ksh|sh|zsh)
+    set -- "$@" -c 'PATH=$0:$PATH; export PATH; exec "$SHELL"' "${PATH_KEPT}";;
+  esac
+}}
+unset {PATH_KEPT}
 exec "$@"
 """
 
