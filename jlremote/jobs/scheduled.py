@@ -6,8 +6,9 @@ scheduler's own messages, `stdout` and `stderr` are the output. The job itself w
 `began` (when, and on which node) and `exit` (its code, and when). See `schedulers.last_states` for
 ends that it cannot write.
 `.variables` has the job's variables until it has read them, `.key` a registry's until its image is
-pulled, `modules` what those have changed. A session's `plan` is that of its job, from which a successor is made: that one waits
-in a folder of its own, and takes the place of the session's when it runs.
+pulled, and `modules` what those have changed. A session's `plan` is that of its job, from which a
+successor is made: that one waits in a folder of its own, and takes the place of the session's when
+it runs.
 
 The job's name at the scheduler ends with the mark, which is how a submission whose answer was lost
 is found again. If two of one mark were submitted all the same, the first that runs claims the

@@ -259,6 +259,9 @@ def test_a_conda_environment_is_found_by_its_folder_and_by_its_name(
     assert session.ask("api/status")
     argv = server_of(account).cmdline()
     assert Path(argv[0]).resolve() == (environment / "bin/python").resolve()
+    found = laptop.jlr("run", "lab", "--in", session.name, "--", "sh", "-c", "command -v python")
+    assert found.stdout == f"{Path(argv[0]).parent}/python\n", found
+    assert laptop.jlr("shell", "lab", "--", "sh", "-c", "command -v python").stdout != found.stdout
 
 
 @pytest.mark.usefixtures("none_runs")

@@ -42,7 +42,10 @@ def begin(start: StartContext, request: RunRequest) -> str:
 
     Return the script that shows its terminal from the beginning, empty without one.
     """
-    place = _container(start, request) if _in_session(start, request) else start.request.host
+    known = session(request)
+    place = start.request.host if known is None else known.name
+    if _in_session(start, request):
+        place = _container(start, request)
     bare = replace(start, runtime=Bare())
     gpus = gpu_allocation.take_or_promise(bare, detached=request.detach)
     plan = _plan(start, request, place, gpus)
