@@ -68,14 +68,14 @@ if tail -n "+$((messages + 1))" "$directory/log" | PUT_BACK; then
 fi
 {_REMOVE}"""
 # What the modules change is kept for those who enter the job later. Names such as those of exported
-# functions are none of `sh`.
-_BEFORE = 'env -0 | sort -z >"$directory/.before"\n'
+# functions are none of `sh`. Of all others of before there are two and more, and nothing is kept.
+_BEFORE = "exec 9< <(env -0)\n"
 _CHANGED = r"""
-env -0 | sort -z | comm -z -13 "$directory/.before" - | while IFS= read -rd '' changed; do
-  case ${changed%%=*} in *[!A-Za-z0-9_]*) continue;; esac
+{ sed -z p <&9; env -0; } | sort -z | uniq -zu | while IFS= read -rd '' changed; do
+  case ${changed%%=*} in SHLVL|_|*[!A-Za-z0-9_]*) continue;; esac
   printf "export %s='%s'\n" "${changed%%=*}" "$(sed "s/'/'\\\\''/g" <<<"${changed#*=}")"
 done >"$directory/modules"
-rm -f "$directory/.before"
+exec 9<&-
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -180,6 +181,17 @@ def test_a_submitted_job_runs_and_writes_down_its_end(cluster: Cluster) -> None:
     assert job.mark == wanted.mark
     assert cluster.run(JOBS.rest("t", 0, 0)).stdout == "BEFORE a b COMMAND\n"
     assert not list(cluster.folder.rglob(".variables"))
+
+
+def test_what_modules_change_is_kept_for_later_commands_and_no_secret(cluster: Cluster) -> None:
+    module = """module() { f() { :; }; export -f f; export ODD="it's\n$2" PATH=/modules:$PATH; }"""
+    secret = plan("true", variables=f"{module}\nexport SECRET='a\nb'\n")
+    cluster.run(JOBS.submit(replace(secret, modules=("cuda",))))
+    assert cluster.run_job(12).returncode == 0
+    kept = cluster.folder / ".local/state/jlr/scheduled/t/modules"
+    told = cluster.run(f'. {kept}; echo "$ODD ${{PATH%%:*}}"')
+    assert (told.stdout, told.stderr) == ("it's\ncuda /modules\n", "")
+    assert sorted(re.findall("^export (\\w+)", kept.read_text(), re.MULTILINE)) == ["ODD", "PATH"]
 
 
 @pytest.mark.parametrize(("signal", "code"), [("TERM", 143), ("INT", 130)])
