@@ -89,8 +89,9 @@ def test_the_hints_of_restart_and_doctor_quote_what_a_host_told() -> None:
     there = Container("1d", "cont1", running=True, started_at="", image=evil, options=options)
     record = SessionRecord("dgx", "cont1", "docker", 8888)
     found: Any = SimpleNamespace(container=there)
+    unasked: Any = None
     with pytest.raises(JlrError) as refused:
-        restart._refuse_unless_it_stays(record, runtime_named("docker"), found)
+        restart._refuse_unless_it_stays(record, runtime_named("docker"), found, unasked)
     assert f"--image '{evil}'`" in str(refused.value.hint)
     image = SimpleNamespace(name=evil, found=False, architecture="arm64", complaint=None)
     facts: Any = SimpleNamespace(

@@ -99,6 +99,9 @@ def test_images_of_a_host_without_an_engine_are_files(cluster: Cluster, zih: Lap
     way = "`jlr pull zih docker://IMAGE` makes a file of an image for `apptainer`"
     failed(zih.jlr("images", "zih"), 1, way)
     failed(zih.jlr("pull", "zih", "me/torch"), 1, way)
+    login = ("login", "zih", "--password-stdin", "--keep")
+    told = failed(zih.jlr(*login, stdin="key"), 1, "`jlr login zih nvcr.io --runtime apptainer`")
+    assert "docker.io" not in told
     folder = "/home/alice/.local/share/jlr/images"
     make = f"mkdir -p {folder}; touch {folder}/docker.io+me+torch@1.sif"
     cluster.run("login", "sh", "-c", make, user="alice")
@@ -130,8 +133,8 @@ def test_a_job_whose_jupyter_ended_is_restarted_with_what_it_asked_for(
     cluster: Cluster, zih: Laptop, idle: str, state: str, why: str
 ) -> None:
     called = name()
-    words = ("--mem", "700M", "-e", "WORD=xyzzy", "--idle-stop", idle)
-    first = started(zih, called, *JUPYTER, *words, host="zih")
+    asked = ("--mem", "700M", "-e", "WORD=xyzzy", "--idle-stop", idle)
+    first = started(zih, called, *JUPYTER, *asked, host="zih")
     if idle == "off":
         first.ask("api/shutdown", {})
     wait_until(lambda: listed(zih, called)["state"] == state, why, 90)

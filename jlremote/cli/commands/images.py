@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 )
 @shared.host_argument
 @click.option("--all", "every", is_flag=True, help="Include images without a name, left by builds.")
-@click.option("--image-folder", **shared.IMAGE_FOLDER)
+@click.option("--image-folder", metavar="FOLDER", help=shared.IMAGE_FOLDER)
 @shared.json_option("Print a JSON array.")
 @shared.engine_options
 @click.pass_obj

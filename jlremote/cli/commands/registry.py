@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 )
 @shared.host_argument
 @click.argument("image")
-@click.option("--image-folder", **shared.IMAGE_FOLDER)
+@click.option("--image-folder", metavar="FOLDER", help=shared.IMAGE_FOLDER)
 @shared.image_json_option
 @shared.engine_options
 @click.pass_obj

@@ -40,7 +40,7 @@ creation_options = options(
         help="Image of a new container; with --runtime apptainer a .sif file, a folder or "
         "docker://NAME.",
     ),
-    _container("--image-folder", **IMAGE_FOLDER),
+    _container("--image-folder", metavar="FOLDER", help=IMAGE_FOLDER),
     _repeated(
         *("-v", "--volume"),
         metavar="SOURCE:TARGET[:OPTIONS]",

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -96,12 +95,7 @@ def json_option(text: str) -> Callable[[Function], Function]:
 shared_option = click.option("--as-shared", is_flag=True, help="Join a session of another user.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask before work is lost.")
 image_json_option = json_option("Print the image as a JSON object.")
-IMAGE_FOLDER = MappingProxyType(
-    {
-        "metavar": "FOLDER",
-        "help": "With --runtime apptainer: the folder of the host for pulled images.",
-    }
-)
+IMAGE_FOLDER = "With --runtime apptainer: the folder of the host for pulled images."
 
 _SUDO = option(
     "Session",

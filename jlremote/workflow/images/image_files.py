@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
 from jlremote.errors import NotFound, Usage
 from jlremote.host.contract import run_script
 from jlremote.host.shell_text import command_line
@@ -71,12 +69,16 @@ def place(host: Link, program: str, typed: str, folder: str | None) -> str:
     return found.stdout
 
 
+def program_on(host: Link) -> str | None:
+    """Return the program of the host that runs images which are files, `None` if it has none."""
+    tried = " || ".join(f"command -v {name} >/dev/null && echo {name}" for name in IMAGE_RUNTIMES)
+    return next(iter(run_script(host, tried).stdout.split()), None)
+
+
 def way(host: Link) -> str | None:
     """Return the hint for a host that has a program for files and no engine, else `None`."""
-    found = run_script(host, f"for one in {' '.join(IMAGE_RUNTIMES)}; do command -v $one; done")
-    if not found.stdout.strip():
+    if (program := program_on(host)) is None:
         return None
-    program = PurePosixPath(found.stdout.split()[0]).name
     return (
         f"`jlr pull {host.name} {image_files.DOCKER}IMAGE` makes a file of an image for "
         f"`{one_line(program)}`, which is there"

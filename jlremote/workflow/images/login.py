@@ -21,6 +21,7 @@ from jlremote.images.key_scripts import (
 from jlremote.link.client.link import Link
 from jlremote.questions import Question
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.engine_errors import EngineMissing
 from jlremote.runtimes.table import AUTO
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.workflow.host.context import Context
@@ -28,6 +29,7 @@ from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import connect, link_on
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
 from jlremote.workflow.images import registry_keys
+from jlremote.workflow.images.image_files import program_on
 from jlremote.workflow.images.registry_keys import RegistryKey
 
 NVIDIA_USER = "$oauthtoken"  # literally
@@ -166,7 +168,7 @@ def _tried(
 ) -> RegistryKey:
     if request.engine.runtime in IMAGE_RUNTIMES:
         return _tried_with_files(link, registry, key, request, context)
-    server, engine = registry_keys.server(registry), engine_on(link, request.engine)
+    server, engine = registry_keys.server(registry), _engine(link, registry, request)
 
     def script(engine: Engine) -> str:
         argv = engine("login", f"--username={key.user}", "--password-stdin", server)
@@ -187,6 +189,16 @@ def _tried(
             failed = Completed(output.status or 1, "", said)
             raise login_error(engine, registry, key.user, request.host, failed)
     return key
+
+
+def _engine(link: Link, registry: str, request: LoginRequest) -> Engine:
+    try:
+        return engine_on(link, request.engine)
+    except EngineMissing as missing:
+        if program := program_on(link):
+            login = login_command(request.host, registry, "--runtime", program)
+            missing.hint = f"`{login}` keeps a key for `{program}`, which is there"
+        raise
 
 
 def _tried_with_files(

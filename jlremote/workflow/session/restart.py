@@ -42,10 +42,8 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
     with context.progress.step(f"Look for {record.name}"):
         found = survey(link_of(record, context), runtime, record.name)
     ownership.refuse(record.host, record.name, found.whose, agreed=request.force)
-    _refuse_unless_it_stays(record, found)
     host = link_of(record, context)
-    if runtime.in_jobs:
-        session_job.kept_plan(host, record.name)  # a stop would leave nothing to submit
+    _refuse_unless_it_stays(record, runtime, found, host)
     again, lost = _again(record, runtime, found, host), _lost(record, runtime, found, host)
     stop(f"{record.host}/{record.name}", request, context)
     if runtime.in_jobs:
@@ -71,12 +69,16 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
     return report
 
 
-def _refuse_unless_it_stays(record: SessionRecord, found: Survey) -> None:
-    """Refuse what a stop deletes, as then nothing is left to start.
+def _refuse_unless_it_stays(
+    record: SessionRecord, runtime: Runtime, found: Survey, host: Link
+) -> None:
+    """Refuse what a stop deletes, or whose plan is not there: then nothing is left to start.
 
     Raises:
-        JlrError: its container is begun with `--rm`.
+        JlrError: it is so.
     """
+    if runtime.in_jobs:
+        session_job.kept_plan(host, record.name)
     selector = f"{record.host}/{record.name}"
     again = f"`jlr stop {selector}` ends it; `jlr start {record.host} {record.name}"
     if found.container is not None and found.container.options.remove:
