@@ -194,8 +194,9 @@ class OnNode(HostProcesses):
         return f"{self.in_image(name, script)}\n{waiting}"
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
-        """Return the way to the node, and into the image there."""
-        return (*self._way(name), *self.inner.attached(name, (), Attachment(), {}))
+        """Return the way to the node, and into the image there, perhaps by a module's program."""
+        modules = _MODULES.replace("KEEP_PATH", "") if self.has_images else ""
+        return (*self._way(name, modules), *self.inner.attached(name, (), Attachment(), {}))
 
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
@@ -212,6 +213,6 @@ class OnNode(HostProcesses):
         end = self.scheduler.end_steps("$jlr_id", mark)
         return ("sh", "-c", f"{_FIND}case $1 in {LIST}*) exit;; esac\n{end}", "sh", name)
 
-    def _way(self, name: str) -> tuple[str, ...]:
+    def _way(self, name: str, modules: str = "") -> tuple[str, ...]:
         step = self.scheduler.step("$jlr_id")
-        return ("sh", "-c", f"{_FIND}{_BY_SSH}{step}", "sh", name)
+        return ("sh", "-c", f"{_FIND}{modules}{_BY_SSH}{step}", "sh", name)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.host.contract import Completed
-from jlremote.runtimes.contract import Container
+from jlremote.runtimes.contract import Attachment, Container
 from jlremote.runtimes.table import on_nodes
 
 BARE = on_nodes()["none"]
@@ -193,3 +193,15 @@ def test_words_and_stdin_reach_the_node_as_they_are(home: Home, ssh_status: int)
     words = (*BARE.relay_prefix("s"), "sh", "-c", show, "sh", *ODD)
     done = home.run(shlex.join(words), stdin="from stdin\n")
     assert (done.status, done.stdout) == (7, "from stdin\n" + "".join(f"<{word}>" for word in ODD))
+
+
+def test_an_image_is_entered_with_the_programs_of_the_jobs_modules(home: Home) -> None:
+    home.write("jobs", BEGUN | {"modules": "export PROGRAM='of a module'\n"})
+    home.write("servers", {"enter": 'echo "$PROGRAM"; exec "$@"\n'})
+    home.program("ssh", "exit 255")
+    home.program("srun", 'while [ "$1" != "--jobid=12" ]; do shift; done; shift; exec "$@"')
+    home.program("sbatch", "exit 0")
+    runtime = on_nodes()["apptainer"]
+    ways = runtime.relay_prefix("s"), runtime.attached("s", (), Attachment(), {})
+    for way in ways:
+        assert home.run(shlex.join((*way, "echo", "there"))).stdout == "of a module\nthere\n"
