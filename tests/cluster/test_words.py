@@ -139,7 +139,7 @@ def test_a_job_whose_jupyter_ended_is_restarted_with_what_it_asked_for(
         first.ask("api/shutdown", {})
     wait_until(lambda: listed(zih, called)["state"] == state, why, 90)
     for words, status in ((("url", called), 1), (("start", "zih", called), 6)):
-        failed(zih.jlr(*words), status, why, f"`jlr restart zih/{called}` submits another")
+        failed(zih.jlr(*words), status, why, f"`jlr restart zih/{called}`")
     restarted = zih.jlr("restart", called, "--json", timeout=START_SECONDS)
     second = Session(zih, json.loads(restarted.stdout))
     assert second.port == first.port, restarted
