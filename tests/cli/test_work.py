@@ -60,6 +60,17 @@ def test_a_clusters_jobs_are_listed_with_their_time_and_slurms_end(
     assert second.split()[2] == "TIMEOUT"
 
 
+def test_why_a_job_waits_is_told_once(jlr: Jlr, workflows: Workflows) -> None:
+    """A job that waits for GPUs of a host tells its place, too."""
+    queued = Job("a", "waiting", "x", job="7", reason="others are before it", starts=0.0)
+    place = "number 2 in the queue: all are busy"
+    gpus = Job("b", "waiting", "x", reason="all are busy", detail=place)
+    workflows.will("jobs.jobs.listed", [("hpc", queued), ("dgx", gpus)])
+    first, second = jlr("runs").stderr.splitlines()
+    assert first.startswith("`hpc/a` waits: others are before it; estimated start: ")
+    assert second == f"`dgx/b`: {place}"
+
+
 def test_jobs_as_json_have_their_host(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("jobs.jobs.listed", [("dgx", TRAIN)])
     [told] = json.loads(jlr("runs", "--json").stdout)

@@ -61,10 +61,10 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool, as_js
     elif found:
         tables.show_table(HEADINGS, [_row(where, job) for where, job in found])
         for where, job in found:
-            if job.waits:
-                context.progress.note(f"`{where}/{job.name}` waits: {job.waits}")
             if job.detail and not job.over:
                 context.progress.note(f"`{where}/{job.name}`: {job.detail}")
+            elif job.waits:
+                context.progress.note(f"`{where}/{job.name}` waits: {job.waits}")
     else:
         context.progress.note("no jobs; `jlr run HOST … -- COMMAND` starts one")
 
