@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from jlremote import times
@@ -58,6 +58,13 @@ class Job:
     def key(self) -> str:
         """What its backend is told: the id, as another container may get the name meanwhile."""
         return self.id or self.name
+
+    def by_our_clock(self, now: float | None) -> Job:
+        """Return it with its moments by this machine's clock; `now` is its host's time."""
+        moments = {name: getattr(self, name) for name in ("since", "ended", "until")}
+        return replace(
+            self, **{name: times.by_our_clock(when, now) for name, when in moments.items()}
+        )
 
     @property
     def ending(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jlremote import times
 from jlremote.host.answers import understood
 from jlremote.host.records import FIELD, GROUP, records
 from jlremote.jobs.job import Job
@@ -32,17 +31,11 @@ def read(scheduler: Scheduler, printed: str) -> list[Job]:
             for fields in records(folders)
             if is_name(fields[0].removesuffix(FOLLOWS))
         ]
-        drained, clock = _drained(closed), moment(now)
-    return [_by_our_clock(job, clock, drained.get(job.job or "")) for job in jobs]
-
-
-def _by_our_clock(job: Job, now: float | None, drained: str | None) -> Job:
-    """Return a job with its moments by this machine's clock, and what is wrong with its node."""
-    since, ended, until = (
-        times.by_our_clock(each, now) for each in (job.since, job.ended, job.until)
-    )
-    detail = job.detail if job.over else drained or job.detail
-    return replace(job, since=since, ended=ended, until=until, detail=detail)
+    drained, clock = _drained(closed), moment(now)
+    return [
+        job if job.over else replace(job, detail=drained.get(job.job or "", job.detail))
+        for job in (job.by_our_clock(clock) for job in jobs)
+    ]
 
 
 def _drained(printed: str) -> Mapping[str, str]:

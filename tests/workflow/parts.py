@@ -29,7 +29,10 @@ class FakeHost:
 
     def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
         self.asked = dict(steps)
-        found = {step: ({"user": "ada", "scheduled": ""} | self.answers)[step] for step in steps}
+        found = {
+            step: ({"user": "ada", "scheduled": "", "clock": ""} | self.answers)[step]
+            for step in steps
+        }
         return {
             step: Completed(0, answer, "") if isinstance(answer, str) else answer
             for step, answer in found.items()

@@ -24,6 +24,7 @@ from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.records import hint_of_missing, matching
 from jlremote.text import one_line
+from jlremote.untrusted import moment
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import known_hosts, link_of, link_on
@@ -313,15 +314,18 @@ def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[Job
     """
     ours = ProcessJobs()
     theirs = None if engine is None else ContainerJobs(engine)
-    steps = {"processes": ours.tell(name), "scheduled": SCHEDULED.tell(name)}
+    steps = {"clock": "date +%s", "processes": ours.tell(name), "scheduled": SCHEDULED.tell(name)}
     told = host.run(steps | ({"containers": theirs.tell(name)} if theirs else {}))
-    found = [JobHandle(host, ours, job) for job in processes.read(told["processes"].stdout)]
+    now = moment(told["clock"].stdout)
+    own = processes.read(told["processes"].stdout)
+    found = [JobHandle(host, ours, job.by_our_clock(now)) for job in own]
     queued = SCHEDULED.read(told["scheduled"].stdout)
     found += [JobHandle(host, SCHEDULED, job) for job in queued]
     if theirs is not None:
         answer = told["containers"]
         if answer.status == 0:
-            begun = [JobHandle(host, theirs, job) for job in containers.read(answer.stdout)]
+            others = containers.read(answer.stdout)
+            begun = [JobHandle(host, theirs, job.by_our_clock(now)) for job in others]
             names = {each.job.name for each in begun}
             # A job that waited is there twice for a moment, until its container is all of it.
             waited = [each for each in found if each.job.waits_for_gpus and each.job.name in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,13 @@ def test_all_jobs_are_listed_with_the_latest_first(host: FakeHost) -> None:
     assert [(name, job.name) for name, job in found] == [
         *(("lab", "train"), ("lab", "new"), ("lab", "old")),
     ]
+
+
+def test_jobs_began_by_the_clock_of_their_host(host: FakeHost) -> None:
+    before = {job.name: job.since or 0.0 for _, job in jobs.listed("lab", context())}
+    host.answers["clock"] = f"{time.time() - 7200:.0f}\n"
+    now = {job.name: job.since or 0.0 for _, job in jobs.listed("lab", context())}
+    assert {name: since - before[name] for name, since in now.items()} == dict.fromkeys(now, 7200)
 
 
 def test_without_an_engine_command_there_are_process_jobs_only(host: FakeHost) -> None:
