@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from jlremote import times
@@ -61,10 +62,9 @@ class Job:
 
     def by_our_clock(self, now: float | None) -> Job:
         """Return it with its moments by this machine's clock; `now` is its host's time."""
-        moments = {name: getattr(self, name) for name in ("since", "ended", "until")}
-        return replace(
-            self, **{name: times.by_our_clock(when, now) for name, when in moments.items()}
-        )
+        here = partial(times.by_our_clock, their_now=now)
+        since, ended, until = here(self.since), here(self.ended), here(self.until)
+        return replace(self, since=since, ended=ended, until=until)
 
     @property
     def ending(self) -> str:
