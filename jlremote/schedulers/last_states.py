@@ -53,7 +53,7 @@ printf '%s\\n' "$queue" | while IFS=$separator read -r id name state reason star
       continue;;
     LIVE) [ ! -e "$found/began" ] || printf '%s\\n' "$end" >"$found/until"; continue;;
   esac
-  case $reason in None|N/A|'(null)'|'') ;; *) state="$state ($reason)";; esac
+  case $reason in None|N/A|NonZeroExitCode|'(null)'|'') ;; *) state="$state ($reason)";; esac
   [ -e "$found/exit" ] || [ -e "$found/ending" ] ||
     write "$found/ending" "$state|$(date +%s)"
 done
@@ -111,8 +111,9 @@ class Ending:
         Nothing of it has run if it had not begun: then `log`, the scheduler's own, says more.
         """
         code, _, signal = self.code.partition(":")
-        exited = f" with exit code {code}" if count(code) is not None else ""
-        exited += f" and signal {signal}" if count(signal) else ""
+        ways = (("exit code", code), ("signal", signal))
+        exits = [f"{what} {number}" for what, number in ways if count(number)]
+        exited = f" with {' and '.join(exits)}" if exits else ""
         told = f"{scheduler.name} says `{one_line(self.state)}`{exited}"
         if began:
             return f"{told}, and it left no exit code"

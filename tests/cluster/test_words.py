@@ -46,9 +46,10 @@ def test_the_reason_of_a_job_that_slurm_could_not_start_is_told(
     cluster.run("login", "mkdir", f"{folder}/log", user="alice")
     cluster.slurm("scontrol", "release", job(zih, called)["job"])
     wait_until(lambda: job(zih, called)["state"] == "ended", "the end of the job")
-    told = "Slurm says `FAILED (JobLaunchFailure)`, and it left no exit code"
+    why = "Slurm says `FAILED (JobLaunchFailure)` with signal 53"
+    told = f"{why}: it ended before its command began"
     assert job(zih, called)["detail"] == told
-    assert told in zih.jlr("runs", "zih").stdout
+    assert why in zih.jlr("runs", "zih").stdout
 
 
 def test_lists_tell_why_jobs_wait_and_when_slurm_expects_them_to_begin(

@@ -20,7 +20,7 @@ RUNNING = (
     "SPECIAL_EXIT",
 )
 _DENIED = re.compile(r"access/permission denied|permission denied", re.IGNORECASE)
-_NOTHING = ("None", "N/A", "(null)", "")
+_NOTHING = ("None", "N/A", "(null)", "", "NonZeroExitCode")
 
 
 @understood("Slurm")
