@@ -37,7 +37,8 @@ An error that is defined in another package is drawn with that package's name. :
     ├── Unproved                 link      … it does not know whether a session runs
     ├── ReaderLeft               link      … what reads the output of a command has ended
     ├── EngineUnusable           runtimes  the container engine cannot be used
-    │   ├── EngineMissing        runtimes  … it is not installed
+    │   ├── EngineMissing        runtimes  … it was not found
+    │   ├── EngineUnknown        runtimes  … it cannot be told whether it is there
     │   ├── EngineNotPermitted   runtimes  … the user may not use it
     │   │   └── SudoPasswordNeeded  runtimes
     │   ├── EngineNotRunning     runtimes  … its daemon does not run

@@ -29,6 +29,7 @@ WRITERS = {
     "cli.keyboard.prompts": "opens the terminal",
     "link.wire.own_streams": "opens this process's own streams anew",
     "link.client.link": "a file of the link, named by a hash (`link.wire.files`)",
+    "link.connection.login_look": "likewise",
     "link.client.call": "likewise",
     "link.client.dial": "likewise, and the link's log",
     "link.service.link_log": "likewise",

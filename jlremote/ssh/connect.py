@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import paramiko
@@ -35,10 +36,12 @@ def connect(
     secrets: Keychain | None = None,
     remember: Remember = "ask",
     sudo: SudoPassword | None = None,
+    head: Callable[[], bytes] = bytes,
 ) -> SSHConnection:
     """Connect, verify the host's key, and log in; every jump host first, in the same way.
 
     `agent_socket` is the calling shell's SSH_AUTH_SOCK. What `asker` raises is passed on unchanged.
+    `head` returns what each script begins with.
 
     Raises:
         Unreachable: no connection; the class and the message say why.
@@ -46,7 +49,8 @@ def connect(
         Authentication: the server takes none of our credentials.
         NeedsAuthentication: a person must answer and cannot be asked.
     """
-    return _connect(destination, Credentials(asker, secrets, remember), agent_socket, sudo)
+    credentials = Credentials(asker, secrets, remember)
+    return _connect(destination, credentials, agent_socket, sudo, head)
 
 
 def _connect(
@@ -54,6 +58,7 @@ def _connect(
     credentials: Credentials,
     agent_socket: str | None,
     sudo: SudoPassword | None = None,
+    head: Callable[[], bytes] = bytes,
 ) -> SSHConnection:
     known = look_up(destination)
     offered = offer(destination.algorithms, known.algorithms(), compression=destination.compression)
@@ -68,7 +73,7 @@ def _connect(
         with translated(destination, transport):
             wire = UserAuthentication(transport, destination.user, _ANSWER_SECONDS)
             log_in(wire, destination, credentials, agent_of(destination.login, agent_socket))
-        return SSHConnection(transport, route.pop_all(), sudo)
+        return SSHConnection(transport, route.pop_all(), sudo, head)
     raise AssertionError("an exit stack swallowed an error")
 
 

@@ -28,6 +28,7 @@ class SSHConnection:
     transport: Transport
     _route: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _sudo: SudoPassword | None = None
+    _head: Callable[[], bytes] = bytes  # what each script begins with
 
     def __post_init__(self) -> None:
         self._slots = SessionSlots.of(self.transport)
@@ -58,7 +59,9 @@ class SSHConnection:
             write_now = None
         with self._slot(deadline, lasting=timeout is None):
             session = ShellSession(self.transport, deadline, terminal, write_now)
-            return session.run(sudo.script, sudo.output, sudo.stdin, hold_stdin=hold_stdin)
+            return session.run(
+                self._begun(sudo.script), sudo.output, sudo.stdin, hold_stdin=hold_stdin
+            )
 
     def run_preemptible(self, script: bytes, output: Output) -> bool:
         stdin = _PreemptibleStdin()
@@ -67,13 +70,16 @@ class SSHConnection:
         try:
             sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=False)
             session = ShellSession(self.transport, Deadline(None, None), None)
-            session.run(sudo.script, sudo.output, sudo.stdin, hold_stdin=False)
+            session.run(self._begun(sudo.script), sudo.output, sudo.stdin, hold_stdin=False)
         finally:
             self._slots.give_up(stdin)
         return not stdin.preempted
 
     def with_sudo_password(self, script: bytes) -> bytes:
-        return mended(with_password(script, self._sudo))
+        return self._begun(with_password(script, self._sudo))
+
+    def _begun(self, script: bytes) -> bytes:
+        return mended(self._head() + script)
 
     def probe(self, timeout: float) -> float:
         return self.transport.probe(timeout)

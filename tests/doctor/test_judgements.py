@@ -273,7 +273,7 @@ def test_an_old_docker_is_told_with_what_gives_gpus_there() -> None:
 
 def test_earlier_engines_that_cannot_be_used_are_reported() -> None:
     stopped = EngineNotRunning("the `docker` daemon does not run", hint="start it")
-    missing = EngineMissing("`docker` is not installed on the host")
+    missing = EngineMissing("`docker` was not found on the host")
     version = facts(engine=said("podman version 4.3.1\n"))
     for other, mark, mend in ((stopped, "warning", ("start it",)), (missing, "ok", ())):
         here = replace(version, engine=PODMAN, others=(other,))

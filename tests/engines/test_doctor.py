@@ -61,7 +61,7 @@ def test_a_sudo_that_wants_a_terminal_is_told_as_that_and_not_as_a_missing_engin
 @pytest.mark.parametrize(
     ("missing", "text"),
     [
-        LONG(("docker",), "; `docker` is not installed on the host"),
+        LONG(("docker",), "; `docker` was not found on the host"),
         (("docker", "podman"), "neither docker nor podman is installed"),
     ],
 )

@@ -115,8 +115,8 @@ def test_no_such_container_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("line", "status", "words"),
     [
-        ("sh: 1: docker: not found", 127, "not installed"),
-        ("fish: Unknown command: docker", 127, "not installed"),
+        ("sh: 1: docker: not found", 127, "was not found"),
+        ("fish: Unknown command: docker", 127, "was not found"),
         (
             "Got permission denied while trying to connect to the Docker daemon socket",
             1,

@@ -47,7 +47,7 @@ def test_the_old_tool_only_creates_and_docker_does_the_rest() -> None:
 def test_it_is_told_which_of_the_two_is_not_there(said: str, missing: str) -> None:
     error = engine_error(ENGINES["nvidia-docker"], Completed(127, "", said))
     assert isinstance(error, EngineMissing)
-    assert error.message == f"`{missing}` is not installed on the host"
+    assert error.message == f"`{missing}` was not found on the host"
 
 
 def beginnings(tree: ast.Module) -> Iterator[str]:

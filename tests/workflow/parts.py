@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from jlremote.errors import NeedsAuthentication
 from jlremote.host.contract import Completed, Steps
+from jlremote.link.wire.login_shell import LoginShell
 from jlremote.questions import Asker, Question
 from jlremote.workflow.host.context import Context
 
@@ -21,11 +22,16 @@ class FakeHost:
         answers: how each step ends; a plain text is printed by a step that ends well. The user
             there is `ada` unless they say otherwise.
         asked: the texts of the steps of the last script.
+        login: what its login shell has, and whether that is more.
     """
 
     name: str
     answers: dict[str, Completed | str] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)
+    login: tuple[LoginShell, bool] = (LoginShell("/bin/bash"), False)
+
+    def login_shell(self) -> tuple[LoginShell, bool]:
+        return self.login
 
     def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
         self.asked = dict(steps)

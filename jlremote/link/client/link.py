@@ -18,6 +18,7 @@ from jlremote.link.client.call import Caller, Explain
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import Given, RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
+from jlremote.link.wire.login_shell import LoginShell, login_shell
 from jlremote.link.wire.own_streams import OwnStreams
 from jlremote.link.wire.protocol import DATA, Message
 from jlremote.questions import Asker
@@ -232,6 +233,14 @@ class Link:
     def reaches(self, path: str) -> bool:
         """Return whether the SSH server connects to a unix socket on which a program listens."""
         return bool(self._caller.ask("reaches", path=path))
+
+    def login_shell(self) -> tuple[LoginShell, bool]:
+        """Look where a login shell of the host looks; later scripts have what only it has.
+
+        Return its answer, and whether later scripts find more by this call. It is asked once.
+        """
+        told = self._caller.ask("login_shell")
+        return login_shell(told), told["new"]
 
     @property
     def mount_socket(self) -> Path:

@@ -2,7 +2,8 @@
 
 Read `supervisor` (the story), `dialer` (the login), `liveness` (is it alive; sleep and networks
 of the laptop), `backoff` (pauses between attempts), `elevation` (the password of `sudo`),
-`host_side` (the end of what served a lost connection).
+`login_look` (programs that only a login shell finds), `host_side` (the end of what served a lost
+connection).
 
 Decisions:
 

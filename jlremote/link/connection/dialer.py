@@ -12,7 +12,9 @@ from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Step
 from jlremote.host.framing import run_steps
 from jlremote.link.connection.elevation import Elevation
 from jlremote.link.connection.liveness import Probing
+from jlremote.link.connection.login_look import LoginLook
 from jlremote.link.wire.files import LinkFiles
+from jlremote.link.wire.login_shell import LoginShell
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.questions import Asker
 from jlremote.ssh.config.destination import Destination, resolve
@@ -57,6 +59,7 @@ class Dialer:
         self._agent_socket = os.environ.get("SSH_AUTH_SOCK")
         self._secrets = Secrets()
         self._elevation = Elevation(self._destination, self._secrets)
+        self._login = LoginLook(files.login)
 
     def hand_over(self, agent_socket: str) -> None:
         """Use the agent of the latest command: the first one dies with its shell."""
@@ -67,13 +70,20 @@ class Dialer:
         self.notes = destination.notes
         wanted = destination.alive_interval, destination.alive_count
         self.probing = Probing(*wanted) if destination.alive_interval > 0 else Probing()
-        return connect(
+        connection = connect(
             destination,
             asker,
             agent_socket=self._agent_socket,
             secrets=self._secrets,
             sudo=self._elevation,
+            head=self._login.head,
         )
+        self._login.connected(ConnectionHost(self._files.host, connection))
+        return connection
+
+    def login_shell(self, connection: Connection) -> tuple[LoginShell, bool]:
+        """Look where a login shell looks; see `LoginLook.look`."""
+        return self._login.look(ConnectionHost(self._files.host, connection))
 
     def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
         """Obtain the password of `sudo`, if a script is going to need it.

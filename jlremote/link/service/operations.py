@@ -69,6 +69,7 @@ class Operations:
             "notify": self._notify,
             "watch_job": self._watch_job,
             "unwatch_job": self._unwatch_job,
+            "login_shell": self._login_shell,
             "status": self._status,
             "forget": lambda _: self.dialer.forget(),
         }
@@ -146,6 +147,11 @@ class Operations:
     def _reaches(self, conversation: Conversation) -> bool:
         connection = self.supervisor.connection(conversation)
         return connection.reaches(conversation.request["path"], PROOF_SECONDS)
+
+    def _login_shell(self, conversation: Conversation) -> Message:
+        connection = self.supervisor.connection(conversation)
+        answer, is_new = self.dialer.login_shell(connection)
+        return answer.to_json() | {"new": is_new}
 
     def _unforward(self, conversation: Conversation) -> bool:
         key = _key(conversation.request)

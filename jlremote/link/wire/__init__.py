@@ -2,10 +2,17 @@
 
 Read `protocol` (the messages), `status` and `states` (what a link tells of itself), `files` (where
 it is found), `authentication` (how both sides know each other), `own_streams` (the
-streams of a command or an `ssh`, opened anew for the link), `file_part` (bytes of a file).
+streams of a command or an `ssh`, opened anew for the link), `file_part` (bytes of a file),
+`login_shell` (what only a login shell of the host finds).
 
-Decision:
+Decisions:
 
 Why JSON on the socket, and not pickles? A pickle runs code. The socket is in a 0700 folder and both
 sides prove that they know a key, but a format that cannot run code needs no such argument.
+
+Why is a login shell asked? Startup files put engines on the PATH of login shells only, and
+`DOCKER_HOST` behind a test for a person. It is asked where a plain look has found nothing, once for
+each link, which puts the answer at the head of its later scripts: so all commands of the host, its
+relays and watchers find the same. The PATH is appended, and nothing is taken but what was lacking.
+A file notes that the host needs it, and not the answer, which the next link asks for again.
 """

@@ -27,6 +27,7 @@ class LinkFiles:
     mount_socket: Path  # the socket for sshfs; its name outlives the link
     log: Path
     destination: Path  # host and configuration, written when the link is started
+    login: Path  # exists while the host needs what only its login shell has
     disconnected: Path  # from `jlr disconnect` until the next start, also after a reboot
 
     def address(self, secret: bytes) -> str:
@@ -52,6 +53,7 @@ def link_files(host: str, ssh_config: Path | None) -> LinkFiles:
         mount_socket=sockets / f"{digest}.sftp",
         log=paths.log_directory() / f"link-{digest}.log",
         destination=folder / f"{digest}.destination",
+        login=paths.state_directory() / f"{digest}.login",
         disconnected=paths.state_directory() / f"{digest}.disconnected",
     )
 

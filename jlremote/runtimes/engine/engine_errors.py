@@ -64,7 +64,11 @@ class EngineUnusable(JlrError):
 
 
 class EngineMissing(EngineUnusable):
-    """The engine is not installed."""
+    """The engine was not found."""
+
+
+class EngineUnknown(EngineUnusable):
+    """It cannot be told whether the engine is there."""
 
 
 class EngineNotPermitted(EngineUnusable):
@@ -188,7 +192,7 @@ def _absent(engine: Engine, failed: Completed, complaint: str) -> Engine | None:
 def _missing(engine: Engine) -> EngineMissing:
     install = commands(engine.kind.program)[0]
     return EngineMissing(
-        f"`{engine.kind.program}` is not installed on the host",
+        f"`{engine.kind.program}` was not found on the host",
         hint=f"`{install}` there installs it; `--runtime none` needs no engine",
     )
 

@@ -13,7 +13,6 @@ from jlremote.ssh.contract import Output, Stdin, Terminal, WriteNow
 from jlremote.ssh.sessions import pseudo_terminal
 from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.script_channel import ScriptChannel
-from jlremote.ssh.sessions.startup_files import mended
 from jlremote.ssh.wire_format import string
 
 _COMMAND = "exec /bin/sh -s"
@@ -166,7 +165,7 @@ class ShellSession:
         """
         sender = None
         try:
-            script = self._begin(mended(script))
+            script = self._begin(script)
             hold_stdin = hold_stdin or self._terminal is not None
             sender = StdinSender(self._channel, script, stdin, hold=hold_stdin)
             if stdin is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from jlremote.errors import JlrError, Usage
@@ -11,6 +11,7 @@ from jlremote.host.contract import Host, run_script
 from jlremote.host.installation import commands
 from jlremote.host.shell_text import command_line
 from jlremote.link.client.link import Link
+from jlremote.link.wire.login_shell import LoginShell
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.docker.docker_commands import usable_argv
@@ -19,6 +20,7 @@ from jlremote.runtimes.engine.engine_errors import (
     DockerIsPodman,
     EngineMissing,
     EngineSilent,
+    EngineUnknown,
     EngineUnusable,
     SudoPasswordNeeded,
     engine_error,
@@ -52,6 +54,7 @@ class Search:
     found: Engine | None = None  # the first engine that works, `None` for none
     # why the earlier ones do not work, by their names
     unusable: Mapping[str, EngineUnusable] = field(default_factory=dict)
+    login: LoginShell | None = None  # the login shell's answer, if it was asked
 
     @property
     def likeliest(self) -> Engine:
@@ -61,12 +64,13 @@ class Search:
 
 
 def surveyed(
-    host: Host, runtime: Runtime, name: str, request: StartRequest, context: Context
+    host: Link, runtime: Runtime, name: str, request: StartRequest, context: Context
 ) -> tuple[Runtime, Survey]:
     """Survey a session with its likely engine, or else with the first that works.
 
     It takes one round trip if the likely one works. The engine in the session's record is not
-    replaced: while its daemon is down, another engine would show no container of that name.
+    replaced: while its daemon is down, another engine would show no container of that name. It may
+    be one that only a login shell finds, though.
 
     Raises:
         EngineUnusable: no engine works, or the named or recorded one does not.
@@ -81,10 +85,34 @@ def surveyed(
     except EngineUnusable as unusable:
         known = sessions.find(request.host, name)
         if request.runtime != AUTO or (known and known.runtime == runtime.name):
-            raise
+            look_further(host, runtime.program, unusable)
+            return runtime, survey(host, runtime, name, typed=typed, check_gpus=True)
         found = Containers(usable(host, sudo=request.sudo, reason=unusable))
-        context.progress.note(f"using {found.name}, because {unusable.message}")
+        if found.name != runtime.name:
+            context.progress.note(f"using {found.name}, because {unusable.message}")
     return found, survey(host, found, name, typed=typed, check_gpus=True)
+
+
+def look_further(host: Link, program: str, unusable: EngineUnusable) -> None:
+    """Look where a login shell looks for a program that did not work; return if that finds more.
+
+    Raises:
+        EngineUnusable: it does not.
+    """
+    login, finds_more = host.login_shell()
+    if not finds_more:
+        is_missing = isinstance(unusable, EngineMissing)
+        raise _lacking(f"`{program}`", unusable, login) if is_missing else unusable
+
+
+def _lacking(programs: str, missing: JlrError, login: LoginShell) -> EngineUnusable:
+    """Return the error of what is not found, with where it was looked for."""
+    if login.trouble:
+        return EngineUnknown(
+            f"cannot tell whether the host has {programs}: {login.looked()}",
+            hint="`ssh -t HOST` shows what its startup files wait for",
+        )
+    return EngineMissing(f"{missing.message}: {login.looked()}", hint=missing.hint)
 
 
 def expect_answer(host: Host, script: str) -> None:
@@ -126,6 +154,7 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
     if wanted.runtime != AUTO:
         named = runtime_named(wanted.runtime, sudo=sudo).engine
         if named is not None:
+            _prepare(host, named)
             return named
         if runtime_named(wanted.runtime).has_images:
             raise Usage(
@@ -134,6 +163,19 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
                 "there is `docker://NAME` here",
             )
     return _known(host, sudo=sudo) or usable(host, sudo=sudo)
+
+
+def _prepare(host: Link, named: Engine) -> None:
+    """Look where a login shell looks, if an engine that was not used yet does not work.
+
+    What becomes of it, the command finds out.
+    """
+    if named.behind_sudo or named in used_on(host.name):
+        return
+    trial = run_script(host, tried(usable_argv(named)))
+    failure = engine_error(named, trial) if trial.status != 0 else None
+    if isinstance(failure, EngineUnusable) and not isinstance(failure, EngineSilent):
+        host.login_shell()
 
 
 def _known(host: Link, *, sudo: bool) -> Engine | None:
@@ -178,7 +220,7 @@ def engine_if_any(host: Link) -> Engine:
 
 
 def usable(
-    host: Host, *, sudo: bool, reason: EngineUnusable | None = None, may_ask: bool = True
+    host: Link, *, sudo: bool, reason: EngineUnusable | None = None, may_ask: bool = True
 ) -> Engine:
     """Return the first engine on the host that works, in one round trip.
 
@@ -190,16 +232,30 @@ def usable(
     """
     search = searched(host, sudo=sudo, may_ask=may_ask)
     if search.found is None:
-        raise _likeliest([*((reason,) if reason else ()), *search.unusable.values()])
+        failures = [*((reason,) if reason else ()), *search.unusable.values()]
+        raise _likeliest(failures, search.login)
     return search.found
 
 
-def searched(host: Host, *, sudo: bool, may_ask: bool = True) -> Search:
+def searched(host: Link, *, sudo: bool, may_ask: bool = True) -> Search:
     """Search for the first engine that works, in one round trip.
 
     Engines that need no privileges come first, and docker before podman: where both are, docker was
-    installed on purpose. For `sudo` and `may_ask` see `usable`.
+    installed on purpose. Where none works, they are tried with what only a login shell finds. For
+    `sudo` and `may_ask` see `usable`.
     """
+    search = _searched(host, sudo=sudo, may_ask=may_ask)
+    silent = any(isinstance(why, EngineSilent) for why in search.unusable.values())
+    if silent or (search.found is not None and search.found.name not in search.unusable):
+        return search
+    login, finds_more = host.login_shell()
+    if finds_more:
+        search = _searched(host, sudo=sudo, may_ask=may_ask)
+    return replace(search, login=login)
+
+
+def _searched(host: Link, *, sudo: bool, may_ask: bool) -> Search:
+    """Search once."""
     every = (DOCKER, PODMAN, ENGINES["sudo docker"], ENGINES["sudo podman"])
     candidates = [engine for engine in every if engine.behind_sudo or not sudo]
     done = host.run(
@@ -238,12 +294,13 @@ def _is_there(why: EngineUnusable) -> bool:
     return not isinstance(why, EngineMissing | DockerIsPodman)
 
 
-def _likeliest(failures: list[EngineUnusable]) -> JlrError:
+def _likeliest(failures: list[EngineUnusable], login: LoginShell | None) -> JlrError:
     there = [failure for failure in failures if _is_there(failure)]
     if there or not failures:
         return there[0] if there else JlrError("no container engine works on the host")
-    return EngineMissing(
-        "neither docker nor podman is installed on the host",
+    neither = EngineMissing(
+        "neither docker nor podman was found on the host",
         hint=f"`{commands(DOCKER.kind.program)[0]}` there installs docker; `--runtime none` works "
         "without, and with `--slurm` a cluster's login node",
     )
+    return neither if login is None else _lacking("docker or podman", neither, login)

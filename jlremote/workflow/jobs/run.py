@@ -12,7 +12,7 @@ from jlremote.errors import Busy, Usage
 from jlremote.link.client.link import Link
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.table import AUTO, runtime_named, runtime_of
+from jlremote.runtimes.table import runtime_named, runtime_of
 from jlremote.storage import jobs as records
 from jlremote.storage import sessions
 from jlremote.storage.jobs import JobRecord
@@ -122,10 +122,9 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
 
 def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
     """Return the runtime, with the first engine that works there if none is named."""
-    said = request.wanted.runtime != AUTO or not runtime.has_containers
-    if said or process.session(request) is not None:
+    if not runtime.has_containers or process.session(request) is not None:
         return runtime
-    return Containers(engine_on(host, EngineChoice(sudo=request.wanted.sudo)))
+    return Containers(engine_on(host, EngineChoice(request.wanted.runtime, request.wanted.sudo)))
 
 
 def _start_context(

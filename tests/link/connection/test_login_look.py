@@ -1,0 +1,85 @@
+"""The question to a login shell, under the shells of this machine, and its answer."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jlremote.host.contract import Completed
+from jlremote.link.connection import login_look
+from jlremote.link.connection.login_look import question, read
+from jlremote.link.wire.login_shell import LoginShell
+from tests.lab.programs import attempt
+
+MARK = "jlr-mark"
+SOCKET = "unix:///run/user/1000/docker.sock"
+FILES = {
+    "bash": ".bash_profile",
+    "dash": ".profile",
+    "fish": ".config/fish/config.fish",
+    "tcsh": ".profile",  # `sh` is asked in its place
+    "zsh": ".zshrc",
+}
+
+
+def asked(home: Path, shell: str, text: str = "") -> LoginShell:
+    """Return the answer of a shell whose startup file has that text."""
+    file = home / FILES[shell]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    program = shutil.which(shell) or pytest.skip(f"`{shell}` is not installed")
+    variables = {"PATH": "/usr/bin:/bin", "HOME": str(home), "SHELL": program}
+    done = attempt("/bin/sh", "-s", stdin=question(MARK), env=variables)
+    return read(Completed(done.status, done.stdout, done.stderr), MARK)
+
+
+@pytest.mark.parametrize("shell", FILES)
+def test_what_only_a_login_shell_has_is_found_under_each_shell(shell: str, tmp_path: Path) -> None:
+    folder = tmp_path / "a site's"
+    folder.mkdir()
+    (folder / "apptainer").touch(mode=0o755)
+    text = f'printf "no newline"; export PATH="$PATH:{folder}" DOCKER_HOST={SOCKET}\n'
+    if shell == "fish":
+        text = f'printf noise; set -gx PATH $PATH "{folder}"; set -gx DOCKER_HOST {SOCKET}\n'
+    found = asked(tmp_path, shell, text)
+    assert found.finds == (f"{folder}/apptainer",)
+    assert (found.docker_host, found.trouble) == (SOCKET, "")
+    told = attempt("sh", "-s", stdin=f"{found.head()}command -v apptainer; printenv DOCKER_HOST\n")
+    assert told.stdout == f"{folder}/apptainer\n{SOCKET}\n", told
+
+
+def test_a_login_shell_that_has_no_more_changes_nothing(tmp_path: Path) -> None:
+    found = asked(tmp_path, "bash", "PATH=$PATH:/opt/site\n")
+    assert (found.helps, found.head(), found.trouble) == (False, "", "")
+    assert "/opt/site" in found.path
+    assert found.looked().startswith("looked for on the PATH of ssh and of the login shell `/")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("exec >/dev/null", "gave no answer"),
+        ("exit 0", "gave no answer"),
+        ("trap '' TERM; sleep 60 & wait", "did not answer within 1 s"),
+        ("export DOCKER_HOST='fd://3'", "has a DOCKER_HOST that is refused: `fd://3` is no"),
+        ("export DOCKER_HOST='ssh://a;touch x'", "is refused"),
+        ("export DOCKER_HOST='unix://relative'", "is refused"),
+        (r"export DOCKER_HOST=$'unix:///a\033x'", "is refused"),
+    ],
+)
+def test_what_a_login_shell_does_not_tell_is_not_known(
+    text: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = login_look._ASK.replace(f"KILL {login_look.SECONDS}", "KILL 1")
+    monkeypatch.setattr(login_look, "_ASK", late)
+    monkeypatch.setattr(login_look, "SECONDS", 1)
+    found = asked(tmp_path, "bash", f"{text}\n")
+    assert why in found.trouble
+    assert found.head() == ""
+
+
+def test_an_engine_that_is_named_already_is_kept(tmp_path: Path) -> None:
+    printed = f"/bin/sh\n/bin\nunix:///ours\n\n{MARK}\n/bin\nunix:///theirs\n{MARK}\n"
+    assert not read(Completed(0, printed, ""), MARK).helps
