@@ -20,6 +20,7 @@ An error that is defined in another package is drawn with that package's name. :
     │   ├── TooMany                        the server takes no more connections for now
     │   ├── NoCommonAlgorithm
     │   ├── LinkLost                       the connection broke while it was needed
+    │   │   └── NotBegun                   … before a script began on the host
     │   ├── NoAnswer             jupyter   Jupyter does not answer through the forward
     │   └── NoWebSocket          jupyter   HTTP passes the forward, WebSocket does not
     ├── NotFound                 exit 6    no such session, container, image or file
@@ -166,6 +167,10 @@ class NoCommonAlgorithm(Unreachable):
 
 class LinkLost(Unreachable):
     """The connection broke while it was in use."""
+
+
+class NotBegun(LinkLost):
+    """The connection broke, or was silent, before a script began on the host."""
 
 
 class NoShell(JlrError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import paramiko
 
-from jlremote.errors import Busy, LinkLost
+from jlremote.errors import Busy, LinkLost, NotBegun
 from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.contract import Output, Stdin, SudoPassword, Terminal, WriteNow
 from jlremote.ssh.sessions.deadline import Deadline
@@ -126,7 +126,7 @@ class SSHConnection:
             while not self._slots.take(deadline.remaining()):
                 deadline.check()
                 if not self.transport.is_active():
-                    raise LinkLost("the connection is gone")
+                    raise NotBegun("the connection is gone")
             held.callback(self._slots.give_back)
             yield
 

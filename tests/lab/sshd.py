@@ -146,9 +146,17 @@ class SSHServer:
 
     def thaw_connections(self) -> None:
         """Let every connection's sshd go on; one that was told to end meanwhile ends now."""
+        if self._process is not None:
+            self._process.resume()
         for process in self.sessions():
             with suppress(psutil.NoSuchProcess):
                 process.resume()
+
+    def freeze(self) -> None:
+        """Stop all of it from answering, the listener too; `thaw_connections` ends that."""
+        if self._process is not None:
+            self._process.suspend()
+        self.freeze_connections()
 
     def stop(self) -> None:
         """Stop listening and drop every connection. Twice is fine."""

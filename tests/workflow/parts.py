@@ -45,6 +45,17 @@ class FakeHost:
         }
 
 
+class Answering:
+    """A part of a stand-in for a link: its host answers."""
+
+    def answers(self) -> bool | None:
+        return True
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        yield
+
+
 @dataclass
 class Notes:
     """Progress that is kept and shown nowhere."""

@@ -22,23 +22,36 @@ if TYPE_CHECKING:
 TRIES = 5
 # A script ends as soon as it is told to, unless the host is out of reach.
 END_SECONDS = 2.0
+# After so many seconds without an answer the link is asked whether the host answers at all; with
+# the time that it takes for that, a person is told after three.
+UNANSWERED_SECONDS = 2.0
 
 
 Explain = Callable[[JlrError], JlrError]
 
 
 class Call:
-    """A request that the link has accepted; `on_silence` is that of `next_message`."""
+    """A request that the link has accepted; `on_silence` is that of `next_message`.
+
+    `unanswered` is called where the host may not answer.
+    """
 
     def __init__(
-        self, reader: MessageReader, files: LinkFiles, asker: Asker, explain: Explain
+        self,
+        reader: MessageReader,
+        files: LinkFiles,
+        asker: Asker,
+        explain: Explain,
+        unanswered: Callable[[], None],
     ) -> None:
         self._reader = reader
         self._socket = reader.connection
         self._files = files
         self._asker = asker
         self._explain = explain
+        self._unanswered = unanswered
         self._runs_script = False
+        self._is_answered = False
         self.on_silence: Callable[[], None] = lambda: None
 
     def messages(self) -> Generator[Message]:
@@ -49,6 +62,8 @@ class Call:
         """
         while True:
             try:
+                if not (self._is_answered or self._reader.wait(UNANSWERED_SECONDS)):
+                    self._unanswered()
                 message = next_message(self._reader, self._files, self.on_silence)
             except (EOFError, OSError) as gone:
                 raise LinkLost(
@@ -59,6 +74,7 @@ class Call:
                 self._end_script()
                 raise
             self._runs_script = self._runs_script or "connected" in message
+            self._is_answered = "connected" not in message
             if "ask" in message:
                 with suppress(OSError):  # it may have given up waiting, as its next message says
                     send(self._socket, self._reply(message))
@@ -107,7 +123,8 @@ class Caller:
     """Sends requests to the link of one host, and starts the link if none runs.
 
     The link may use the SSH agent at `agent_socket`; `restore` restores what the last link held.
-    `explain` returns the error to raise for one that the link reports.
+    `explain` returns the error to raise for one that the link reports; `unanswered` is called where
+    the host may not answer.
     """
 
     def __init__(
@@ -117,12 +134,14 @@ class Caller:
         agent_socket: str | None,
         restore: Callable[[], None],
         explain: Explain = lambda error: error,
+        unanswered: Callable[[], None] = lambda: None,
     ) -> None:
         self._files = files
         self._asker = asker
         self._agent_socket = agent_socket
         self._restore = restore
         self._explain = explain
+        self._unanswered = unanswered
         self._restoring = False
 
     def ask(
@@ -165,7 +184,8 @@ class Caller:
         request = common | versions | arguments
         reader = self._accepted(request, start=start, exactly=takes_over)
         with reader.connection:
-            yield Call(reader, self._files, self._asker, self._explain)
+            unanswered = self._unanswered if operation != "answers" else lambda: None
+            yield Call(reader, self._files, self._asker, self._explain, unanswered)
 
     def _accepted(self, request: Message, *, start: bool, exactly: bool) -> MessageReader:
         """Return the messages of a link that has accepted the request.

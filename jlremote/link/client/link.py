@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket as plain_sockets
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -11,10 +12,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jlremote.errors import LinkLost, Usage
+from jlremote.errors import JlrError, LinkLost, Usage
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.host.framing import announced, new_marker, run_steps
-from jlremote.link.client.call import Caller, Explain
+from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import Given, RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
@@ -71,21 +72,26 @@ class Link:
         on_failure: Callable[[str], None] = lambda _: None,
         on_start: Callable[[Link], None] = lambda _: None,
         on_silence: Callable[[Link, str], None] = lambda *_: None,
+        on_unanswered: Callable[[bool | None], None] = lambda _: None,
         explain: Explain = lambda error: error,
     ) -> None:
         """Describe the link to `host`; nothing is started yet.
 
         `on_failure` is called with the stderr of a step of `run` that fails, and
         `on_silence` is called with a script that has printed nothing for some seconds: of `run` at
-        ever longer intervals, of others once. The script is given up if it raises. `explain`
-        returns the error to raise for one that the link reports.
+        ever longer intervals, of others once. The script is given up if it raises. `on_unanswered`
+        is called with what `answers` returns, if that is not true when a request has waited for
+        some seconds. `explain` returns the error to raise for one that the link reports.
         """
         self.name = host
         self._files = link_files(host, ssh_config)
-        self._caller = Caller(self._files, asker, agent_socket, lambda: on_start(self), explain)
+        self._caller = Caller(
+            self._files, asker, agent_socket, lambda: on_start(self), explain, self._look_for_answer
+        )
         self._on_command = on_command
         self._on_failure = on_failure
         self._on_silence = on_silence
+        self._on_unanswered = on_unanswered
 
     def run(
         self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
@@ -285,6 +291,32 @@ class Link:
     def unwatch_job(self, name: str) -> bool:
         """Watch a job no longer; return whether its end had not been told. Starts no link."""
         return self._ask_if_running("unwatch_job", name=name)
+
+    def answers(self) -> bool | None:
+        """Return whether the host answers now, `None` where there is no connection to it.
+
+        It takes a second if it does not. Starts no link.
+        """
+        with suppress(JlrError):  # an older link does not know
+            answer: bool | None = self._caller.ask("answers", start=False)
+            return answer
+        return None
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Wait for an answer by another way than the link's requests, within a `with` block."""
+        late = threading.Timer(UNANSWERED_SECONDS, self._look_for_answer)
+        late.daemon = True
+        late.start()
+        try:
+            yield
+        finally:
+            late.cancel()
+
+    def _look_for_answer(self) -> None:
+        answers = self.answers()
+        if not answers:
+            self._on_unanswered(answers)
 
     def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
         """Return the link's state; `connect` starts the link and brings its connection up first.

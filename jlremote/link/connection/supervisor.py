@@ -7,7 +7,14 @@ import logging
 import threading
 from collections.abc import Callable
 
-from jlremote.errors import Authentication, HostKeyChanged, JlrError, LinkLost, NeedsAuthentication
+from jlremote.errors import (
+    Authentication,
+    HostKeyChanged,
+    JlrError,
+    LinkLost,
+    NeedsAuthentication,
+    Unreachable,
+)
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.liveness import Liveness
 from jlremote.link.lasting import keep_going
@@ -98,6 +105,19 @@ class Supervisor:
                 return self._connection
             error = self._condition.error
             raise without_history(error or LinkLost("the connection to the host is down"))
+
+    def answers(self, seconds: float) -> bool | None:
+        """Return whether the host answers within `seconds`, `None` without a connection by then."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._connection or self._waits_for_a_person(), seconds)
+            connection = self._connection
+        if connection is None:
+            return None
+        try:
+            connection.probe(seconds)
+        except Unreachable:
+            return False
+        return True
 
     def _waits_for_a_person(self) -> bool:
         return self._condition.state is State.NEEDS_AUTH and not self._dialing

@@ -32,6 +32,8 @@ from jlremote.runtimes.table import runtime_named
 
 # How long a command waits for the proof of a forward.
 PROOF_SECONDS = 10.0
+# How long a host may take to answer, before a waiting person is told that it does not.
+ANSWER_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Operations:
             "watch_job": self._watch_job,
             "unwatch_job": self._unwatch_job,
             "login_shell": self._login_shell,
+            "answers": lambda _: self.supervisor.answers(ANSWER_SECONDS),
             "status": self._status,
             "forget": lambda _: self.dialer.forget(),
         }

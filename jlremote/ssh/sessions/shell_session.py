@@ -7,7 +7,7 @@ import time
 from functools import partial
 from typing import Any
 
-from jlremote.errors import Busy, LinkLost
+from jlremote.errors import Busy, LinkLost, NotBegun
 from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.contract import Output, Stdin, Terminal, WriteNow
 from jlremote.ssh.sessions import pseudo_terminal
@@ -194,13 +194,17 @@ class ShellSession:
         while True:
             channel = ScriptChannel(self._transport, self._write_now)
             channel.ask(b"session")
-            channel.answered.wait(self._deadline.remaining(_OPEN_SECONDS))
+            try:
+                self._await_answer(channel)
+            except BaseException:
+                channel.close()
+                raise
             if channel.is_granted:
                 return channel
             channel.close()
             self._deadline.check()
             if not self._transport.is_active():
-                raise LinkLost("the connection is gone")
+                raise NotBegun("the connection is gone")
             pause = next(pauses, None)
             if pause is None:
                 raise Busy(
@@ -209,6 +213,20 @@ class ShellSession:
                 )
             SessionSlots.of(self._transport).preempt_sessions()
             self._transport.ended.wait(self._deadline.remaining(pause))
+
+    def _await_answer(self, channel: ScriptChannel) -> None:
+        """Wait until the server grants or refuses the session; silence is no refusal.
+
+        Raises:
+            NotBegun: it does neither.
+            LinkLost: the call was cancelled.
+            TimeoutError: the deadline has passed.
+        """
+        ends = time.monotonic() + _OPEN_SECONDS
+        while not channel.answered.wait(self._deadline.remaining(ends - time.monotonic())):
+            self._deadline.check()
+            if time.monotonic() >= ends:
+                raise NotBegun(f"the server did not answer within {_OPEN_SECONDS:g} s")
 
     def _begin(self, script: bytes) -> bytes:
         """Request the shell without waiting; return the script for stdin, in the same round trip.

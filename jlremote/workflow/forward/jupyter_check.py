@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 
-from jlremote.errors import Busy, JlrError
+from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.host.loopback import LOCALHOST
 from jlremote.jupyter.api import Access, JupyterApi, NoAnswer
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.origins import hostname
+from jlremote.workflow.host.links import goes_on
 
 _TLS_SECONDS = 3.0
 
@@ -31,7 +32,8 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
     """
     try:
         own = hostname(link.name, forward.session)
-        return JupyterApi(forward.local_port, forward.server).accepted_name(own)
+        with link.waiting():
+            return JupyterApi(forward.local_port, forward.server).accepted_name(own)
     except NoAnswer as silent:
         raise why_silent(link, forward, silent) from silent
 
@@ -64,9 +66,16 @@ def access_note(access: str, host: str) -> str | None:
     return explained.get(access)
 
 
+def silent_host(host: str) -> Unreachable:
+    """Return the error of a host that does not answer over a connection that was good."""
+    return Unreachable(f"`{host}` does not answer", hint=goes_on(host))
+
+
 def why_silent(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError:
     """Return why a server did not answer, as far as the link or a look at it tells."""
     failure = None
+    if not link.answers():
+        return silent_host(link.name)
     with suppress(JlrError):  # the link itself may be gone
         known = link.status().forward(forward.session)
         failure = known.failure if known else None

@@ -14,6 +14,7 @@ from jlremote.errors import (
     JlrError,
     NameNotResolved,
     NeedsAuthentication,
+    NotBegun,
     Unreachable,
     Usage,
 )
@@ -49,8 +50,9 @@ class Unreached:
     detail: str | None
 
 
-# The hosts of which this command has told that their scheduler does not answer.
+# The hosts of which this command has told that their scheduler, or they, do not answer.
 _told_waiting: set[str] = set()
+_told_silent: set[str] = set()
 # A list shows that a host asks for something, and does not ask the user.
 ASKS_NOTHING = NeverAsks("run `jlr status SESSION` in a terminal")
 
@@ -80,6 +82,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         on_failure=lambda said: _tell_failure(said, context),
         on_start=lambda link: context.restore(link, config, without, context.progress),
         on_silence=lambda link, script: _expect_answer(link, script, context),
+        on_unanswered=lambda answers: _tell_silent(host, answers, context),
         explain=lambda error: _explained(error, host, context),
     )
 
@@ -116,6 +119,20 @@ def _expect_answer(link: Link, script: str, context: Context) -> None:
         context.progress.note(f"{SLURM.name} does not answer on `{link.name}` so far; still asking")
 
 
+def _tell_silent(host: str, answers: bool | None, context: Context) -> None:
+    """Tell once that a host does not answer, as a command goes on waiting."""
+    if host not in _told_silent:
+        _told_silent.add(host)
+        silent = f"`{host}` does not answer"
+        why = f"there is no connection to `{host}` yet" if answers is None else silent
+        context.progress.note(f"{why}; trying on")
+
+
+def goes_on(host: str) -> str:
+    """Return the hint for a host that does not answer."""
+    return f"`jlr list` shows when it does: the link goes on trying; `ssh {host}` tries it, too"
+
+
 def connect(link: Link, context: Context) -> LinkStatus:
     """Connect the link, if it is not connected, and return its status.
 
@@ -131,7 +148,12 @@ def connect(link: Link, context: Context) -> LinkStatus:
 
 
 def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
-    """Return a better error for a name without an address: a session's, or a misspelt host's."""
+    """Return a better error for a host that fell silent, or a name without an address.
+
+    The latter may be a session's, or a misspelt host's.
+    """
+    if isinstance(error, NotBegun):
+        return NotBegun(f"`{typed}` does not answer", hint=goes_on(typed))
     if not isinstance(error, NameNotResolved):
         return error
     known = sessions.load_all()

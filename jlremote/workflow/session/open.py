@@ -11,13 +11,14 @@ from contextlib import suppress
 from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.api import JupyterApi
 from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.time_limit import warning
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import did_you_mean
 from jlremote.workflow.forward.address import Address, address_of
-from jlremote.workflow.forward.jupyter_check import wait_for_answer
+from jlremote.workflow.forward.jupyter_check import silent_host, wait_for_answer
 from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
@@ -104,7 +105,7 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
         from jlremote.workflow.forward.forwards import bring_back
 
         forward = bring_back(link, record)
-    elif forward is not None and forward.state != "up":
+    elif forward is not None and forward.state != State.UP:
         forward = link.check(record.name)  # it may have been started again
     elif forward is None:
         halted.check(link, record)
@@ -116,7 +117,9 @@ def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStat
     session = f"the session `{record.host}/{record.name}`"
     if forward is None:
         raise NotFound(f"{session} does not run", hint=halted.again(record))
-    if forward.state != "up":
+    if forward.state == State.RECONNECTING:
+        raise silent_host(record.host)
+    if forward.state != State.UP:
         hint = halted.again(record, forward.state, forward.endpoint.place.called)
         raise JlrError(f"{session} is {forward.state}: {forward.detail}", hint=hint)
     return forward

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jlremote.errors import LinkLost, NameNotResolved, NotFound
+from jlremote.errors import LinkLost, NameNotResolved, NotBegun, NotFound
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.wire.protocol import Unproved
 from jlremote.storage import sessions
@@ -123,6 +123,8 @@ def _run(
         screen.recover()
         context.progress.note(f"closed the terminal in `{place.selector}`")
         return HUNG_UP
+    except NotBegun:
+        raise
     except LinkLost as lost:
         screen.recover()
         raise _lost(place.selector, lost) from lost
@@ -160,6 +162,8 @@ def _kept(
     except TerminalClosed:
         screen.recover()
         status = 0
+    except NotBegun:
+        raise
     except LinkLost as lost:
         screen.recover()
         why = f"{lost.message}; what runs in the terminal keeps running"

@@ -35,7 +35,7 @@ from jlremote.text import one_line
 from jlremote.workflow.container import recording
 from jlremote.workflow.forward import port_report
 from jlremote.workflow.forward.forwards import bring_back
-from jlremote.workflow.forward.jupyter_check import why_silent
+from jlremote.workflow.forward.jupyter_check import silent_host, why_silent
 from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
@@ -162,8 +162,11 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
     if forward.state != State.UP:
         return of_forward(record, forward)
     try:
-        return with_cells(link, record, _asked(link, record, forward))
+        with link.waiting():
+            return with_cells(link, record, _asked(link, record, forward))
     except JlrError as silent:
+        if not link.answers():
+            return of_record(record, State.RECONNECTING, None, silent_host(link.name).message)
         return _explained(link, record, forward, silent)
 
 

@@ -26,9 +26,10 @@ from jlremote.workflow.forward.jupyter_check import (
 )
 from tests.lab.ports import free_port
 from tests.link.fakes import new_endpoint, new_server
+from tests.workflow.parts import Answering
 
 
-class FakeLink:
+class FakeLink(Answering):
     """A link that knows why the last connection through a forward was turned away."""
 
     name = "dgx"

@@ -31,7 +31,7 @@ from jlremote.workflow.jobs import session_job
 from jlremote.workflow.show import session_reports
 from jlremote.workflow.show.report import SessionReport
 from tests.link.fakes import new_endpoint
-from tests.workflow.parts import context
+from tests.workflow.parts import Answering, context
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901)
 UP = ForwardStatus("cont1", None, 8901, "up", 0.0, None, new_endpoint(), None)
@@ -39,7 +39,7 @@ KERNEL = Kernel("a.ipynb", "busy", "2026-01-01T00:00:00Z", id="7")
 RUNS = replace(KERNEL, running=65)
 
 
-class FakeLink:
+class FakeLink(Answering):
     """A link with some forwards, which may find another state when it checks one."""
 
     name = "lab"
