@@ -64,6 +64,8 @@ An error that is defined in another package is drawn with that package's name. :
     ├── PortTaken                ports     another program has a forwarded port on the host
     ├── SchedulerSilent          schedulers  the scheduler does not answer
     └── CannotAsk                gpus      nothing on the host knows its GPUs
+        ├── NvidiaSmiMissing     gpus      … as far as was looked, it has no `nvidia-smi`
+        └── NvidiaSmiSilent      gpus      … `nvidia-smi` does not answer
 
 Every error says what happened, with which value (`message`), and what to do next (`hint`), in lower
 case and without a final period. Errors cross the link's socket as JSON, so the tree is also the

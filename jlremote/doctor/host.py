@@ -17,7 +17,7 @@ from jlremote.doctor.findings import (
 from jlremote.doctor.host_facts import DiskSpace, HostFacts
 from jlremote.errors import NotFound
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.snapshot import CannotAsk
+from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, NvidiaSmiSilent
 from jlremote.host import installation
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.engine.engine import DOCKER
@@ -32,6 +32,7 @@ _SHOWN = 5  # names of networks
 # Architectures that images call otherwise than `uname -m`.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 NO_GPU = "this host has no NVIDIA GPU"
+UNKNOWN_GPUS = "cannot tell whether this host has NVIDIA GPUs: "
 
 
 def _disk(facts: HostFacts) -> Judgement:
@@ -106,8 +107,9 @@ def _scheduler(facts: HostFacts) -> Judgement:
 def _apptainer(facts: HostFacts) -> Judgement:
     if facts.apptainer:
         return fine(facts.apptainer)
+    where = f" ({facts.unasked or facts.looked})" if facts.looked else ""
     return skip(
-        "not on the login node; `--image` needs it on the nodes, and then `--pull-on job`",
+        f"not on the login node{where}; `--image` needs it on the nodes, and then `--pull-on job`",
         "where the site has it as a module: `module load` in `~/.bashrc` there",
     )
 
@@ -124,10 +126,14 @@ def _engine(facts: HostFacts) -> Judgement:
             return from_error(facts.engine_error)
         both = any(isinstance(other, EngineMissing) for other in facts.others)
         chosen = f"; {facts.engine_chosen_by} chooses it" if facts.engine_chosen_by else ""
+        where = f": {facts.looked}" if facts.looked else ""
+        if facts.unasked:
+            which = "docker or podman" if both else f"`{engine.name}`"
+            return fail(f"cannot tell whether the host has {which}{chosen}{where}")
         return fail(
-            "neither docker nor podman is installed on the host"
+            f"neither docker nor podman was found on the host{where}"
             if both
-            else f"`{engine.name}` is not installed on the host{chosen}",
+            else f"`{engine.name}` is not installed on the host{chosen}{where}",
             *installation.commands(engine.everyday.kind.program, facts.distribution),
             *(("or images by Apptainer: `--runtime apptainer`",) if facts.apptainer else ()),
             "or without containers: `--runtime none`",
@@ -178,7 +184,12 @@ def _driver(facts: HostFacts) -> Judgement:
     if isinstance(gpus, Inventory) and gpus.gpus:
         version = f"{facts.driver}, " if facts.driver else ""
         return fine(f"{version}{_counted(gpus)}")
+    if isinstance(gpus, NvidiaSmiSilent):
+        have = f"the driver {facts.driver} is loaded, but " if facts.driver else UNKNOWN_GPUS
+        return fail(f"{have}{gpus.message}", *((gpus.hint,) if gpus.hint else ()))
     if not facts.hardware and not facts.driver:
+        if isinstance(gpus, NvidiaSmiMissing) and facts.unasked:
+            return warn(f"{UNKNOWN_GPUS}{gpus.message}, and {facts.unasked}")
         return warn(f"{NO_GPU} ({gpus.message})" if isinstance(gpus, CannotAsk) else NO_GPU)
     if facts.driver:
         said = gpus.message if isinstance(gpus, CannotAsk) else "it lists no GPU"

@@ -53,6 +53,8 @@ class HostFacts:
     scheduler: SchedulerFacts | None = None  # the scheduler of its cluster, `None` for none
     apptainer: str = ""  # the version of Apptainer or its older form, empty for none
     others: tuple[EngineUnusable, ...] = ()  # why engines before this one cannot be used
+    looked: str = ""  # where programs were looked for, in words, if a plain look found not all
+    unasked: str = ""  # why it is not known what a login shell finds, empty if it is
     storage: DiskSpace | None = None  # the folder of its images, `None` if unknown
     hardware: int = 0  # how many NVIDIA GPUs are on the bus
     driver: str = ""  # the version of the loaded driver, empty for none

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jlremote.doctor.findings import WITHOUT_CONTAINERS, Judgement, fail, fine, skip, warn
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.snapshot import NvidiaSmiSilent
 from jlremote.host import installation
 from jlremote.host.contract import Completed
 from jlremote.runtimes.engine.engine import Engine
@@ -32,6 +33,8 @@ def unproved(facts: HostFacts) -> Judgement:
     """Judge the toolkit without a container to prove it in."""
     if not facts.has_containers:
         return WITHOUT_CONTAINERS
+    if isinstance(facts.gpus, NvidiaSmiSilent):
+        return skip("it is not known whether there are GPUs to give to containers")
     if not has_gpus(facts):
         return skip("no GPUs to give to containers")
     programs = [path for path in facts.toolkit if CDI_FOLDER not in path]

@@ -33,6 +33,14 @@ class CannotAsk(JlrError):
     """The host cannot describe its GPUs."""
 
 
+class NvidiaSmiMissing(CannotAsk):
+    """There is no `nvidia-smi` on the host, as far as was looked."""
+
+
+class NvidiaSmiSilent(CannotAsk):
+    """`nvidia-smi` does not answer, so the host may have GPUs."""
+
+
 @dataclass(frozen=True)
 class _Container:
     name: str
@@ -66,7 +74,7 @@ def _read(output: str, host: str) -> Inventory:
     if "host" not in records:
         raise CannotAsk(f"`{host}` did not answer about its GPUs")
     if "missing" in records:
-        raise CannotAsk(
+        raise NvidiaSmiMissing(
             f"there is no `nvidia-smi` on `{host}`",
             hint=f"`jlr doctor {host}` says how to install NVIDIA's driver, which brings it",
         )
@@ -140,9 +148,10 @@ class _Reading:
 
     def _refused(self, status: int, complaints: Sequence[str]) -> CannotAsk:
         if status in _TIMED_OUT:
-            return CannotAsk(
+            return NvidiaSmiSilent(
                 f"`nvidia-smi` on `{self.host}` did not answer within {ANSWER_SECONDS} s",
-                hint="a GPU or its driver may hang; `dmesg` there may say which",
+                hint="`sudo nvidia-smi -pm 1` there keeps the driver loaded, which answers sooner; "
+                "or a GPU may hang, and `dmesg` there may say which",
             )
         said = complaints[0].rstrip(".") if complaints else f"exit status {status}"
         if status in _NO_SUCH_FILE:

@@ -36,7 +36,9 @@ GPU_FIELDS = (
 # The name comes last, as it alone may contain a comma.
 PROCESS_FIELDS = "gpu_uuid,pid,used_memory,process_name"
 
-ANSWER_SECONDS = 10
+# Without persistence mode the driver begins anew for each question, a second or two for each GPU.
+ANSWER_SECONDS = 20
+_ENGINE_SECONDS = 10
 _TURNS_PER_ENGINE = 10
 _ASK_ENGINES = "containers=$(engines)"
 GPUS_LABEL = "org.jlremote.gpus"
@@ -52,30 +54,31 @@ exec 2>/dev/null
 LC_ALL=C; export LC_ALL
 clean() {{ {TAKE_OUT}; }}
 say() {{ printf '%s{PRINT_FIELD}' "$@"; printf '{PRINT_RECORD}'; }}
-limit=; ! command -v timeout >/dev/null || limit='timeout {ANSWER_SECONDS}'
-! timeout -k 1 1 true || limit='timeout -k 2 {ANSWER_SECONDS}'
+limit=; ! command -v timeout >/dev/null || limit=timeout
+! timeout -k 1 1 true || limit='timeout -k 2'
 csv=--format=csv,noheader,nounits
 smi=$(command -v nvidia-smi)
 for folder in {_FOLDERS}; do
   [ -n "$smi" ] || [ ! -x "$folder/nvidia-smi" ] || smi=$folder/nvidia-smi
 done
+ask_smi() {{ $limit ${{limit:+{ANSWER_SECONDS}}} "$smi" "$@"; }}
 ask_gpus() {{
   for fields in {" ".join(GPU_FIELDS)}; do
-    gpus=$($limit "$smi" --query-gpu="$fields" $csv 2>&1); status=$?
+    gpus=$(ask_smi --query-gpu="$fields" $csv 2>&1); status=$?
     case $gpus in *'not a valid field'*) ;; *) break;; esac
   done
   say gpus "$fields" "$status" "$gpus"
 }}
 ask_processes() {{
-  processes=$($limit "$smi" --query-compute-apps={PROCESS_FIELDS} $csv | clean)
+  processes=$(ask_smi --query-compute-apps={PROCESS_FIELDS} $csv | clean)
   say processes "$processes"
   pids=$(printf '%s\\n' "$processes" | cut -d, -f2)
 }}
 ask_slices() {{
   case $gpus in *Enabled*) ;; *) return;; esac
-  list=$($limit "$smi" -L)
+  list=$(ask_smi -L)
   case $list in *MIG*) ;; *) return;; esac
-  document=$($limit "$smi" -q -x | clean)
+  document=$(ask_smi -q -x | clean)
   say slices "$list" "$document"
   pids="$pids $(printf '%s\\n' "$document" | sed -n 's/.*<pid>\\([0-9]*\\)<.*/\\1/p')"
 }}
@@ -90,7 +93,7 @@ list_containers() {{
   command -v "$1" >/dev/null || return
   {ALONE_UNLESS_KNOWN}
   for format in '{_CONTAINER}|{_LABELS}' '{_CONTAINER}|{_TABLE}' '{_CONTAINER}||'; do
-    listed=$($limit "$@" ps --no-trunc --format "$format"); asked=$?
+    listed=$($limit ${{limit:+{_ENGINE_SECONDS}}} "$@" ps --no-trunc --format "$format"); asked=$?
     case $asked in 0|{TOOK_TOO_LONG}) break;; esac
   done
   [ "$asked" != 0 ] || printf '%s\n' "$listed"

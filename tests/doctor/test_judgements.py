@@ -26,7 +26,7 @@ from jlremote.errors import (
     Usage,
 )
 from jlremote.gpus.inventory import Device, Gpu, Inventory
-from jlremote.gpus.snapshot import CannotAsk
+from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiSilent
 from jlremote.host.contract import Completed
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning
@@ -169,6 +169,17 @@ def test_a_host_without_gpus_is_no_fault_and_one_without_a_driver_is() -> None:
     found = finding("driver", host.CHECKS, bare)
     assert found.mark == "failed"
     assert "sudo ubuntu-drivers install" in found.mend[0]
+
+
+def test_whether_there_are_gpus_is_not_known_where_nvidia_smi_does_not_answer() -> None:
+    silent = NvidiaSmiSilent("`nvidia-smi` on `dgx` did not answer within 20 s", hint="`x`")
+    hidden = replace(facts(hardware=said(), driver=said()), gpus=silent)
+    found = finding("driver", host.CHECKS, hidden)
+    assert (found.mark, found.exit_code, found.mend) == ("failed", 1, ("`x`",))
+    assert found.text == f"cannot tell whether this host has NVIDIA GPUs: {silent.message}"
+    loaded = finding("driver", host.CHECKS, replace(facts(), gpus=silent))
+    assert loaded.text == f"the driver 550.54.15 is loaded, but {silent.message}"
+    assert "not known" in toolkit.unproved(hidden).text
 
 
 def test_a_driver_updated_since_boot_is_reported_in_its_own_words() -> None:

@@ -62,7 +62,7 @@ def test_a_sudo_that_wants_a_terminal_is_told_as_that_and_not_as_a_missing_engin
     ("missing", "text"),
     [
         LONG(("docker",), "; `docker` was not found on the host"),
-        (("docker", "podman"), "neither docker nor podman is installed"),
+        (("docker", "podman"), "neither docker nor podman was found"),
     ],
 )
 def test_engines_that_are_not_installed_are_told(

@@ -9,17 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.doctor.parts import examined
 from tests.engines.conftest import IMAGE
 from tests.engines.parts import told
+from tests.gpus.stand_in import Gpus
+from tests.lab import apptainer
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.place import private_folder
+from tests.lab.place import Say, private_folder
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
-from tests.sessions.parts import started
+from tests.sessions.parts import failed, started
 from tests.sessions.test_bad_engine import link_all_but
 
-PROGRAMS = ("docker", "podman", "apptainer", "singularity")
+PROGRAMS = ("docker", "podman", "apptainer", "singularity", "nvidia-smi")
 GUARD = "case $- in *i*) ;; *) return;; esac\n"
 
 
@@ -119,3 +122,54 @@ def test_without_an_answer_of_a_login_shell_it_is_not_known(host: Host, name: st
     assert "cannot tell whether the host has docker or podman" in unknown.stderr
     assert "its login shell `/bin/bash` gave no answer" in unknown.stderr
     assert "apt install" not in unknown.stderr
+    doctor = examined(host.laptop, "lab")
+    doctor.failed("engine", 1, "cannot tell whether the host has docker or podman", "no answer")
+    assert doctor.of("driver")["text"].startswith("cannot tell whether this host has NVIDIA GPUs")
+
+
+@pytest.fixture
+def gpus(host: Host) -> Iterator[Gpus]:
+    """Two GPUs, whose `nvidia-smi` only a login shell finds."""
+    made = Gpus(host.more)
+    made.install()
+    yield made
+    made.remove()
+
+
+def test_gpus_are_asked_for_where_only_a_login_shell_finds_nvidia_smi(
+    host: Host, gpus: Gpus
+) -> None:
+    host.profile(f"PATH=$PATH:{host.more}")
+    assert len(told(host.laptop, "gpus", "lab", "--json")["gpus"]) == 2
+    assert host.logins == 1
+    host.profile("PATH=$PATH:/opt/site")
+    failed(host.laptop.jlr("gpus", "lab"), 1, "no `nvidia-smi` on `lab`: looked for", "/opt/site")
+    host.profile("exit 3")
+    failed(host.laptop.jlr("gpus", "lab"), 1, "cannot tell whether `lab` has GPUs", "no answer")
+    host.profile(f"PATH=$PATH:{host.more}")
+    with host.laptop.spawn("gpus", "lab", "--watch", "600", "--json") as watching:
+        assert watching.stdout is not None
+        assert watching.stdout.readline().count('"NVIDIA H200"') == 2
+        watching.kill()
+
+
+def test_doctor_looks_for_engine_and_gpus_there(host: Host, gpus: Gpus) -> None:
+    host.profile(f"PATH=$PATH:{host.more}", f"export DOCKER_HOST={host.engine.url}")
+    report = examined(host.laptop, "lab")
+    assert report.of("engine")["mark"] == "ok"
+    assert report.of("driver")["text"] == "2x NVIDIA H200"
+
+
+def test_apptainer_is_looked_for_there(host: Host, name: str, say: Say) -> None:
+    if reasons := apptainer.missing():
+        pytest.skip("; ".join(reasons))
+    image = str(apptainer.ensure(host.engine, say))
+    words = ("--image", image, "--runtime", "apptainer")
+    host.profile("PATH=$PATH:/opt/site")
+    missing = host.laptop.jlr("start", "lab", name, *words, "--no-browser")
+    failed(missing, 1, "`apptainer` was not found on `lab`: looked for", "/opt/site")
+    host.profile(f"PATH=$PATH:{apptainer.folder()}/usr/bin")
+    ran = host.laptop.jlr("run", "lab", *words, "--rm", "--", "echo", "here", timeout=120)
+    assert (ran.status, ran.stdout) == (0, "here\n"), ran
+    host.laptop.jlr("disconnect", "lab")
+    assert started(host.laptop, name, *words).ask("api/status")["kernels"] == 0

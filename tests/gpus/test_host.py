@@ -75,7 +75,7 @@ def test_a_host_without_nvidia_smi_is_told_as_such(ada: Laptop, gpu_host: GpuHos
 def test_a_driver_that_does_not_answer_is_given_up(ada: Laptop, gpu_host: GpuHost) -> None:
     gpu_host.gpus.state["delay"] = 60
     gpu_host.gpus.write()
-    failed(ada.jlr("gpus", "lab"), 1, "did not answer within 10 s", "dmesg")
+    failed(ada.jlr("gpus", "lab"), 1, "did not answer within 20 s", "dmesg")
 
 
 def test_a_driver_that_is_not_loaded_is_told_in_its_words(ada: Laptop, gpu_host: GpuHost) -> None:

@@ -23,7 +23,7 @@ from jlremote.host.shell_text import command_line
 from jlremote.times import in_words
 
 # A driver that sleeps between questions takes seconds for each GPU.
-ASK_SECONDS = 45.0
+ASK_SECONDS = 90.0
 # Another start takes a second or two; then its container runs, or it has failed.
 TRIES = 8
 RACE_SECONDS = (0.1, 0.7)

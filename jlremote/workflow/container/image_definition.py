@@ -27,6 +27,7 @@ from jlremote.text import one_line, printable
 from jlremote.workflow.container import package_install
 from jlremote.workflow.container.host_folders import WORKSPACE, found_on_host, with_workspace
 from jlremote.workflow.container.start_context import StartContext
+from jlremote.workflow.host.engines import look_further
 from jlremote.workflow.images import image_files
 
 _TAKEN = 75  # sysexits.h: EX_TEMPFAIL
@@ -119,6 +120,8 @@ def entered(
     """
     typed = str(start.request.image)
     with start.context.progress.step(f"Look for {typed}"):
+        if not elsewhere and run_script(start.host, _is_there(start.runtime.program)).status != 0:
+            _look_further(start)
         spec = _spec(start, _image(start, typed))
         if elsewhere:
             _try_later_image(start, spec.image)
@@ -169,7 +172,7 @@ def _write(start: StartContext, spec: ContainerSpec) -> None:
     enter = definition.enter(start.runtime.program, spec, _folder(start.runtime, start.name))
     program = start.runtime.program
     # The nodes of a cluster may have it, and its login node not.
-    there = "" if start.runtime.in_jobs else f"command -v {program} >/dev/null || exit {_MISSING}\n"
+    there = "" if start.runtime.in_jobs else f"{_is_there(program)} || exit {_MISSING}\n"
     done = run_script(
         start.host,
         f"""\
@@ -187,11 +190,9 @@ printf %s {shlex.quote(enter)} | cat >"$directory/enter" &&
 """,
     )
     if done.status == _MISSING:
-        raise EngineMissing(
-            f"`{program}` is not installed on `{start.request.host}`, or not on the PATH of ssh",
-            hint="put the `module load` that your site documents into `~/.bashrc` there; "
-            "`--runtime singularity` uses the older program",
-        )
+        _look_further(start)
+        _write(start, spec)
+        return
     if done.status == _TAKEN:
         raise Busy(f"another command has just made `{start.name}`", hint="run it again")
     if done.status != scripts.NO_FOLDER:
@@ -199,6 +200,25 @@ printf %s {shlex.quote(enter)} | cat >"$directory/enter" &&
     if done.status != 0:
         place = f"in `{one_line(done.stdout)}` on `{start.request.host}`"
         raise JlrError(f"cannot write the session's files {place}: {done.complaint}")
+
+
+def _is_there(program: str) -> str:
+    return f"command -v {program} >/dev/null"
+
+
+def _look_further(start: StartContext) -> None:
+    """Look for the program where a login shell looks.
+
+    Raises:
+        EngineUnusable: it is not there, or that cannot be told.
+    """
+    program = start.runtime.program
+    missing = EngineMissing(
+        f"`{program}` was not found on `{start.request.host}`",
+        hint="put the `module load` that your site documents into `~/.bashrc` there; "
+        "`--runtime singularity` uses the older program",
+    )
+    look_further(start.host, program, missing)
 
 
 def _remove(start: StartContext) -> None:

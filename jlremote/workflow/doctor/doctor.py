@@ -13,13 +13,16 @@ from jlremote.doctor.connection import ConnectionFacts
 from jlremote.doctor.findings import Check, Diagnosis, Facts, Finding, Verdict, verdict
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError, NeedsAuthentication
+from jlremote.gpus.snapshot import NvidiaSmiMissing
+from jlremote.host.contract import Steps
 from jlremote.host.loopback import LOCALHOST
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.link.client.link import Link
 from jlremote.questions import Asker, Question
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.engine.engine_errors import EngineSilent
+from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.engine_errors import EngineSilent, EngineUnusable
 from jlremote.runtimes.table import AUTO, runtime_named, runtime_of
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
@@ -147,8 +150,7 @@ class _Examination:
             with self.context.progress.step("Check the host"):
                 silent = isinstance(search.unusable.get(chosen.name), EngineSilent)
                 asked = host_script.steps(chosen.engine, named, silent=silent)
-                told = link.run(asked, timeout=ASK_SECONDS)
-                facts = host_script.read_facts(link.name, chosen.engine, named, told)
+                facts = _facts(link, chosen.engine, named, asked)
                 if record is not None and facts.engine_error is None:
                     here = running(link, record)
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
@@ -204,6 +206,24 @@ class _Examination:
                 if origin.option == "runtime" and origin.is_set:
                     return origin.within(known.path)
         return ""
+
+
+def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -> HostFacts:
+    """Return what a host tells, with what only its login shell finds where something is missing."""
+
+    def told() -> HostFacts:
+        answers = link.run(asked, timeout=ASK_SECONDS)
+        return host_script.read_facts(link.name, engine, image, answers)
+
+    facts = told()
+    unusable = isinstance(facts.engine_error, EngineUnusable)
+    found = not unusable or isinstance(facts.engine_error, EngineSilent)
+    cluster = facts.scheduler is not None and not facts.apptainer
+    if found and not cluster and not isinstance(facts.gpus, NvidiaSmiMissing):
+        return facts
+    login, finds_more = link.login_shell()
+    facts = told() if finds_more else facts
+    return replace(facts, looked=login.looked(), unasked=login.trouble)
 
 
 def _reaches_sockets(link: Link) -> bool | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from jlremote.errors import JlrError, Usage
 from jlremote.host.contract import Host, run_script
@@ -47,6 +47,13 @@ _UNMASK = (
 )
 
 
+class LoginHost(Host, Protocol):
+    """A host that can also be looked at as by a login shell; see `Link.login_shell`."""
+
+    def login_shell(self) -> tuple[LoginShell, bool]:
+        """Return what its login shell has, and whether later scripts find more by this call."""
+
+
 @dataclass(frozen=True)
 class Search:
     """The result of a search for an engine."""
@@ -64,7 +71,7 @@ class Search:
 
 
 def surveyed(
-    host: Link, runtime: Runtime, name: str, request: StartRequest, context: Context
+    host: LoginHost, runtime: Runtime, name: str, request: StartRequest, context: Context
 ) -> tuple[Runtime, Survey]:
     """Survey a session with its likely engine, or else with the first that works.
 
@@ -93,7 +100,7 @@ def surveyed(
     return found, survey(host, found, name, typed=typed, check_gpus=True)
 
 
-def look_further(host: Link, program: str, unusable: EngineUnusable) -> None:
+def look_further(host: LoginHost, program: str, unusable: EngineUnusable) -> None:
     """Look where a login shell looks for a program that did not work; return if that finds more.
 
     Raises:
@@ -102,17 +109,24 @@ def look_further(host: Link, program: str, unusable: EngineUnusable) -> None:
     login, finds_more = host.login_shell()
     if not finds_more:
         is_missing = isinstance(unusable, EngineMissing)
-        raise _lacking(f"`{program}`", unusable, login) if is_missing else unusable
+        raise _lacking(host, f"`{program}`", unusable, login) if is_missing else unusable
 
 
-def _lacking(programs: str, missing: JlrError, login: LoginShell) -> EngineUnusable:
+def _lacking(
+    host: LoginHost, programs: str, missing: JlrError, login: LoginShell
+) -> EngineUnusable:
     """Return the error of what is not found, with where it was looked for."""
     if login.trouble:
         return EngineUnknown(
             f"cannot tell whether the host has {programs}: {login.looked()}",
-            hint="`ssh -t HOST` shows what its startup files wait for",
+            hint=startup_files(host.name),
         )
     return EngineMissing(f"{missing.message}: {login.looked()}", hint=missing.hint)
+
+
+def startup_files(host: str) -> str:
+    """Return the hint for a login shell that does not answer."""
+    return f"`ssh {host}` shows what its startup files wait for or say"
 
 
 def expect_answer(host: Host, script: str) -> None:
@@ -220,7 +234,7 @@ def engine_if_any(host: Link) -> Engine:
 
 
 def usable(
-    host: Link, *, sudo: bool, reason: EngineUnusable | None = None, may_ask: bool = True
+    host: LoginHost, *, sudo: bool, reason: EngineUnusable | None = None, may_ask: bool = True
 ) -> Engine:
     """Return the first engine on the host that works, in one round trip.
 
@@ -233,11 +247,11 @@ def usable(
     search = searched(host, sudo=sudo, may_ask=may_ask)
     if search.found is None:
         failures = [*((reason,) if reason else ()), *search.unusable.values()]
-        raise _likeliest(failures, search.login)
+        raise _likeliest(host, failures, search.login)
     return search.found
 
 
-def searched(host: Link, *, sudo: bool, may_ask: bool = True) -> Search:
+def searched(host: LoginHost, *, sudo: bool, may_ask: bool = True) -> Search:
     """Search for the first engine that works, in one round trip.
 
     Engines that need no privileges come first, and docker before podman: where both are, docker was
@@ -246,7 +260,7 @@ def searched(host: Link, *, sudo: bool, may_ask: bool = True) -> Search:
     """
     search = _searched(host, sudo=sudo, may_ask=may_ask)
     silent = any(isinstance(why, EngineSilent) for why in search.unusable.values())
-    if silent or (search.found is not None and search.found.name not in search.unusable):
+    if sudo or silent or search.found is not None:  # `sudo` has a PATH of its own
         return search
     login, finds_more = host.login_shell()
     if finds_more:
@@ -254,7 +268,7 @@ def searched(host: Link, *, sudo: bool, may_ask: bool = True) -> Search:
     return replace(search, login=login)
 
 
-def _searched(host: Link, *, sudo: bool, may_ask: bool) -> Search:
+def _searched(host: LoginHost, *, sudo: bool, may_ask: bool) -> Search:
     """Search once."""
     every = (DOCKER, PODMAN, ENGINES["sudo docker"], ENGINES["sudo podman"])
     candidates = [engine for engine in every if engine.behind_sudo or not sudo]
@@ -294,7 +308,9 @@ def _is_there(why: EngineUnusable) -> bool:
     return not isinstance(why, EngineMissing | DockerIsPodman)
 
 
-def _likeliest(failures: list[EngineUnusable], login: LoginShell | None) -> JlrError:
+def _likeliest(
+    host: LoginHost, failures: list[EngineUnusable], login: LoginShell | None
+) -> JlrError:
     there = [failure for failure in failures if _is_there(failure)]
     if there or not failures:
         return there[0] if there else JlrError("no container engine works on the host")
@@ -303,4 +319,4 @@ def _likeliest(failures: list[EngineUnusable], login: LoginShell | None) -> JlrE
         hint=f"`{commands(DOCKER.kind.program)[0]}` there installs docker; `--runtime none` works "
         "without, and with `--slurm` a cluster's login node",
     )
-    return neither if login is None else _lacking("docker or podman", neither, login)
+    return neither if login is None else _lacking(host, "docker or podman", neither, login)

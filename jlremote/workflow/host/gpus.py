@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, read
 from jlremote.gpus.waiting import taking
 from jlremote.gpus.waiting.taking import ASK_SECONDS
 from jlremote.host.contract import Host, run_script
@@ -17,7 +17,7 @@ from jlremote.runtimes.engine.engine import Argv
 from jlremote.schedulers.contract import ClusterGpus, SchedulerSilent
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.engines import used_on
+from jlremote.workflow.host.engines import startup_files, used_on
 from jlremote.workflow.host.links import link_on
 
 NOT_FOUND = 127  # the status of a shell that finds no such command
@@ -58,9 +58,8 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | C
         SchedulerSilent: the scheduler does not answer to the first question.
     """
     link = link_on(host, context)
-    own = _own(link, seconds)
     try:
-        first = next(own)
+        first, own = _first(link, seconds)
     except CannotAsk as failure:
         yield from _watch_cluster(link, max(seconds, CLUSTER_SECONDS), failure, context)
     else:
@@ -78,6 +77,17 @@ def _watch_cluster(
             yield _of_cluster(link, failure)
         except SchedulerSilent as silent:
             context.progress.note(silent.message)
+
+
+def _first(link: Link, seconds: float) -> tuple[Inventory, Iterator[Inventory]]:
+    """Return the first look at the host's own GPUs, and the others."""
+    own = _own(link, seconds)
+    try:
+        return next(own), own
+    except NvidiaSmiMissing as missing:
+        _look_further(link, missing)
+    own = _own(link, seconds)
+    return next(own), own
 
 
 def _own(link: Link, seconds: float) -> Iterator[Inventory]:
@@ -104,9 +114,34 @@ def _next(last: Inventory | None, snapshot: str, host: str) -> Inventory:
     return found if last is None else found.with_lost(last.gpus)
 
 
-def ask(host: Host, note: Callable[[str], object] | None = None) -> Inventory:
-    """Return the GPUs of a host with their users, in one round trip; see `taking.ask`."""
+def ask(host: Link, note: Callable[[str], object] | None = None) -> Inventory:
+    """Return the GPUs of a host with their users, in one round trip; see `taking.ask`.
+
+    Where there is no `nvidia-smi`, it is looked for where a login shell looks.
+    """
+    try:
+        return taking.ask(host, engines_asked(host.name), note)
+    except NvidiaSmiMissing as missing:
+        _look_further(host, missing)
     return taking.ask(host, engines_asked(host.name), note)
+
+
+def _look_further(host: Link, missing: NvidiaSmiMissing) -> None:
+    """Look where a login shell looks; return if that finds more.
+
+    Raises:
+        CannotAsk: it does not, or does not answer.
+    """
+    login, finds_more = host.login_shell()
+    if finds_more:
+        return
+    if login.trouble:
+        raise CannotAsk(
+            f"cannot tell whether `{host.name}` has GPUs: there is no `nvidia-smi` for a command "
+            f"by ssh, and {login.trouble}",
+            hint=startup_files(host.name),
+        )
+    raise NvidiaSmiMissing(f"{missing.message}: {login.looked()}", hint=missing.hint)
 
 
 def engines_asked(host: str) -> tuple[Argv, ...]:

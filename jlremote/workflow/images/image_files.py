@@ -14,6 +14,7 @@ from jlremote.runtimes.engine.engine_errors import EngineMissing
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.text import one_line
 from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import look_further
 from jlremote.workflow.images import registry_keys
 from jlremote.workflow.images.following import follow
 
@@ -120,8 +121,9 @@ def fetch(host: Link, program: str, typed: str, folder: str | None, context: Con
     with context.progress.step(f"Pull {typed}"):
         status = follow(host, script, given, pulled, context)
     if status == _COMMAND_NOT_FOUND:
-        raise EngineMissing(f"`{program}` is not installed on `{host.name}`")
-    if status != 0:
+        look_further(host, program, EngineMissing(f"`{program}` was not found on `{host.name}`"))
+        fetch(host, program, typed, folder, context)
+    elif status != 0:
         raise image_files.pull_error(program, typed, host.name, pulled.lines, status)
 
 

@@ -11,6 +11,7 @@ from jlremote.errors import Busy
 from jlremote.gpus.snapshot_script import snapshot
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.host.shell_text import TOOK_TOO_LONG, command_line
+from jlremote.link.wire.login_shell import LoginShell
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.runtimes.engine.engine_errors import EngineSilent, tried
 from jlremote.workflow.host.engines import expect_answer, searched
@@ -64,6 +65,9 @@ class RealShell:
         self, steps: Steps, *, timeout: float = SCRIPT_SECONDS, limit: int = OUTPUT_BYTES
     ) -> dict[str, Completed]:
         return through("sh", steps, before=f"PATH={self.programs}:$PATH")
+
+    def login_shell(self) -> tuple[LoginShell, bool]:
+        raise AssertionError("an engine that does not answer is there")
 
 
 def test_a_daemon_that_hangs_is_not_asked_again_behind_sudo(tmp_path: Path) -> None:

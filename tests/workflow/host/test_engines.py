@@ -8,8 +8,14 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.host.contract import Completed
+from jlremote.link.wire.login_shell import LoginShell
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
-from jlremote.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning, EngineUnusable
+from jlremote.runtimes.engine.engine_errors import (
+    EngineMissing,
+    EngineNotRunning,
+    EngineUnknown,
+    EngineUnusable,
+)
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage import jobs, sessions
 from jlremote.storage.jobs import JobRecord
@@ -97,3 +103,29 @@ def test_a_recorded_session_waits_for_its_engine_instead_of_moving_to_another(
     with pytest.raises(EngineNotRunning, match="`docker` daemon does not run"):
         surveyed(there, docker, "cont1", request, context())
     assert list(there.asked) == ["container", "inside", "called", "user"]
+
+
+def test_a_login_shell_is_asked_only_where_no_engine_works() -> None:
+    asked = []
+
+    class Host(FakeHost):
+        def login_shell(self) -> tuple[LoginShell, bool]:
+            asked.append(self.name)
+            self.answers["docker"] = WORKS
+            return LoginShell("/bin/bash", finds=("/opt/docker",)), True
+
+    trials = {"docker": MISSING, "podman": WORKS, "sudo-docker": SKIPPED, "sudo-podman": SKIPPED}
+    assert usable(Host("dgx", dict(trials)), sudo=False) is ENGINES["podman"]
+    assert asked == []
+    assert usable(Host("dgx", trials | {"podman": MISSING}), sudo=False) is DOCKER
+    assert asked == ["dgx"]
+
+
+def test_without_an_answer_of_a_login_shell_it_cannot_be_told_whether_there_is_an_engine() -> None:
+    silent = host(MISSING, MISSING)
+    silent.login = LoginShell("/bin/bash", trouble="its login shell did not answer"), False
+    with pytest.raises(EngineUnknown, match="cannot tell whether the host has docker or podman"):
+        usable(silent, sudo=False)
+    # A daemon that was found and does not run is the likelier reason.
+    with pytest.raises(EngineNotRunning):
+        usable(host(STOPPED, MISSING), sudo=False)
