@@ -115,7 +115,7 @@ def test_a_login_shell_is_asked_only_where_no_engine_works() -> None:
             return LoginShell("/bin/bash", finds=("/opt/docker",)), True
 
     trials = {"docker": MISSING, "podman": WORKS, "sudo-docker": SKIPPED, "sudo-podman": SKIPPED}
-    assert usable(Host("dgx", dict(trials)), sudo=False) is ENGINES["podman"]
+    assert usable(Host("dgx", {**trials}), sudo=False) is ENGINES["podman"]
     assert asked == []
     assert usable(Host("dgx", trials | {"podman": MISSING}), sudo=False) is DOCKER
     assert asked == ["dgx"]
