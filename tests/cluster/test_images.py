@@ -143,7 +143,7 @@ def test_a_site_with_pyxis_is_recognised(cluster: Cluster, zih: Laptop, image: s
     text = "echo '      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]'\n"
     with served(cluster), stand_in(cluster, "login", "srun", text):
         refused = zih.jlr(*SLURM, "--image", f"{image}y", "--", "true")
-    assert "`apptainer` is not installed on `zih`" in refused.stderr
+    assert "`apptainer` was not found on `zih`" in refused.stderr
     assert "(pyxis)" in refused.stderr
     assert "`jlr run zih --slurm -- srun --container-image=IMAGE COMMAND`" in refused.stderr
 

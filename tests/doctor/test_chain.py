@@ -18,7 +18,7 @@ import pytest
 
 from tests.conftest import SSHServerFactory
 from tests.doctor.parts import examined
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, logging_in_with
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -312,7 +312,8 @@ def test_an_engine_that_is_not_installed(
 ) -> None:
     path = without(tmp_path, "docker")
     add(laptop, another_sshd(f'SetEnv "PATH={path}"'), account, keys)
-    report = examined(laptop, "odd", "--image", "lab/jupyter", *DOCKER)
+    with logging_in_with(account, path):
+        report = examined(laptop, "odd", "--image", "lab/jupyter", *DOCKER)
     report.failed("engine", 1, "not installed", "sudo apt install docker.io")
     assert report.of("kernel")["text"] == "needs `engine`"
 

@@ -11,6 +11,7 @@ from tests.doctor.parts import examined
 from tests.engines.conftest import IMAGE, EnginesHost
 from tests.engines.parts import FLAGS
 from tests.lab import podman
+from tests.lab.accounts import logging_in_with
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
@@ -78,6 +79,7 @@ def test_engines_that_are_not_installed_are_told(
     with (
         running_sshd(engine, keys, environment=variables) as server,
         new_laptop(server, engines_host.account, keys) as laptop,
+        logging_in_with(engines_host.account, path),
     ):
         report = examined(laptop, "lab")
     found = report.of("engine")

@@ -74,6 +74,15 @@ def program_name(process: psutil.Process) -> str | None:
 
 
 @contextmanager
+def logging_in_with(account: Account, path: Path) -> Iterator[None]:
+    """Give the account's login shells the programs of one folder only."""
+    profile = account.home / ".bash_profile"
+    profile.write_text(f"PATH={path}\n", encoding="utf-8")
+    yield
+    profile.unlink()
+
+
+@contextmanager
 def claimed_account(shell: str = "/bin/bash") -> Iterator[Account]:
     """Give an account that no other run on this machine uses, with that login shell.
 

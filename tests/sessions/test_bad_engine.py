@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.conftest import SSHServerFactory
 from tests.doctor.parts import examined
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, logging_in_with
 from tests.lab.laptop import Laptop
 from tests.lab.programs import SYSTEM_PATH
 from tests.lab.remote_host import Keys
@@ -27,16 +27,19 @@ def add_host(
 def test_an_engine_that_is_not_installed(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, tmp_path: Path
 ) -> None:
-    add_host(laptop, another_sshd, account, keys, f"PATH={without(tmp_path, 'docker')}")
-    failed(start(laptop, "odd", "cont1", *DOCKER), 1, "`docker` is not installed", "--runtime none")
-    file = laptop.settle('[hosts.odd]\nruntime = "docker"\n')
-    named = f"is not installed on the host; `runtime` of `[hosts.odd]` in `{file}` chooses it"
-    failed(start(laptop, "odd", "cont1"), 1, named)
-    images = laptop.jlr("images", "odd")
-    assert (images.status, named in images.stderr) == (1, True), images
-    assert "chooses it" not in start(laptop, "odd", "cont1", *DOCKER).stderr
-    assert named in examined(laptop, "odd").of("engine")["text"]
-    assert "chooses it" not in examined(laptop, "odd", *DOCKER).of("engine")["text"]
+    path = without(tmp_path, "docker")
+    add_host(laptop, another_sshd, account, keys, f"PATH={path}")
+    with logging_in_with(account, path):
+        named = start(laptop, "odd", "cont1", *DOCKER)
+        failed(named, 1, "`docker` was not found on the host", "--runtime none")
+        file = laptop.settle('[hosts.odd]\nruntime = "docker"\n')
+        chosen = f"; `runtime` of `[hosts.odd]` in `{file}` chooses it"
+        failed(start(laptop, "odd", "cont1"), 1, "`docker` was not found on the host", chosen)
+        images = laptop.jlr("images", "odd")
+        assert (images.status, chosen in images.stderr) == (1, True), images
+        assert "chooses it" not in start(laptop, "odd", "cont1", *DOCKER).stderr
+        assert chosen in examined(laptop, "odd").of("engine")["text"]
+        assert "chooses it" not in examined(laptop, "odd", *DOCKER).of("engine")["text"]
 
 
 def without(folder: Path, *missing: str) -> Path:

@@ -182,14 +182,15 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
 def _prepare(host: Link, named: Engine) -> None:
     """Look where a login shell looks, if an engine that was not used yet does not work.
 
-    What becomes of it, the command finds out.
+    Raises:
+        EngineUnusable: it does not work with what is found there, either.
     """
     if named.behind_sudo or named in used_on(host.name):
         return
     trial = run_script(host, tried(usable_argv(named)))
     failure = engine_error(named, trial) if trial.status != 0 else None
     if isinstance(failure, EngineUnusable) and not isinstance(failure, EngineSilent):
-        host.login_shell()
+        look_further(host, named.kind.program, failure)
 
 
 def _known(host: Link, *, sudo: bool) -> Engine | None:

@@ -87,14 +87,14 @@ def test_a_known_session_brings_its_runtime() -> None:
     assert runtime(inside="other") == "docker"
 
 
-def test_an_engine_that_was_named_is_not_searched_for() -> None:
-    host: Any = FakeHost("lab")  # refuses each question
+def test_an_engine_that_was_named_is_tried_and_not_searched_for() -> None:
+    host: Any = FakeHost("lab", {"script": ""})  # refuses each other question
     for request in (
         RunRequest(StartRequest("lab", image="x", runtime="podman"), ("true",)),
         RunRequest(StartRequest("lab", runtime="none"), ("true",)),
     ):
         named = run._runtime(request)
-        assert run._with_engine(host, request, named) is named
+        assert run._with_engine(host, request, named) == named
 
 
 def test_a_host_without_python_keeps_no_place_of_a_detached_job() -> None:
