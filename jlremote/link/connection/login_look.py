@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, Unreachable
 from jlremote.host.contract import Completed, Host, run_script
 from jlremote.host.framing import new_marker
 from jlremote.link.wire.login_shell import LoginShell
@@ -59,21 +59,26 @@ class LoginLook:
         return answer.head().encode() if answer is not None else b""
 
     def look(self, host: Host) -> tuple[LoginShell, bool]:
-        """Return what the login shell has, and whether later scripts find more by this call."""
+        """Return what the login shell has, and whether later scripts find more by this call.
+
+        Raises:
+            Unreachable: the connection broke meanwhile.
+        """
         with self._asking:
             if self._answer is not None:
                 return self._answer, False
             self._answer = answer = _asked(host)
-            if answer.helps:
-                self._needed.touch(mode=0o600)
-            elif not answer.trouble:
-                self._needed.unlink(missing_ok=True)
+            with suppress(OSError):  # the next command that finds no engine looks again
+                if answer.helps:
+                    self._needed.touch(mode=0o600)
+                elif not answer.trouble:
+                    self._needed.unlink(missing_ok=True)
             return answer, answer.helps
 
     def connected(self, host: Host) -> None:
         """Look where the last link has found that the host needs it."""
         if self._answer is None and self._needed.exists():
-            with suppress(OSError):
+            with suppress(Unreachable):
                 self.look(host)
 
 
@@ -81,6 +86,8 @@ def _asked(host: Host) -> LoginShell:
     marker = new_marker()
     try:
         return read(run_script(host, question(marker), timeout=_LATE_SECONDS), marker)
+    except Unreachable:
+        raise
     except JlrError as error:
         return LoginShell("", trouble=f"its login shell cannot be asked: {error.message}")
 

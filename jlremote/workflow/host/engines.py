@@ -126,7 +126,10 @@ def _lacking(
 
 def startup_files(host: str) -> str:
     """Return the hint for a login shell that does not answer."""
-    return f"`ssh {host}` shows what its startup files wait for or say"
+    return (
+        f"`ssh {host}` shows what its startup files wait for or say; after a change there "
+        f"`jlr disconnect {host}` lets the next command ask again"
+    )
 
 
 def expect_answer(host: Host, script: str) -> None:

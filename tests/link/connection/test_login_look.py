@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from jlremote.host.contract import Completed
+from jlremote.errors import JlrError, LinkLost
+from jlremote.host.contract import Completed, Steps
 from jlremote.link.connection import login_look
-from jlremote.link.connection.login_look import question, read
+from jlremote.link.connection.login_look import LoginLook, question, read
 from jlremote.link.wire.login_shell import LoginShell
 from tests.lab.programs import attempt
 
@@ -83,3 +85,40 @@ def test_what_a_login_shell_does_not_tell_is_not_known(
 def test_an_engine_that_is_named_already_is_kept(tmp_path: Path) -> None:
     printed = f"/bin/sh\n/bin\nunix:///ours\n\n{MARK}\n/bin\nunix:///theirs\n{MARK}\n"
     assert not read(Completed(0, printed, ""), MARK).helps
+
+
+class Host:
+    """A host that gives its answers in turn, and counts the questions."""
+
+    name = "dgx"
+
+    def __init__(self, *answers: str | JlrError) -> None:
+        self.answers = list(answers)
+
+    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
+        answer = self.answers.pop(0)
+        if isinstance(answer, JlrError):
+            raise answer
+        (mark,) = set(re.findall(r"jlr-[0-9a-f]{24}", steps["script"]))
+        return {"script": Completed(0, answer.replace(MARK, mark), "")}
+
+
+HELPS = f"/bin/sh\n/bin\n\n\n{MARK}\n/bin:/opt\n\n/opt/docker\n{MARK}\n"
+
+
+def test_it_is_asked_once_and_the_next_link_asks_before_its_first_script(tmp_path: Path) -> None:
+    look = LoginLook(tmp_path / "needed")
+    host = Host(LinkLost("gone"), HELPS)
+    look.connected(host)  # no link before has found that the host needs it
+    assert len(host.answers) == 2
+    with pytest.raises(LinkLost):  # which is no answer
+        look.look(host)
+    assert [look.look(host)[1] for _ in range(2)] == [True, False]
+    assert look.head() == b"PATH=${PATH:+$PATH:}/opt; export PATH\n"
+    later = LoginLook(tmp_path / "needed")
+    later.connected(Host(HELPS))
+    assert later.head() == look.head()
+    needless = LoginLook(tmp_path / "needed")
+    needless.connected(Host(HELPS.replace("/opt/docker\n", "")))
+    assert needless.head() == b""
+    assert not (tmp_path / "needed").exists()

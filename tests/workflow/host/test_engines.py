@@ -114,8 +114,11 @@ def test_a_login_shell_is_asked_only_where_no_engine_works() -> None:
             self.answers["docker"] = WORKS
             return LoginShell("/bin/bash", finds=("/opt/docker",)), True
 
-    trials = {"docker": MISSING, "podman": WORKS, "sudo-docker": SKIPPED, "sudo-podman": SKIPPED}
-    assert usable(Host("dgx", {**trials}), sudo=False) is ENGINES["podman"]
+    trials: dict[str, Completed | str] = {
+        "docker": MISSING, "podman": WORKS,
+        "sudo-docker": SKIPPED, "sudo-podman": SKIPPED,
+    }
+    assert usable(Host("dgx", dict(trials)), sudo=False) is ENGINES["podman"]
     assert asked == []
     assert usable(Host("dgx", trials | {"podman": MISSING}), sudo=False) is DOCKER
     assert asked == ["dgx"]
