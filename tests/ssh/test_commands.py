@@ -403,3 +403,18 @@ def test_input_on_its_way_to_a_command_that_ends_does_not_end_the_connection(
     finally:
         line.take_down()
         account.end_processes()
+
+
+def test_a_server_that_is_far_away_is_not_taken_for_one_that_refuses(
+    host: SSHServer, guest: Laptop, account: Account
+) -> None:
+    line = Line(host.port)
+    guest.configure(host, account, f"Port {line.port}", f"HostKeyAlias [127.0.0.1]:{host.port}")
+    try:
+        with guest.connected() as connection:
+            line.delay = 0.25  # there and back 0.5 s
+            told = Collected()
+            assert connection.execute(b"echo far\n", told, cancelled=threading.Event()) == 0
+            assert told.stdout == b"far\n"
+    finally:
+        line.take_down()
