@@ -18,8 +18,8 @@ order; doctor says why the earlier ones do not work.
 - `sudo` is tried only for members of `sudo`, `wheel` or `admin`: on other hosts each attempt would
   be reported to the administrator. An engine whose `sudo` wants a password comes last, and commands
   that only look never ask for that password.
-- Where none works, a login shell of the host is asked, once (`link/wire/login_shell`): what it finds
-  serves all later scripts. Without its answer it cannot be told whether there is an engine.
+- Where none works, a login shell of the host is asked, once (`link/wire`): what it finds serves all
+  later scripts. Without its answer it cannot be told whether there is an engine.
 - A record's `runtime` is the engine's whole name, `sudo podman`, so every command finds the same
   engine again.
 

@@ -115,8 +115,10 @@ def test_a_login_shell_is_asked_only_where_no_engine_works() -> None:
             return LoginShell("/bin/bash", finds=("/opt/docker",)), True
 
     trials: dict[str, Completed | str] = {
-        "docker": MISSING, "podman": WORKS,
-        "sudo-docker": SKIPPED, "sudo-podman": SKIPPED,
+        "docker": MISSING,
+        "podman": WORKS,
+        "sudo-docker": SKIPPED,
+        "sudo-podman": SKIPPED,
     }
     assert usable(Host("dgx", dict(trials)), sudo=False) is ENGINES["podman"]
     assert asked == []
