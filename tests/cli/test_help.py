@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -9,9 +10,11 @@ import pytest
 
 import jlremote
 from jlremote.cli.command import GROUPS, Command
+from jlremote.cli.keyboard.local_terminal import LocalTerminal
 from jlremote.cli.program import COMMANDS as SECTIONS
 from jlremote.cli.program import EXAMPLES, jlr
-from tests.cli.conftest import Jlr
+from jlremote.errors import JlrError
+from tests.cli.conftest import Jlr, Workflows, remember
 
 COMMANDS = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
 
@@ -79,10 +82,22 @@ LINES = [
     if line.startswith("    jlr ")
     for part in line.partition("#")[0].split("; ")
 ]
-IN_TABLES = [
-    found for page in GUIDES for found in re.findall(r"`(jlr \w[^`]*)`", page.read_text("utf-8"))
+DEMO = REPOSITORY / "jlremote/demo/notebook.py"
+
+
+def in_line(*pages: Path) -> list[str]:
+    """Return the calls in the text of pages, without those that stand for several."""
+    texts = (page.read_text("utf-8") for page in pages)
+    found = (one for text in texts for one in re.findall(r"`(jlr [a-z][^`]*)`", text))
+    return [part for one in found if "…" not in one for part in one.split("; ")]
+
+
+SHOWN = calls([*EXAMPLES, *LINES, *in_line(*GUIDES, DEMO)])
+# In prose a command may stand without its arguments.
+MENTIONED = calls(in_line(*(page for page in PAGES if page not in GUIDES)))
+BEGINNING_WORK = [
+    call for call in [*EVERY_CALL, *SHOWN] if call[0] in ("start", "run") and "…" not in call
 ]
-SHOWN = calls([*EXAMPLES, *LINES, *IN_TABLES])
 
 
 @pytest.mark.parametrize("call", [*EVERY_CALL, *SHOWN], ids=" ".join)
@@ -90,6 +105,34 @@ def test_the_examples_are_valid(call: list[str]) -> None:
     group = click.Context(jlr, info_name="jlr")
     context = command(call[0]).make_context(call[0], call[1:], parent=group)
     assert not context.args, "left over"
+
+
+@pytest.mark.parametrize("call", MENTIONED, ids=" ".join)
+def test_what_is_mentioned_is_valid_as_far_as_it_goes(call: list[str]) -> None:
+    group = click.Context(jlr, info_name="jlr")
+    with suppress(click.MissingParameter, click.BadOptionUsage, click.exceptions.Exit):
+        if not {"COMMAND", "SHELL"} & set(call):
+            command(call[0]).make_context(call[0], call[1:], parent=group)
+
+
+class Reached(JlrError):
+    """A command has accepted its words."""
+
+
+@pytest.mark.parametrize("call", BEGINNING_WORK, ids=" ".join)
+def test_the_values_of_the_examples_are_accepted(
+    call: list[str], jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each until it would ask a host."""
+    remember(("dgx", "cont1"))
+    workflows.take_over("jobs.run.run")
+    workflows.take_over("jobs.scheduled.estimate")
+    workflows.take_over("selection.pool_host.host_of_pool")
+    workflows.will("selection.pool_host.host_of_pool", lambda *_, **__: "dgx")
+    for name in ("session.start.start", "session.start.plan", "jobs.run.run"):
+        workflows.will(name, Reached("reached"))
+    monkeypatch.setattr(LocalTerminal, "kind", "posix")  # `-t` wants one
+    assert "reached" in jlr(*call).stderr
 
 
 def test_every_command_that_tells_something_has_json() -> None:
