@@ -38,16 +38,13 @@ def unproved(facts: HostFacts) -> Judgement:
     if not has_gpus(facts):
         return skip("no GPUs to give to containers")
     programs = [path for path in facts.toolkit if CDI_FOLDER not in path]
-    described = [path for path in facts.toolkit if CDI_FOLDER in path]
-    engine = facts.required_engine
-    by_description = engine.kind.gpus == "devices"
-    if by_description and programs and not described:
+    engine, there = facts.required_engine, _for_its_engine(facts)
+    if engine.kind.gpus == "devices" and programs and not there:
         return fail(
             f"NVIDIA's container toolkit is installed ({programs[0]}), but no file describes the "
             f"GPUs, which {engine.name} needs to give them to containers",
             _DESCRIBE_DEVICES,
         )
-    there = described if by_description else programs
     if not there:
         return fail(
             "NVIDIA's container toolkit is not installed: containers get no GPUs",
@@ -66,9 +63,15 @@ def proved(facts: HostFacts, where: str, done: Completed) -> Judgement:
         return fine(f"`nvidia-smi` in {where}: {gpus} GPU{'' if gpus == 1 else 's'}")
     said = one_line(done.stderr) or one_line(done.stdout) or f"exit status {done.status}"
     text = f"containers get no GPUs: `nvidia-smi` in {where} says {said}"
-    if facts.toolkit and "not found" in said:
+    if _for_its_engine(facts) and "not found" in said:
         return fail(text, _NO_UTILITY)
     return refused(facts, text)
+
+
+def _for_its_engine(facts: HostFacts) -> list[str]:
+    """Return what the host's engine gives GPUs by: files that describe them, or programs."""
+    described = facts.required_engine.kind.gpus == "devices"
+    return [path for path in facts.toolkit if (CDI_FOLDER in path) == described]
 
 
 def refused(facts: HostFacts, reason: str) -> Judgement:
