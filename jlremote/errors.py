@@ -63,9 +63,10 @@ An error that is defined in another package is drawn with that package's name. :
     ├── NothingListens           ports     nothing listens on a forwarded port
     ├── PortTaken                ports     another program has a forwarded port on the host
     ├── SchedulerSilent          schedulers  the scheduler does not answer
-    └── CannotAsk                gpus      nothing on the host knows its GPUs
-        ├── NvidiaSmiMissing     gpus      … as far as was looked, it has no `nvidia-smi`
-        └── NvidiaSmiSilent      gpus      … `nvidia-smi` does not answer
+    ├── CannotAsk                gpus      nothing on the host knows its GPUs
+    │   ├── NvidiaSmiMissing     gpus      … as far as was looked, it has no `nvidia-smi`
+    │   └── NvidiaSmiSilent      gpus      … `nvidia-smi` does not answer
+    └── CannotTell               gpus      whether a GPU is free cannot be told
 
 Every error says what happened, with which value (`message`), and what to do next (`hint`), in lower
 case and without a final period. Errors cross the link's socket as JSON, so the tree is also the

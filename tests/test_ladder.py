@@ -37,7 +37,7 @@ LADDER = {
     "mounts": {"host", "storage"},
     "output": {"host"},
     "ports": {"host", "jupyter", "runtimes"},
-    "runtimes": {"host", "schedulers", "storage"},
+    "runtimes": {"gpus", "host", "schedulers", "storage"},
     "schedulers": {"host"},
     "ssh": {"host", "storage"},
     "demo": {"storage"},

@@ -1,6 +1,7 @@
 """GPUs: which a host has, who uses them, and which a session gets.
 
-`snapshot_script` asks the host and `snapshot` reads the answer (with `mig`) into an `inventory`.
+`snapshot_script` asks the host and `snapshot` reads the answer (with `mig`) into an `inventory`;
+what engines and Slurm have given to others is the part of `assigned`.
 `request` parses `--gpus`, `choice` chooses, `leases` reserve the choice, `wait_queue` orders the
 starts that wait, `proof` shows that a new container has its GPUs. `usage` describes a GPU's users;
 `lost` finds containers that lost their GPUs. In `waiting` GPUs are taken, at once or in turn, from
@@ -17,5 +18,13 @@ want is kept for them, so that a large request does not starve behind small ones
 `--wait` takes only what is left beside all of them.
 
 **When is a GPU in use?** When it has a process, more memory in use than an idle GPU, or a
-reservation by jlr: a container's label or a lease. A session keeps its GPUs while it idles.
+reservation: by jlr (a container's label or a lease), by an engine for a container that runs, or by
+Slurm for a job. A session keeps its GPUs while it idles. A container with all GPUs reserves none,
+or one that only watches them would keep them from all users. Where the engine or Slurm refuses to
+tell, a GPU without a process is neither free nor in use: `auto` takes none, and a named one is
+given with a note.
+
+**Why UUIDs?** A host counts its GPUs anew at each boot, and without one that is broken. So leases,
+labels and engines name them by UUID, and before a container starts again its label is compared with
+what its engine would give it. Only CDI files may have no other names than indices.
 """

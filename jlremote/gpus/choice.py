@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from jlremote.errors import Busy, NotFound, Usage
+from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.request import GpuRequest
 from jlremote.gpus.usage import in_line, users_of_all
@@ -14,13 +14,16 @@ from jlremote.gpus.wait_queue import ahead
 SHARE = "`--share-gpus` takes GPUs that are in use, too"
 
 
+class CannotTell(JlrError):
+    """Whether a GPU is free cannot be told."""
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The devices that were chosen, by each of their names."""
 
-    names: tuple[str, ...]  # indices or UUIDs, as docker takes them
-    uuids: tuple[str, ...]  # as CUDA and leases take them
-    places: tuple[str, ...]  # indices, `GPU:MIG` for MIG devices
+    uuids: tuple[str, ...]  # as engines, CUDA and leases take them
+    places: tuple[str, ...]  # for people: indices, `GPU:MIG` for MIG devices
 
 
 def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) -> Chosen:
@@ -30,6 +33,8 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
 
     Raises:
         Busy: the devices are in use, or too few are free; names the users of each.
+        CannotTell: free ones are asked for, and the host does not tell which are.
+        JlrError: a named GPU fails.
         NotFound: the host has no such devices.
         Usage: the names mix GPUs and MIG devices.
     """
@@ -59,9 +64,11 @@ def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen
     enough = [kind for kind in (whole, parts) if len(kind) >= count]
     if not enough:
         divided = f" and {len(parts)} MIG devices, which do not mix" if parts else ""
-        gpus = f"{len(whole)} GPU{'s' * (len(whole) != 1)}{divided}"
+        failed = ", ".join(str(gpu.index) for gpu in inventory.gpus if gpu.failed)
+        fails = f" besides GPU {failed}, for which its driver answers with an error"
+        gpus = f"{len(whole)} GPU{'s' * (len(whole) != 1)}{divided}{fails if failed else ''}"
         raise NotFound(
-            f"`{host}` has {gpus}, and {count} were asked for",
+            f"`{inventory.place(host)}` has {gpus}, and {count} were asked for",
             hint=_available(inventory, host),
         )
     # The sort is stable, so of equal devices the first is taken; devices in use come last.
@@ -71,7 +78,13 @@ def _free(count: int, inventory: Inventory, host: str, *, share: bool) -> Chosen
     taken = min((kind[:count] for kind in by_room), key=_in_use)
     if not share and _in_use(taken):
         raise _too_few_free(count, min(enough, key=_in_use), inventory, host)
-    return _chosen([(device.uuid if device.is_part else device.place, device) for device in taken])
+    if not share and any(device.free is None for device in taken):
+        raise CannotTell(
+            f"cannot tell which GPUs of `{inventory.place(host)}` are free: {inventory.unseen}",
+            hint=f"`jlr gpus {host}` shows what is known of them; `--gpus device=N` takes one that "
+            "you name",
+        )
+    return _chosen(taken)
 
 
 def _in_use(devices: Sequence[Device]) -> int:
@@ -83,19 +96,19 @@ def _too_few_free(count: int, devices: Sequence[Device], inventory: Inventory, h
     free = len(devices) - len(busy)
     asked = "a GPU was" if count == 1 else f"{count} GPUs were"
     return Busy(
-        f"{asked} asked for, and {free or 'none'} of {len(devices)} on `{host}` "
+        f"{asked} asked for, and {free or 'none'} of {len(devices)} on `{inventory.place(host)}` "
         f"{'is' if free < 2 else 'are'} free: {users_of_all(busy, inventory.now)}",
         hint=f"`--wait` waits until they are free; {SHARE}",
     )
 
 
 def _named(names: Sequence[str], inventory: Inventory, host: str, *, share: bool) -> Chosen:
-    found = [pair for name in names for pair in _devices_called(name, inventory, host)]
-    _refuse_mixed([device for _, device in found], host)
-    busy = {device.uuid: device for _, device in found if device.in_use}
+    found = [device for name in names for device in _devices_called(name, inventory, host)]
+    _refuse_mixed(found, host)
+    busy = {device.uuid: device for device in found if device.in_use}
     if busy and not share:
         raise Busy(
-            f"in use on `{host}`: {users_of_all(busy.values(), inventory.now)}",
+            f"in use on `{inventory.place(host)}`: {users_of_all(busy.values(), inventory.now)}",
             hint=f"`--gpus auto` takes a free one; {SHARE}",
         )
     return _chosen(found)
@@ -117,25 +130,32 @@ def _refuse_mixed(devices: Sequence[Device], host: str) -> None:
         )
 
 
-def _devices_called(name: str, inventory: Inventory, host: str) -> list[tuple[str, Device]]:
-    """Return the devices that a typed name stands for, each with the engine's name for it."""
+def _devices_called(name: str, inventory: Inventory, host: str) -> tuple[Device, ...]:
+    """Return the devices that a typed name stands for."""
     for gpu in inventory.gpus:
         if name in (str(gpu.index), gpu.whole.uuid):
-            return [(name, device) for device in _parts(gpu, host)]
-    parts = [device for device in inventory.devices if name in (device.place, device.uuid)]
-    parts = parts or _beginning_with(name, inventory)
-    if len(parts) == 1:
-        return [(parts[0].uuid, parts[0])]
-    raise NotFound(f"there is no GPU `{name}` on `{host}`", hint=_available(inventory, host))
+            return _parts(gpu, host)
+    known = [(gpu, device) for gpu in inventory.gpus for device in gpu.devices]
+    found = [pair for pair in known if name in (pair[1].place, pair[1].uuid)]
+    found = found or [pair for pair in known if _begins(pair[1].uuid, name)]
+    if len(found) != 1:
+        raise NotFound(
+            f"there is no GPU `{name}` on `{inventory.place(host)}`",
+            hint=_available(inventory, host),
+        )
+    [(gpu, device)] = found
+    _refuse_failed(gpu, host)
+    return (device,)
 
 
-def _beginning_with(name: str, inventory: Inventory) -> list[Device]:
-    """Return the devices whose UUID begins with `name`; CUDA accepts the first digits, too."""
+def _begins(uuid: str, name: str) -> bool:
+    """Return whether a UUID begins with `name`; CUDA accepts the first digits, too."""
     long_enough = name.startswith(("GPU-", "MIG-")) and len(name) > len("GPU-") + 3
-    return [device for device in inventory.devices if long_enough and device.uuid.startswith(name)]
+    return long_enough and uuid.startswith(name)
 
 
 def _parts(gpu: Gpu, host: str) -> tuple[Device, ...]:
+    _refuse_failed(gpu, host)
     if not gpu.devices:
         raise NotFound(
             f"GPU {gpu.index} of `{host}` is in MIG mode and has no MIG devices",
@@ -144,11 +164,20 @@ def _parts(gpu: Gpu, host: str) -> tuple[Device, ...]:
     return gpu.devices
 
 
-def _chosen(pairs: Collection[tuple[str, Device]]) -> Chosen:
+def _refuse_failed(gpu: Gpu, host: str) -> None:
+    if gpu.failed:
+        raise JlrError(
+            f"GPU {gpu.index} of `{host}` fails: its driver answers with an error for "
+            f"{gpu.whole.uuid}",
+            hint=f"`nvidia-smi -q -i {gpu.index}` on the host shows what it says; a reset "
+            "or a reboot may mend it. `--gpus auto` takes another one",
+        )
+
+
+def _chosen(devices: Collection[Device]) -> Chosen:
     return Chosen(
-        tuple(dict.fromkeys(name for name, _ in pairs)),
-        tuple(dict.fromkeys(device.uuid for _, device in pairs)),
-        tuple(dict.fromkeys(device.place for _, device in pairs)),
+        tuple(dict.fromkeys(device.uuid for device in devices)),
+        tuple(dict.fromkeys(device.place for device in devices)),
     )
 
 

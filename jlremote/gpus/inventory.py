@@ -16,7 +16,17 @@ DESKTOP_MIB = 2048
 
 WELL_USED_PERCENT = 90
 
-State = Literal["free", "reserved", "idle, memory held", "partly busy", "busy", "held", "error"]
+State = Literal[
+    "free",
+    "reserved",
+    "assigned, idle",
+    "cannot tell",
+    "idle, memory held",
+    "partly busy",
+    "busy",
+    "held",
+    "error",
+]
 
 
 @dataclass(frozen=True)
@@ -33,11 +43,13 @@ class GpuProcess:
 
 @dataclass(frozen=True)
 class Claim:
-    """A reservation: jlr has given the device to a session, whether it computes or not."""
+    """A reservation: the device was given to a session or job, whether it computes or not."""
 
-    # A container that runs, a session of which only a lease is known, or a start under way.
-    kind: Literal["container", "session", "start"]
-    name: str  # the container's or session's
+    # By jlr: to a container that runs, a session of which only a lease is known, or a start under
+    # way. By others: to a container that runs, by its engine, or to a job of Slurm. A container
+    # with `all` GPUs reserves none.
+    kind: Literal["container", "session", "start", "assigned", "job", "all"]
+    name: str  # the container's, session's or job's
     user: str | None  # the user who started it
     since: float | None  # seconds since the epoch by the host's clock
     lease: str | None = None  # the lease's name, if the claim comes from one
@@ -52,7 +64,8 @@ class Device:
     memory_used: int | None = None  # MiB, `None` where the driver does not say
     memory_total: int | None = None  # MiB
     processes: tuple[GpuProcess, ...] = ()
-    claims: tuple[Claim, ...] = ()  # jlr's reservations of it
+    claims: tuple[Claim, ...] = ()
+    unseen: bool = False  # whether it may be reserved by more than can be seen
     draws: bool = False  # whether a display is attached
     profile: str | None = None  # size of a MIG device, e.g. `1g.10gb`
 
@@ -75,12 +88,24 @@ class Device:
     @property
     def in_use(self) -> bool:
         """Whether it has processes, memory in use or a reservation."""
-        return bool(self.processes or self.claims or self.holds_memory)
+        return bool(self.processes or self._reserved or self.holds_memory)
+
+    @property
+    def free(self) -> bool | None:
+        """Whether it is free, `None` where that cannot be told."""
+        return False if self.in_use else None if self.unseen else True
+
+    @property
+    def _reserved(self) -> State | None:
+        kinds = {claim.kind for claim in self.claims} - {"all"}
+        if not kinds:
+            return None
+        return "assigned, idle" if kinds <= {"assigned", "job"} else "reserved"
 
     def state(self, busy: int | None = None) -> State:
         """Return the device's state, by the percent of the time in which it computes if known."""
         if not (self.processes or self.holds_memory):
-            return "reserved" if self.claims else "free"
+            return self._reserved or ("cannot tell" if self.unseen else "free")
         if busy is None:
             return "held"
         if busy == 0:
@@ -146,6 +171,21 @@ class Inventory:
     dead_leases: tuple[str, ...] = ()  # names of this user's leases that no longer count
     queue: tuple[WaitingStart, ...] = ()  # the starts that wait for GPUs, the first first
     unleased: tuple[Unleased, ...] = ()
+    line: str = ""  # the name of the queue for these GPUs: their first one's UUID, and more
+    container: str = ""  # the one whose own GPUs these are, empty for the host's
+    unseen: str = ""  # why it cannot be told what containers and jobs have, empty if it can
+    cdi: frozenset[str] = frozenset()  # the UUIDs that the host's CDI files name
+
+    def place(self, host: str) -> str:
+        """Return whose GPUs these are: the host's, or those of a container of it."""
+        return f"{host}/{self.container}" if self.container else host
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the driver complains of, and what cannot be told."""
+        smi = tuple(f"nvidia-smi: {note}" for note in self.notes)
+        unseen = f"cannot tell which GPUs containers or jobs have: {self.unseen}"
+        return (*smi, unseen) if self.unseen else smi
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -192,6 +232,7 @@ def to_json(inventory: Inventory, host: str) -> dict[str, Any]:
             for w in inventory.queue
         ],
         "notes": list(inventory.notes),
+        "cannot_tell": inventory.unseen or None,
     }
 
 
@@ -224,7 +265,9 @@ def _device(device: Device) -> dict[str, Any]:
         "kept_for": [
             {"kind": c.kind, "name": c.name, "user": c.user, "since": _moment(c.since)}
             for c in device.claims
+            if c.kind != "all"
         ],
+        "shared_with": [c.name for c in device.claims if c.kind == "all"],
     }
 
 

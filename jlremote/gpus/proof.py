@@ -48,17 +48,25 @@ def requested(engine: str, on_host: str = "") -> int:
 
     `on_host` is the output of `ON_HOST`, for a value that asks for all.
     """
-    if re.fullmatch(r"device=[^=\"]*", engine):
-        return engine.count(",") + 1
-    [fields] = csv.reader([engine])  # docker's notation, where a word alone is the count
-    words = [field if "=" in field else f"count={field}" for field in fields]
-    asked = dict(word.split("=", 1) for word in words)
-    amount = asked.get("count", "1")
-    if amount in ("all", "-1"):
+    asked = _parts(engine)
+    if wants_all(engine):
         return max(1, min(on_host.count("driver"), on_host.count("device")))
     if "device" in asked:
         return asked["device"].count(",") + 1
-    return count(amount) or 1
+    return count(asked.get("count", "1")) or 1
+
+
+def wants_all(engine: str) -> bool:
+    """Return whether a value of the engine's `--gpus` asks for all GPUs."""
+    return _parts(engine).get("count") in ("all", "-1")
+
+
+def _parts(engine: str) -> dict[str, str]:
+    if re.fullmatch(r"device=[^=\"]*", engine):
+        return {"device": engine.removeprefix("device=")}
+    [fields] = csv.reader([engine])  # docker's notation, where a word alone is the count
+    words = [field if "=" in field else f"count={field}" for field in fields]
+    return dict(word.split("=", 1) for word in words)
 
 
 def fault(output: str, asked: int) -> str | None:
@@ -76,6 +84,15 @@ def fault(output: str, asked: int) -> str | None:
         return "it has their devices, and not the driver's `libcuda.so.1`"
     # Only NVIDIA has a device for each GPU.
     return _fewer(len(devices), asked if nvidia or not devices else 1)
+
+
+def surplus(output: str, asked: int) -> int:
+    """Return how many GPUs a container sees that was to have `asked`; 0 if it sees no more."""
+    told = [(name.strip(), fields) for name, *fields in records(output)]
+    smi = [fields for name, fields in told if name == "nvidia-smi"]
+    nvidia = [f for name, f in told if name == "device" and f[0].startswith("/dev/nvidia")]
+    sees = _listed(" ".join(smi[0][1:])) if smi and smi[0][0] == "0" else len(nvidia)
+    return sees if sees > asked else 0
 
 
 def _listed(said: str) -> int:

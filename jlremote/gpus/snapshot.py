@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from jlremote.errors import JlrError
-from jlremote.gpus import leases, mig, wait_queue
+from jlremote.gpus import assigned, leases, mig, wait_queue
+from jlremote.gpus.assigned import Within
 from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory, Unleased
 from jlremote.gpus.mig import MigDevice
 from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
@@ -25,8 +26,8 @@ Records: TypeAlias = "Mapping[str, Sequence[str]]"
 Processes: TypeAlias = "Mapping[str, tuple[GpuProcess, ...]]"  # by the UUID of their device
 
 _NO_SUCH_FILE, _TIMED_OUT = (126, 127), (124, 137)
-_FAILURES = ("err!", "unknown error", "gpu is lost", "gpu requires reset")
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2629800}
+# What the driver says of a GPU that fails; and of a single value that it cannot read.
+_LOST, _UNREADABLE = ("gpu is lost", "gpu requires reset"), ("err!", "unknown error")
 
 
 class CannotAsk(JlrError):
@@ -41,28 +42,20 @@ class NvidiaSmiSilent(CannotAsk):
     """`nvidia-smi` does not answer, so the host may have GPUs."""
 
 
-@dataclass(frozen=True)
-class _Container:
-    name: str
-    user: str | None
-    since: float | None
-    devices: tuple[str, ...]
-
-
-def read(output: str, host: str) -> Inventory:
-    """Return the GPUs from the snapshot script's output.
+def read(output: str, host: str, within: Within | None = None) -> Inventory:
+    """Return the GPUs from the snapshot script's output, or only those of a container.
 
     Raises:
         CannotAsk: `nvidia-smi` is missing, fails, or does not answer in its own form.
     """
     try:
         with understood("`nvidia-smi`"):
-            return _read(output, host)
+            return _read(output, host, within)
     except OddAnswer as odd:
         raise CannotAsk(odd.message, hint=odd.hint) from odd
 
 
-def _read(output: str, host: str) -> Inventory:
+def _read(output: str, host: str, within: Within | None) -> Inventory:
     records: dict[str, Sequence[str]] = {}
     found_leases = []
     for record in records_of(output):
@@ -78,7 +71,7 @@ def _read(output: str, host: str) -> Inventory:
             f"there is no `nvidia-smi` on `{host}`",
             hint=f"`jlr doctor {host}` says how to install NVIDIA's driver, which brings it",
         )
-    return _Reading(records, host).inventory(found_leases)
+    return _Reading(records, host).inventory(found_leases, within)
 
 
 class _Reading:
@@ -90,15 +83,14 @@ class _Reading:
         self.now = _number(now) or 0.0
         self.born = self.now - (_number(uptime.partition(" ")[0]) or 0.0)
         self.ticks = _number(ticks) or 100.0
-        self.containers = dict(_containers(records.get("containers", [""])[0], self.now))
+        self.assigned = assigned.read(records.get("containers", [""])[0], self.now)
+        self.containers = self.assigned.containers
 
-    def inventory(self, found_leases: Sequence[Sequence[str]]) -> Inventory:
+    def inventory(self, found_leases: Sequence[Sequence[str]], within: Within | None) -> Inventory:
         gpus, notes = self._gpus()
         kept: dict[str, list[Claim]] = defaultdict(list)
-        for container in self.containers.values():
-            for uuid in container.devices:
-                claim = Claim("container", container.name, container.user, container.since)
-                kept[uuid].append(claim)
+        for uuid, claim in self.assigned.claims(gpus):
+            kept[uuid].append(claim)
         listed = [
             leases.read(fields, self.now, self.boot)
             for fields in found_leases
@@ -107,19 +99,25 @@ class _Reading:
         for lease in (lease for lease in listed if lease and lease.holds):
             kind: Literal["session", "start"] = "session" if lease.settled else "start"
             claim = Claim(kind, lease.session, lease.owner, lease.since, lease.name)
-            if lease.session not in {known.name for known in kept[lease.uuid]}:
+            if lease.session not in {c.name for c in kept[lease.uuid] if c.kind != "all"}:
                 kept[lease.uuid].append(claim)
         own = [lease for lease in listed if lease and lease.owner == self.user]
         leased = {lease.uuid for lease in own if lease.holds}
-        first = min(gpus, key=lambda gpu: gpu.index).whole.uuid
-        queue, left = wait_queue.read(found_leases, first, self.now, self.boot)
-        dead = [name for name, owner in left.items() if owner == self.user]
 
         def claimed(device: Device) -> Device:
-            return replace(device, claims=tuple(kept.get(device.uuid, ())))
+            claims = tuple(kept.get(device.uuid, ()))
+            return replace(device, claims=claims, unseen=bool(self.assigned.unseen))
 
+        there = tuple(gpu.with_each_device(claimed) for gpu in gpus)
+        there = tuple(within.limit(there)) if within else there
+        first = there[0].whole.uuid if there else "none"
+        # Others wait for the same GPUs, unless these are the container's alone.
+        alone = within is not None and within.value != "all"
+        line = f"{first}.{within.container}" if within and alone else first
+        queue, left = wait_queue.read(found_leases, line, self.now, self.boot)
+        dead = [name for name, owner in left.items() if owner == self.user]
         return Inventory(
-            gpus=tuple(gpu.with_each_device(claimed) for gpu in gpus),
+            gpus=there,
             now=self.now,
             user=self.user,
             boot=self.boot,
@@ -127,10 +125,14 @@ class _Reading:
             dead_leases=(*(lease.name for lease in own if not lease.holds), *dead),
             queue=queue,
             unleased=tuple(
-                Unleased(container.name, identity, container.devices)
+                Unleased(container.name, identity, container.kept)
                 for identity, container in self.containers.items()
-                if container.user == self.user and not leased.issuperset(container.devices)
+                if container.user == self.user and not leased.issuperset(container.kept)
             ),
+            line=line,
+            container=within.container if within else "",
+            unseen=self.assigned.unseen,
+            cdi=frozenset(self.records.get("cdi", [""])[0].split()),
         )
 
     def _gpus(self) -> tuple[list[Gpu], tuple[str, ...]]:
@@ -192,7 +194,7 @@ class _Reading:
             power_limit=_number(row.get("power.limit", "")),
             mig=mig,
             slices=parts if mig else (),
-            failed=any(failure in " ".join(row.values()).lower() for failure in _FAILURES),
+            failed=_fails(row),
         )
 
     def _slice(self, part: MigDevice, whole: Device, processes: Processes) -> Device:
@@ -248,6 +250,18 @@ def _row(line: str, fields: str) -> dict[str, str] | None:
     return dict(zip(names, values))  # noqa: B905  # Python 3.8 has no `strict`
 
 
+def _fails(row: Mapping[str, str]) -> bool:
+    """Return whether a GPU fails: a sensor that cannot be read is unknown, and no failure.
+
+    Without its memory nothing tells whether a GPU is in use.
+    """
+    every, memory = (
+        " ".join(values).lower()
+        for values in (row.values(), (row["memory.used"], row["memory.total"]))
+    )
+    return any(word in every for word in _LOST) or any(word in memory for word in _UNREADABLE)
+
+
 def _number(text: str) -> float | None:
     """Return a number, `None` for `[N/A]`, `[Not Supported]`, `ERR!` and the like."""
     return number(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text.strip()) else None
@@ -261,24 +275,3 @@ def _whole(text: str) -> int | None:
 def _after(text: str, beginning: str) -> Iterator[str]:
     lines = text.splitlines()
     return (line[len(beginning) :] for line in lines if line.startswith(beginning))
-
-
-def _containers(text: str, now: float) -> Iterator[tuple[str, _Container]]:
-    for line in printable(text).splitlines():
-        columns = line.split("|")
-        if len(columns) == 5:
-            identity, name, status, user, devices = columns
-            kept = tuple(filter(None, devices.split(",")))
-            name = name.partition(",")[0]
-            yield identity, _Container(name, user or None, _since(status, now), kept)
-
-
-def _since(status: str, now: float) -> float | None:
-    """Return a container's start time from docker's `Up 2 hours`."""
-    told = re.search(
-        r"(?i)up (?:less than |about )?(an?|\d+) (second|minute|hour|day|week|month)", status
-    )
-    if told is None:
-        return None
-    amount = count(told[1]) or 1
-    return now - amount * _SECONDS[told[2].lower()]

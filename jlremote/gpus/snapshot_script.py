@@ -1,6 +1,6 @@
 """The script that describes a host's GPUs: one for `sh`, which changes nothing.
 
-It asks `nvidia-smi`, `/proc` and the engines' `ps`, and prints records (see `host.records`).
+It asks `nvidia-smi`, `/proc`, the engines and Slurm, and prints records (see `host.records`).
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from jlremote.gpus.assigned import FUNCTIONS
 from jlremote.gpus.leases import LIST
 from jlremote.host.contract import USER_LABEL
 from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.host.shell_text import TOOK_TOO_LONG, command_line, pause, until_hang_up
-from jlremote.host.sudo import ALONE_UNLESS_KNOWN
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -38,19 +38,13 @@ PROCESS_FIELDS = "gpu_uuid,pid,used_memory,process_name"
 
 # Without persistence mode the driver begins anew for each question, a second or two for each GPU.
 ANSWER_SECONDS = 20
-_ENGINE_SECONDS = 10
 _TURNS_PER_ENGINE = 10
 _ASK_ENGINES = "containers=$(engines)"
-GPUS_LABEL = "org.jlremote.gpus"
 # The engine's option that selects this user's containers, on a host that many users share.
 MINE = f'--filter="label={USER_LABEL}=$(id -un || id -u)"'
-_CONTAINER = "{{.ID}}|{{.Names}}|{{.Status}}"
-# Docker has a function for one label, podman a table of them.
-_LABELS = f'{{{{.Label "{USER_LABEL}"}}}}|{{{{.Label "{GPUS_LABEL}"}}}}'
-_TABLE = f'{{{{index .Labels "{USER_LABEL}"}}}}|{{{{index .Labels "{GPUS_LABEL}"}}}}'
 
 _FUNCTIONS = f"""\
-exec 2>/dev/null
+{FUNCTIONS}exec 2>/dev/null
 LC_ALL=C; export LC_ALL
 clean() {{ {TAKE_OUT}; }}
 say() {{ printf '%s{PRINT_FIELD}' "$@"; printf '{PRINT_RECORD}'; }}
@@ -89,15 +83,6 @@ ask_owners() {{
     "$(grep -aH . $(printf '/proc/%s/stat ' $pids) | clean)" \\
     "$(grep -aH . $(printf '/proc/%s/cgroup ' $pids) | clean)"
 }}
-list_containers() {{
-  command -v "$1" >/dev/null || return
-  {ALONE_UNLESS_KNOWN}
-  for format in '{_CONTAINER}|{_LABELS}' '{_CONTAINER}|{_TABLE}' '{_CONTAINER}||'; do
-    listed=$($limit ${{limit:+{_ENGINE_SECONDS}}} "$@" ps --no-trunc --format "$format"); asked=$?
-    case $asked in 0|{TOOK_TOO_LONG}) break;; esac
-  done
-  [ "$asked" != 0 ] || printf '%s\n' "$listed"
-}}
 ask_all() {{
   say host "$(date +%s)" "$(cat /proc/uptime)" "$(cat /proc/sys/kernel/random/boot_id)" \\
     "$(id -un || id -u)" "$(getconf CLK_TCK || echo 100)"
@@ -106,6 +91,7 @@ ask_all() {{
   case $status in {TOOK_TOO_LONG}|137) return;; esac
   ask_processes; ask_slices; ask_owners
   say containers "$containers"
+  say cdi "$(cat /etc/cdi/* /var/run/cdi/* | grep -aoE '(GPU|MIG)-[0-9a-f-]+' | sort -u)"
   {LIST}
 }}
 """
@@ -119,8 +105,8 @@ def snapshot(engines: Engines = EVERYBODYS) -> str:
 def snapshots(seconds: float, engines: Engines = EVERYBODYS) -> str:
     """Return the script that describes the GPUs again and again, until its reader hangs up.
 
-    Each snapshot ends with a group separator, then a pause of `seconds` follows. The engines are
-    asked only every tenth time, as they are the slowest part.
+    Each snapshot ends with a group separator, then a pause of `seconds` follows. The engines and
+    Slurm are asked only every tenth time, as they are the slowest part.
     """
     loop = f"""\
 {_functions(engines)}trap 'kill $!; exit' TERM
@@ -137,4 +123,4 @@ done
 
 def _functions(engines: Engines) -> str:
     asked = "".join(f"list_containers {command_line(engine)}; " for engine in engines)
-    return f"{_FUNCTIONS}engines() {{ {asked}:; }}\n"
+    return f"{_FUNCTIONS}engines() {{ {asked}list_jobs; }}\n"

@@ -18,8 +18,14 @@ def size(mebibytes: int | None) -> str:
 def users(device: Device, now: float) -> str:
     """Return a device's users: every process and every reservation."""
     containers = {process.container for process in device.processes}
+    if device.unseen and not device.in_use:
+        return "cannot tell"
     told = [_process(process, now) for process in device.processes]
-    told += [_claim(claim, now) for claim in device.claims if claim.name not in containers]
+    told += [
+        _claim(claim, now)
+        for claim in device.claims
+        if claim.kind != "all" and claim.name not in containers
+    ]
     if not told:
         told = [f"{size(device.memory_used)} held by an invisible process"]
     return ", ".join(told)
@@ -28,6 +34,11 @@ def users(device: Device, now: float) -> str:
 def users_of_all(devices: Iterable[Device], now: float) -> str:
     """Return the users of each of some devices."""
     return "; ".join(f"GPU {device.place}: {users(device, now)}" for device in devices)
+
+
+def place_names(devices: Iterable[Device]) -> str:
+    """Return devices by their places."""
+    return f"GPU {', '.join(device.place for device in devices)}"
 
 
 def in_line(queue: Iterable[WaitingStart], now: float) -> str:
@@ -53,6 +64,9 @@ def _process(process: GpuProcess, now: float) -> str:
 
 def _claim(claim: Claim, now: float) -> str:
     whose = f"`{one_line(claim.user)}`'s " if claim.user else ""
-    what = "start of" if claim.kind == "start" else claim.kind
     since = f" since {age(claim.since, now)}" if claim.since is not None else ""
+    if claim.kind in ("assigned", "job"):
+        what = "Slurm job" if claim.kind == "job" else "container"
+        return f"assigned to {whose}{what} `{one_line(claim.name)}`{since}, idle"
+    what = "start of" if claim.kind == "start" else claim.kind
     return f"reserved for {whose}{what} `{one_line(claim.name)}`{since}"

@@ -4,7 +4,8 @@ A place in the queue is two links beside the leases. The time of the first is th
 the second is made anew while its start waits, so that a place that was left behind ends by itself.
 If a process of the host waits, the second names it, which is its user's, and the place ends with
 it.
-Both are named after the host's first GPU, so that containers with other GPUs have other queues.
+Both are named after the first GPU that is waited for, and after the container if these are its own,
+so that GPUs which others cannot get have a queue of their own (`Inventory.line`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class WaitingStart:
 class QueueTicket:
     """The place of one start in the queue, as it is made."""
 
-    gpu: str  # the UUID of the host's first GPU
+    gpu: str  # the UUID of the first GPU that is waited for; see `Inventory.line`
     session: str
     count: int
     word: str
@@ -73,13 +74,13 @@ def is_place(fields: Sequence[str]) -> bool:
 
 
 def read(
-    found: Iterable[Sequence[str]], gpu: str, now: float, boot: str
+    found: Iterable[Sequence[str]], line: str, now: float, boot: str
 ) -> tuple[tuple[WaitingStart, ...], dict[str, str]]:
     """Return who waits, the first first, and the links that no longer count with their owners.
 
-    `found` are the fields that `leases.LIST` printed, `gpu` is the host's first GPU.
+    `found` are the fields that `leases.LIST` printed, `line` is the name of the queue.
     """
-    links = {}
+    links, line = {}, line.replace("/", "_")
     for fields in found:
         if is_place(fields):
             owner, _, changed = fields[1].rpartition(" ")
@@ -96,7 +97,7 @@ def read(
         gone = sign is not None and sign[2][4:] != ["0"] and not sign[3]
         if gone or not fresh or len(target) != 5 or target[2] != boot or count(target[3]) is None:
             dead[name] = owner
-        elif kind == _ARRIVAL and name[len(_ARRIVAL) :].rpartition("+")[0] == gpu.replace("/", "_"):
+        elif kind == _ARRIVAL and name[len(_ARRIVAL) :].rpartition("+")[0] == line:
             waiting.append(WaitingStart(target[1], owner, whole_number(target[3]), since, word))
     return tuple(sorted(waiting, key=lambda one: (one.since, one.word))), dead
 

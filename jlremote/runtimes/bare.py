@@ -92,7 +92,7 @@ class HostProcesses:
     bind_address: str = "127.0.0.1"
     has_containers: bool = False
     in_jobs: bool = False
-    gpus_by_index: bool = False
+    gpus_by_cdi: bool = False
 
     @property
     def required_engine(self) -> NoReturn:

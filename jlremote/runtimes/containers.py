@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jlremote.errors import Usage
+from jlremote.gpus.assigned import gpus_of, shortened
 from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.process_mark import sweep_argv
@@ -18,7 +19,6 @@ from jlremote.runtimes.docker import networks
 from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import DockerIsPodman, engine_error, is_podman
-from jlremote.runtimes.engine.engine_gpus import gpus_of
 from jlremote.runtimes.options import existing_options
 from jlremote.runtimes.scripts import homes
 from jlremote.runtimes.scripts.waiting import AS_MAIN_USER
@@ -50,8 +50,7 @@ class Containers:
         return self.engine
 
     @property
-    def gpus_by_index(self) -> bool:
-        """CDI files name devices by index, and only of late by UUID, too."""
+    def gpus_by_cdi(self) -> bool:
         return self.engine.kind.gpus == "devices"
 
     def shown(self, *words: str) -> str:
@@ -183,7 +182,7 @@ def read_container(
         image=config.get("Image"),
         addresses=_addresses(inspected),
         alone_on=_alone_on(inspected, known),
-        gpus=None if gpus is None else gpus.removeprefix("device="),
+        gpus=None if gpus is None else shortened(gpus.removeprefix("device=")),
         engine_gpus=gpus,
         labels=labels,
         workdir=config.get("WorkingDir") or "/",

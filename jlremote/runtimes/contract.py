@@ -40,8 +40,8 @@ class Container:
     addresses: tuple[str, ...] = ()  # addresses at which the host reaches the container, best first
     # Those of them that no other container can take, each with the id of its network.
     alone_on: Mapping[str, str] = field(default_factory=dict)
-    gpus: str | None = None  # as they were requested (`all`, `2`, `0,3`, …), `None` for none
-    engine_gpus: str | None = None  # the same as the engine's `--gpus` (`2`, `device=2`, …)
+    gpus: str | None = None  # for people (`all`, `2`, `GPU-7fdaf0a5`, …), `None` for none
+    engine_gpus: str | None = None  # the same as the engine's `--gpus` (`2`, `device=GPU-…`, …)
     labels: Mapping[str, str] = field(default_factory=dict)
     workdir: str = "/"
     renamed: str = ""  # its name by now, if that is not `name`
@@ -130,8 +130,8 @@ class Runtime(Protocol):
         """
 
     @property
-    def gpus_by_index(self) -> bool:
-        """Whether a new container's GPUs are named by their places on the host, not by UUID."""
+    def gpus_by_cdi(self) -> bool:
+        """Whether a new container's GPUs are named as the host's CDI files do, maybe by index."""
 
     @property
     def has_containers(self) -> bool:

@@ -203,7 +203,14 @@ _GPU = answer(
     row(0, used=5009),
     record("owners", "/proc/100 ada", "/proc/100/stat:100 (a) S 1", "/proc/100/cgroup:0::/x"),
     processes=process(0),
-    containers="c0ffee|train|Up 2 hours (healthy)|ada|GPU-1",
+    containers=(
+        f"{'c0ffee42' * 8}|train|Up 2 hours (healthy)|ada|GPU-1\n"
+        f'{"c0ffee42" * 8} {{"HostConfig":{{"DeviceRequests":[{{"Count":0,"DeviceIDs":["0"]}}],'
+        '"Runtime":"runc","Devices":[]},"Config":{"Env":["NVIDIA_VISIBLE_DEVICES=all",null]}}\n'
+        "node|n1|   Gres=gpu:a100:2   GresUsed=gpu:a100:1(IDX:0-1)\n"
+        "job|JobId=7 UserId=ada(1) Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu:a100:1(IDX:0)\n"
+        "refused|permission denied\nsilent|no answer"
+    ),
     fields=FIELDS,
 )
 _QUEUE = "\n".join(

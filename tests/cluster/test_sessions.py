@@ -110,6 +110,8 @@ def check_commands(session: Session, gpus: str) -> None:
     for words in (("shell", called), ("run", "zih", "--in", called, "-i")):
         done = session.laptop.jlr(*words, "--", "sh", "-c", text, stdin="typed\n")
         assert (done.status, done.stdout) == (3, f"{gpus} of {job}\ntyped\n"), done
+    chosen = ("run", "zih", "--in", called, "--gpus", "auto", "--", "true")
+    failed(session.laptop.jlr(*chosen), 2, f"`--gpus auto` is not for a job in `zih/{called}`")
     assert "jupyter" in session.laptop.jlr("logs", called).stdout
 
 

@@ -177,7 +177,7 @@ def test_gpus_are_proved_in_the_image_before_start_says_done(
     gpus = Gpus(engines_host.account.home / "bin")
     gpus.install()
     asked: tuple[str, ...] = ("--image", SIF, "--gpus", "0,1", *RUNTIME[:2])
-    told = "the session `proved` cannot use its GPUs: "
+    told, (first, second) = "the session `proved` cannot use its GPUs: ", gpus.uuids
     one, broken = f"GPU 0: NVIDIA H200 (UUID: {gpus.uuids[0]})\n", (9, "NVIDIA-SMI has failed.")
     try:
         for listed, failure, why in (
@@ -197,6 +197,12 @@ def test_gpus_are_proved_in_the_image_before_start_says_done(
             assert why is None or f"{told}{why}; `jlr doctor lab`" in said, said
             asked = ()
             assert engines_laptop.jlr("stop", "proved").status == 0
+        # After a boot with other GPUs it gets none of them instead.
+        gpus.install(3)
+        refused = start(engines_laptop, "lab", "proved")
+        assert refused.status == 6, refused
+        assert f"`lab` has no more {first}, {second}, which was given to" in refused.stderr
+        assert "`jlr stop lab/proved --remove` deletes it" in " ".join(refused.stderr.split())
     finally:
         gpus.remove()
         engines_laptop.jlr("stop", "proved", "--remove", "--force", "--yes", timeout=60)

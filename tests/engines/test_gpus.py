@@ -69,6 +69,59 @@ def test_a_container_has_the_gpus_that_were_asked_for(
         engines_host.remove(runtime, name)
 
 
+def test_a_container_keeps_its_gpu_when_the_host_counts_anew(
+    engines_laptop: Laptop, engines_host: EnginesHost, gpus: Gpus, name: str
+) -> None:
+    """Where the CDI files name GPUs by UUID, too, as NVIDIA's tool does from 1.15 on."""
+    first, second = gpus.uuids
+    words = ("start", "lab", name, "--no-browser")
+    try:
+        podman.describe({**podman.DEVICES, first: FIRST, second: SECOND})
+        new = ("--image", IMAGE, *FLAGS["podman"], "--gpus", "device=1")
+        begun = engines_laptop.jlr(*words, *new, timeout=120)
+        assert begun.status == 0, begun
+        told = json.loads(engines_laptop.jlr("status", name, "--json").stdout)
+        assert told["gpus"] == second[:12]
+        assert engines_laptop.jlr("stop", name, "--container", "--yes").status == 0
+        gpus.state["gpus"].pop(0)
+        gpus.state["gpus"][0]["index"] = 0
+        gpus.write()
+        podman.describe({"0": SECOND, second: SECOND})
+        begun = engines_laptop.jlr(*words, timeout=120)
+        assert begun.status == 0, begun
+        inside = engines_laptop.jlr("shell", name, "--", "sh", "-c", LOOK)
+        assert set(inside.stdout.split()) == set(SECOND)
+        [gpu] = json.loads(engines_laptop.jlr("gpus", "lab", "--json").stdout)["gpus"]
+        assert [claim["name"] for claim in gpu["kept_for"]] == [name]
+        assert engines_laptop.jlr("stop", name, "--container", "--yes").status == 0
+        gpus.install()
+        refused = engines_laptop.jlr(*words, timeout=120)
+        assert refused.status == 6, refused
+        assert f"`lab` has no more {second}" in refused.stderr
+    finally:
+        podman.describe(podman.DEVICES)
+        engines_laptop.jlr("stop", name, "--remove", "--force", "--yes")
+        engines_host.remove("podman", name)
+
+
+def test_an_idle_container_of_ones_own_keeps_its_gpu(
+    engines_laptop: Laptop, engines_host: EnginesHost, gpus: Gpus, name: str
+) -> None:
+    """One that was run by hand; podman tells nobody of other users' containers."""
+    gpus.install(3)
+    mine = podman_of("podman", engines_host.account)
+    try:
+        podman.describe({**podman.DEVICES, gpus.uuids[1]: SECOND})
+        given = f"--device=nvidia.com/gpu={gpus.uuids[1]}"
+        mine("run", "--detach", "--name", name, given, IMAGE, "sleep", "600")
+        told = json.loads(engines_laptop.jlr("gpus", "lab", "--json").stdout)["gpus"]
+        assert [gpu["state"] for gpu in told] == ["free", "assigned, idle", "free"]
+        assert [claim["name"] for claim in told[1]["kept_for"]] == [name]
+    finally:
+        podman.describe(podman.DEVICES)
+        engines_host.remove("podman", name)
+
+
 def test_a_gpu_that_nothing_describes_is_one_clear_error(
     engines_laptop: Laptop, engines_host: EnginesHost, name: str
 ) -> None:

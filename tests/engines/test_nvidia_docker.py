@@ -40,12 +40,14 @@ class OldHost:
         another_laptop: makes one that knows it, too.
         folder: where its tools are.
         engines: what runs its containers.
+        gpus: its four GPUs, which are stood in for.
     """
 
     laptop: Laptop
     another_laptop: Callable[[], Laptop]
     folder: Path
     engines: EnginesHost
+    gpus: Gpus
 
     def calls(self, name: str) -> list[str]:
         return calls(self.folder, name)
@@ -84,7 +86,8 @@ def old_host(
             nvidia_docker.install(folder, tool)
         if not docker:
             nvidia_docker.install_old_client(folder, DOCKER)
-        Gpus(folder).install(4)
+        gpus = Gpus(folder)
+        gpus.install(4)
         path = f"{folder}:/usr/local/bin:/usr/bin:/bin"
         environment = podman.environment() | {"PATH": path} | variables
         with running_sshd(engines_host.engine, keys, environment=environment) as server:
@@ -94,7 +97,7 @@ def old_host(
                 return laptops[-1].__enter__()
 
             try:
-                yield OldHost(another(), another, folder, engines_host)
+                yield OldHost(another(), another, folder, engines_host, gpus)
             finally:
                 for laptop in laptops:
                     laptop.__exit__(None, None, None)
@@ -121,12 +124,13 @@ def session(old: OldHost) -> Iterator[str]:
 
 def test_the_tool_is_told_the_gpus_and_called_for_nothing_else(old: OldHost, session: str) -> None:
     [created] = old.calls(session)
-    assert created.startswith("NV_GPU=0,1 create ")
-    assert "--env=NVIDIA_VISIBLE_DEVICES=0,1" in created
+    named = ",".join(old.gpus.uuids[:2])
+    assert created.startswith(f"NV_GPU={named} create ")
+    assert f"--env=NVIDIA_VISIBLE_DEVICES={named}" in created
     given = "{{.HostConfig.Runtime}} {{range .HostConfig.Devices}}{{.PathInContainer}} {{end}}"
     assert old.inspect(session, given).split() in (
         ["nvidia"],
-        ["runc", "/dev/nvidia0", "/dev/nvidia1"],
+        ["runc", "/dev/nvidia90", "/dev/nvidia91"],
     )
 
 
@@ -154,7 +158,8 @@ def test_every_command_reaches_the_session(old: OldHost, session: str) -> None:
         return done
 
     [listed] = [s for s in told(old.laptop, "list", "--json") if s["name"] == session]
-    assert (listed["state"], listed["runtime"], listed["gpus"]) == ("up", "nvidia-docker", "0,1")
+    assert (listed["state"], listed["runtime"]) == ("up", "nvidia-docker")
+    assert listed["gpus"] in (",".join(uuid[:12] for uuid in old.gpus.uuids[:2]), "90,91")
     assert session in jlr("url", session).stdout
     assert "Jupyter Server" in jlr("logs", session).stdout
     assert jlr("shell", session, "--", "sh", "-c", "echo $COLOUR").stdout == "dark blue\n"
@@ -215,7 +220,7 @@ def test_a_job_with_gpus_runs_and_is_found_again(old: OldHost, name: str) -> Non
         assert (done.status, done.stdout) == (7, "out\n"), done
         assert USED in done.stderr
         [created] = old.calls(name)
-        assert created.startswith("NV_GPU=2 create ")
+        assert created.startswith(f"NV_GPU={old.gpus.uuids[2]} create ")
         [listed] = [job for job in told(old.laptop, "runs", "lab", "--json") if job["name"] == name]
         assert (listed["state"], listed["exit_code"]) == ("ended", 7)
         assert old.laptop.jlr("logs", f"lab/{name}").stdout == "out\n"
@@ -229,7 +234,7 @@ def test_a_dry_run_shows_it_and_why(old: OldHost, name: str) -> None:
     plan = old.start(name, "--gpus", "1", "--dry-run")
     assert plan.status == 0, plan
     assert USED in plan.stderr
-    assert "env NV_GPU=2 nvidia-docker create " in plan.stdout
+    assert f"env NV_GPU={old.gpus.uuids[2]} nvidia-docker create " in plan.stdout
     without = old.start(name, "--dry-run")
     assert "docker create " in without.stdout
     assert "--pull" not in str(without.stdout)
@@ -334,7 +339,7 @@ def test_behind_sudo(engines_host: EnginesHost, keys: Keys, name: str) -> None:
             assert begun.status == 0, begun
             assert json.loads(begun.stdout)["runtime"] == "sudo nvidia-docker"
             [created] = old.calls(name)
-            assert created.startswith("NV_GPU=0 create ")
+            assert created.startswith(f"NV_GPU={old.gpus.uuids[0]} create ")
             stopped = old.laptop.jlr("stop", name, "--remove", "--force", "--yes", timeout=90)
             assert stopped.status == 0, stopped
             assert not old.exists(name)

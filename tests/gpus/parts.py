@@ -55,8 +55,11 @@ def uuid(index: int) -> str:
     return f"GPU-{index:08x}-0000-0000-0000-000000000000"
 
 
-def inventory(rows: Sequence[str], *records: str, processes: str = "") -> Inventory:
-    return read(answer("\n".join(rows), *records, processes=processes), "dgx")
+def inventory(
+    rows: Sequence[str], *records: str, processes: str = "", containers: str = ""
+) -> Inventory:
+    text = answer("\n".join(rows), *records, processes=processes, containers=containers)
+    return read(text, "dgx")
 
 
 def process(index: int, pid: int = 100) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.errors import Busy, NotFound, Usage
-from jlremote.gpus.choice import choose
+from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.gpus.choice import CannotTell, choose
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.request import is_met, parse_request
 from jlremote.runtimes.contract import ContainerSpec
@@ -52,7 +52,7 @@ def test_a_value_without_a_meaning_is_usage(text: str) -> None:
 
 
 def taken(text: str, found: Inventory = FREE, *, share: bool = False) -> tuple[str, ...]:
-    return choose(parse_request(text), found, "dgx", share=share).names
+    return choose(parse_request(text), found, "dgx", share=share).places
 
 
 def test_of_equals_the_first_is_taken() -> None:
@@ -99,30 +99,53 @@ def test_a_missing_gpu_is_an_error_that_lists_the_others(name: str) -> None:
 def test_a_gpu_named_twice_is_one() -> None:
     chosen = choose(parse_request(f"0,0,{uuid(1)}"), FREE, "dgx", share=False)
     assert chosen.uuids == (uuid(0), uuid(1))
-    assert chosen.names == ("0", uuid(1))
+    assert chosen.places == ("0", "1")
 
 
 def test_the_first_digits_of_a_uuid_are_enough() -> None:
-    assert taken(uuid(1)[:12]) == (uuid(1),)
+    assert taken(uuid(1)[:12]) == ("1",)
     with pytest.raises(NotFound):
         taken(uuid(1)[:10])
+
+
+def test_a_gpu_that_fails_is_named_and_not_given() -> None:
+    found = inventory([row(0), row(1, used="[GPU requires reset]")])
+    for name in ("device=1", uuid(1), uuid(1)[:12]):
+        with pytest.raises(JlrError, match="GPU 1 of `dgx` fails: its driver answers") as failure:
+            taken(name, found, share=True)
+        assert uuid(1) in failure.value.message
+        assert (failure.value.hint or "").startswith("`nvidia-smi -q -i 1`")
+    assert taken("auto", found) == ("0",)
+    with pytest.raises(NotFound, match="has 1 GPU besides GPU 1, for which its driver answers"):
+        taken("auto:2", found)
+
+
+def test_what_cannot_be_told_is_not_free_and_not_in_use() -> None:
+    found = inventory([row(0), row(1, used=9000)], containers="refused|permission denied")
+    assert [gpu.state for gpu in found.gpus] == ["cannot tell", "idle, memory held"]
+    told = r"cannot tell which GPUs of `dgx` are free: `docker ps`: permission denied"
+    with pytest.raises(CannotTell, match=told):
+        taken("auto", found)
+    assert taken("device=0", found) == taken("auto", found, share=True) == ("0",)
+    with pytest.raises(Busy):
+        taken("device=1", found)
 
 
 def test_mig_devices_are_chosen_like_gpus() -> None:
     found = Inventory(gpus=mig(), now=0, user="ada")
     assert taken("auto", found) == ("1",)
     free_parts = tuple(part.uuid for part in found.mig_devices[1:])
-    assert taken("auto:2", found) == free_parts, "and never one of each kind"
+    assert taken("auto:2", found) == ("0:1", "0:2"), "and never one of each kind"
     with pytest.raises(Busy, match="3 GPUs were asked for, and 2 of 3 on `dgx` are free"):
         taken("3", found)
     with pytest.raises(NotFound, match="has 1 GPU and 3 MIG devices, which do not mix, and 4"):
         taken("4", found)
     shared = choose(parse_request("auto:2"), found, "dgx", share=True)
     assert shared.uuids == free_parts, "those in use come last, also of two kinds"
-    assert taken("0:2", found) == ("MIG-36c795f2-5cf7-55d6-af30-e535e79b7bb6",)
+    assert taken("MIG-36c795f2-5cf7-55d6-af30-e535e79b7bb6", found) == ("0:2",)
     with pytest.raises(Busy, match="GPU 0:0: "):
         taken("device=0", found)
-    assert choose(parse_request("device=0"), found, "dgx", share=True).names == ("0",)
+    assert taken("device=0", found, share=True) == ("0:0", "0:1", "0:2")
     with pytest.raises(NotFound) as failure:
         taken("0:7", found)
     assert "0:1 (MIG-a25704ba" in (failure.value.hint or "")

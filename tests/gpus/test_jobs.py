@@ -13,8 +13,9 @@ from tests.lab.accounts import all_leases
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.programs import wait_until
+from tests.lab.programs import Result, wait_until
 from tests.long import LONG
+from tests.sessions.parts import failed
 
 PLACES = (("--image", "lab/plain"), LONG(("--runtime", "none")))
 
@@ -83,12 +84,37 @@ def test_a_pull_keeps_no_gpu_from_the_job_that_waits_for_it(
     ]
 
 
-def test_a_job_in_a_session_may_be_kept_from_gpus_or_to_some(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
+def test_a_job_in_a_container_gets_that_ones_own_gpus_alone(
+    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
 ) -> None:
-    inside = container("lab/plain")
-    show = ("--in", inside.name, "--rm", "--", "sh", "-c", 'echo "[$CUDA_VISIBLE_DEVICES]"')
-    for asked in (gpu_host.gpus.uuids[0], "none"):
-        done = ada.jlr("run", "lab", "--gpus", asked, *show)
-        seen = "" if asked == "none" else asked
+    """Though another one is free: it would not be there."""
+    other, own = gpu_host.gpus.uuids
+    inside, without = container.name(), container("lab/plain").name
+    given = ("--name", inside, "--gpus", f"device={own}")
+    engine.docker("run", "--detach", *given, "lab/plain", "sleep", "1d")
+    show = ("--", "sh", "-c", 'echo "[$CUDA_VISIBLE_DEVICES]"')
+
+    def run(where: str, gpus: str, *words: str) -> Result:
+        return ada.jlr("run", "lab", "--in", where, "--gpus", gpus, *(words or ("--rm", *show)))
+
+    for asked, seen in (("auto", own), ("1", own), ("device=1", own), (own, own), ("none", "")):
+        done = run(inside, asked)
         assert (done.status, done.stdout) == (0, f"[{seen}]\n"), done
+    for asked in (other, "device=0"):
+        failed(run(inside, asked), 6, "there is no GPU `", f"on `lab/{inside}`")
+    failed(run(inside, "auto:2"), 6, f"`lab/{inside}` has 1 GPU, and 2 were asked for")
+    words = (f"the container `{without}` has no GPUs", "`jlr run lab --image IMAGE --gpus auto")
+    failed(run(without, "auto"), 2, *words)
+    # It reserves its GPU against others, and a job in it against other jobs in it.
+    holder = container.name()
+    held = run(inside, "auto", "--name", holder, "--detach", "--", "sleep", "600")
+    assert held.status == 0, held
+    failed(run(inside, "auto"), 7, f"none of 1 on `lab/{inside}` is free", f"`{holder}`")
+    assert run(inside, "auto", "--share-gpus", "--rm", *show).stdout == f"[{own}]\n"
+    later = container.name()
+    waits = run(inside, "auto", "--name", later, "--detach", "--wait", *show)
+    assert waits.status == 0, waits
+    assert ada.jlr("stop", holder, "--force", "--remove", "--yes").status == 0
+    attached = ada.jlr("attach", later, timeout=60)
+    assert (attached.status, attached.stdout) == (0, f"[{own}]\n"), attached
+    assert ada.jlr("stop", later, "--remove", "--yes").status == 0

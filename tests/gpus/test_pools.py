@@ -157,6 +157,10 @@ def test_a_session_of_a_pool_starts_where_most_gpu_memory_is_free(
         gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
         second_gpus.occupy(gpu, os.getpid(), memory=70000)
     failed(pool.jlr("start", "@all", *wanted), 7, "no host of `@all`")
+    second_gpus.state["failure"] = [18, "Driver/library version mismatch"]
+    second_gpus.write()
+    told = "`nvidia-smi` on `second` lists no GPUs: Driver/library version mismatch"
+    failed(pool.jlr("start", "@all", *wanted), 7, told)
     begun = pool.jlr("start", "@all", "cont1", "--image", "lab/plain", "--dry-run")
     assert "`lab` of `@all` is the first that answers" in begun.stderr, begun
 

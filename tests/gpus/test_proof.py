@@ -44,6 +44,24 @@ def test_what_a_container_shows_is_compared_with_what_was_asked_for(
     assert words is None or words in str(why)
 
 
+@pytest.mark.parametrize(
+    ("asked", "output", "sees"),
+    [
+        (1, f"nvidia-smi\0370\037{ONE}\036", 0),
+        (1, f"nvidia-smi\0370\037{ONE}{ONE}{ONE}\036", 3),
+        (1, f"nvidia-smi\0370\037{SLICES}\036", 2),
+        (1, f"nvidia-smi\0379\037{ONE}{ONE}\036", 0),
+        (1, device("nvidia0") + device("nvidia1") + DRIVER, 2),
+        (1, device("kfd") + device("dxg"), 0),
+        (1, "", 0),
+    ],
+)
+def test_a_container_that_sees_more_than_was_asked_for_is_noticed(
+    asked: int, output: str, sees: int
+) -> None:
+    assert proof.surplus(output, asked) == sees
+
+
 @pytest.mark.parametrize("value", ["all", "all,capabilities=utility", "count=-1"])
 @pytest.mark.parametrize(
     ("host", "asked"),
@@ -56,3 +74,4 @@ def test_what_a_container_shows_is_compared_with_what_was_asked_for(
 )
 def test_all_asks_for_each_gpu_of_the_host(value: str, host: str, asked: int) -> None:
     assert proof.requested(value, host) == asked
+    assert proof.wants_all(value)

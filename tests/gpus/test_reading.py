@@ -90,9 +90,19 @@ def test_a_value_that_the_driver_lacks_is_none(unknown: str) -> None:
     assert (gpu.state == "error") == (unknown in ("[Unknown Error]", "ERR!"))
 
 
-def test_a_gpu_that_fails_is_not_given_away() -> None:
-    found = inventory([row(0, busy="ERR!"), row(1)])
-    assert [device.place for device in found.devices] == ["1"]
+@pytest.mark.parametrize(
+    ("value", "instead", "fails"),
+    [
+        ("60.1", "ERR!", False), ("60.1", "[Unknown Error]", False), ("0, 30", "ERR!, 30", False),
+        ("60.1", "[GPU requires reset]", True), ("4, 81920", "ERR!, 81920", True),
+    ],
+)  # fmt: skip
+def test_a_sensor_that_cannot_be_read_is_unknown_and_a_gpu_that_fails_is_not_given(
+    value: str, instead: str, fails: bool
+) -> None:
+    found = inventory([row(0).replace(value, instead, 1), row(1)])
+    assert [device.place for device in found.devices] == (["1"] if fails else ["0", "1"])
+    assert found.gpus[0].state == ("error" if fails else "free")
 
 
 def test_lines_that_are_no_gpus_become_notes() -> None:

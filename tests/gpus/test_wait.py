@@ -261,7 +261,9 @@ def test_jobs_in_containers_wait_on_the_host_as_others_do(
     ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
 ) -> None:
     """The link is killed while they wait; each gets one GPU, in the order of arrival."""
-    inside, image, odd = container("lab/plain").name, container.name(), container.name()
+    inside, image, odd = container.name(), container.name(), container.name()
+    all_gpus = ("--gpus", "all", "--name", inside)
+    engine.docker("run", "--detach", *all_gpus, "lab/plain", "sleep", "1d")
     for gpu in (0, 1):
         gpu_host.gpus.occupy(gpu, os.getpid(), memory=70000)
     wanted = ("--gpus", "auto", "--wait", "-d", "--env", "SECRET=word", "--name")

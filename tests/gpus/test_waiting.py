@@ -56,6 +56,6 @@ def test_a_host_without_python_is_told_apart() -> None:
 
 def test_words_stand_for_gpus_until_they_are_chosen() -> None:
     words = promised(2)
-    chosen = Chosen(("0", "MIG-1"), ("GPU-0", "MIG-1"), ("0", "1:2"))
-    text = f"device={','.join(words.names)} {','.join(words.uuids)} {','.join(words.places)}"
-    assert with_gpus(text, chosen) == "device=0,MIG-1 GPU-0,MIG-1 0,1:2"
+    chosen = Chosen(("GPU-0", "MIG-1"), ("0", "1:2"))
+    text = f"device={','.join(words.uuids)} {','.join(words.places)}"
+    assert with_gpus(text, chosen) == "device=GPU-0,MIG-1 0,1:2"

@@ -59,7 +59,8 @@ if words[:1] in (["create"], ["run"]):
     if found.returncode != 0:
         sys.exit("nvidia-docker | 2017/06/01 12:00:00 Error: image " + image + " not found")
     wanted = os.environ.get("NV_GPU", "").replace(",", " ").split() or ["0", "1"]
-    words[place:place] = ["--device=/dev/fuse:/dev/nvidia" + name for name in wanted]
+    # It knows the device of each; these are of no other test.
+    words[place:place] = ["--device=/dev/fuse:/dev/nvidia9%d" % at for at in range(len(wanted))]
 os.execvp("docker", ["docker", *words])
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,17 +174,22 @@ def described_gpus(say: Say) -> Iterator[None]:
     Each brings a device into a container that would not be there otherwise.
     """
     with exclusive(folder() / "cdi.lock", say, "another run that describes GPUs"):
-        devices = [
-            {"name": name, "containerEdits": {"deviceNodes": [{"path": path} for path in paths]}}
-            for name, paths in DEVICES.items()
-        ]
-        CDI.parent.mkdir(mode=0o755, exist_ok=True)
-        described = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": devices}
-        CDI.write_text(json.dumps(described), encoding="utf-8")
+        describe(DEVICES)
         try:
             yield
         finally:
             CDI.unlink()
+
+
+def describe(gpus: Mapping[str, Sequence[str]]) -> None:
+    """Write down the GPUs of this machine by name, with the devices of each."""
+    devices = [
+        {"name": name, "containerEdits": {"deviceNodes": [{"path": path} for path in paths]}}
+        for name, paths in gpus.items()
+    ]
+    CDI.parent.mkdir(mode=0o755, exist_ok=True)
+    described = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": devices}
+    CDI.write_text(json.dumps(described), encoding="utf-8")
 
 
 def _allow_sudo() -> None:

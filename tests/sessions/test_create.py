@@ -38,9 +38,9 @@ def test_a_container_is_created_as_it_was_asked_for(
         name,
         *("--image", "lab/jupyter", "--volume", f"{data}:/data:ro", "--env", "GREETING=good day"),
         *("--workdir", "/data", "--user", "12345:12345", "--shm-size", "96m"),
-        *("--gpus", '"device=0,2"'),
+        *("--gpus", '"device=90,92"'),  # those of no other test
     )
-    assert session.report["gpus"] == "0,2"
+    assert session.report["gpus"] == "90,92"
     assert session.report["image"] == "lab/jupyter"
     assert [file["name"] for file in session.ask("api/contents")["content"]] == ["train.csv"]
     with session.notebook("asked.ipynb") as kernel:

@@ -54,7 +54,8 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
     """Show the GPUs of a host and their users, containers, ages and load.
 
     STATE is `free`, `busy` (at least 90 % of the time), `partly busy`, `idle, memory held` (memory
-    is used and nothing computes), `reserved` (by jlr, for a session or job), `held` or `error`.
+    is used and nothing computes), `reserved` (by jlr, for a session or job), `assigned, idle` (to a
+    container, or to a job of Slurm), `cannot tell`, `held` or `error`.
 
     On a login node of a cluster that has no GPU, show the partitions as Slurm knows them: their
     free GPUs, and the jobs that hold the others, yours first; --watch asks once a minute.
@@ -155,9 +156,9 @@ def _tables(
         cluster_table.show(found, context.progress.note)
         return ()
     gpu_table.show(found)
-    for note in set(found.notes).difference(told):
-        context.progress.note(f"nvidia-smi: {note}")
-    return found.notes
+    for remark in set(found.remarks).difference(told):
+        context.progress.note(remark)
+    return found.remarks
 
 
 def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> None:

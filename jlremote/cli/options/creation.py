@@ -101,7 +101,7 @@ creation_options = options(
         "GPUs",
         "--gpus",
         metavar="GPUS",
-        help="`auto`, `auto:N` or `N`: free ones; `0,3` or UUIDs: exactly those; `all`; `none`.",
+        help="`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
     ),
     option(
         "GPUs", "--share-gpus", is_flag=True, default=None, help="Also take GPUs that are in use."

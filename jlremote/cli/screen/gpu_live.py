@@ -72,7 +72,7 @@ def drawn(host: str, inventory: Inventory, history: History, width: int) -> Grou
     """Return the drawing of one moment."""
     rows = [row for gpu in inventory.gpus for row in _rows(gpu, history)]
     gpus = _table(rows, width)
-    notes = [Text(f"nvidia-smi: {one_line(note)}", style="red") for note in inventory.notes]
+    notes = [Text(one_line(remark), style="red") for remark in inventory.remarks]
     users = table(gpu_table.USER_HEADINGS, gpu_table.user_rows(inventory))
     title = Text(f"{one_line(host)}  (Ctrl-C ends)", style="dim")
     people = users if users.row_count else Text("no users")

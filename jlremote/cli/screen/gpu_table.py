@@ -20,6 +20,13 @@ USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID"
 
 Row = tuple[str, ...]
 
+_WHY = {
+    "start": "is being started",
+    "assigned": "assigned to this container, idle",
+    "job": "assigned to this job of Slurm, idle",
+    "all": "this container has all GPUs",
+}
+
 
 def show(inventory: Inventory) -> None:
     """Print the GPUs, and below them their users."""
@@ -57,10 +64,10 @@ def pool_rows(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[Row]:
 
 
 def pool_notes(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[str]:
-    """Give what the driver of each host complains of."""
+    """Give what the driver of each host complains of, and what cannot be told there."""
     for one in answers:
-        for note in one.answer.notes if one.answer is not None else ():
-            yield f"{one.host}: nvidia-smi: {note}"
+        for remark in one.answer.remarks if one.answer is not None else ():
+            yield f"{one.host}: {remark}"
 
 
 def pool_user_rows(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[Row]:
@@ -110,7 +117,7 @@ def _users(device: Device, now: float) -> Iterator[Row]:
     containers = {process.container for process in device.processes}
     for claim in device.claims:
         if claim.name not in containers:
-            why = "is being started" if claim.kind == "start" else f"reserved by its {claim.kind}"
+            why = _WHY.get(claim.kind, f"reserved by its {claim.kind}")
             since = age(claim.since, now)
             yield (device.place, claim.user or "?", claim.name, since, "-", why, "-")
     if device.holds_memory and not device.processes:

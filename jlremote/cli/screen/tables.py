@@ -42,6 +42,8 @@ _STATE_STYLES = {
     "busy": "cyan",
     "partly busy": "yellow",
     "reserved": "yellow",
+    "assigned, idle": "yellow",
+    "cannot tell": "yellow",
     # of a job, and of a session that only its host knows
     "running": "green",
     "waiting": "yellow",

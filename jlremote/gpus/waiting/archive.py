@@ -25,8 +25,8 @@ MODULES = (
     *(
         f"gpus/{name}"
         for name in (
-            *("choice", "inventory", "leases", "mig", "request", "snapshot", "snapshot_script"),
-            *("usage", "wait_queue"),
+            *("assigned", "choice", "inventory", "leases", "mig", "request", "snapshot"),
+            *("snapshot_script", "usage", "wait_queue"),
             *("waiting/placeholders", "waiting/taking", "waiting/waiter_program"),
         )
     ),

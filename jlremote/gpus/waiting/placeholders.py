@@ -8,7 +8,7 @@ from typing import Any
 
 from jlremote.gpus.choice import Chosen
 
-_WORD = re.compile(r"jlr-gpu-(name|uuid|place)-(\d+)-")
+_WORD = re.compile(r"jlr-gpu-(uuid|place)-(\d+)-")
 
 
 def first_words(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -18,11 +18,10 @@ def first_words(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 def promised(count: int) -> Chosen:
     """Return a number of GPUs by words that stand for their names."""
-    name, uuid, place = (
-        tuple(f"jlr-gpu-{kind}-{number}-" for number in range(count))
-        for kind in ("name", "uuid", "place")
+    uuid, place = (
+        tuple(f"jlr-gpu-{kind}-{number}-" for number in range(count)) for kind in ("uuid", "place")
     )
-    return Chosen(name, uuid, place)
+    return Chosen(uuid, place)
 
 
 def with_gpus(text: str, chosen: Chosen) -> str:
@@ -30,5 +29,5 @@ def with_gpus(text: str, chosen: Chosen) -> str:
 
     No name has a character that a shell would not take as it is.
     """
-    names = {"name": chosen.names, "uuid": chosen.uuids, "place": chosen.places}
+    names = {"uuid": chosen.uuids, "place": chosen.places}
     return _WORD.sub(lambda found: names[found[1]][int(found[2])], text)

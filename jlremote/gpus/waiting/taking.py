@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus import leases
-from jlremote.gpus.choice import Chosen, choose, refuse_to_overtake
+from jlremote.gpus.assigned import Within
+from jlremote.gpus.choice import CannotTell, Chosen, choose, refuse_to_overtake
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.request import GpuRequest
@@ -39,6 +40,7 @@ class Wish:
     asked: GpuRequest
     engines: Engines  # the engines to ask for containers
     share: bool = False  # whether those that others use may be taken
+    within: Within | None = None  # the container whose own ones they are to be
 
     @property
     def count(self) -> int:
@@ -54,12 +56,17 @@ class Taken:
     lease: Lease | None = None  # `None` for shared ones, and where no lease can be made
 
 
-def ask(host: Host, engines: Engines, note: Callable[[str], object] | None = None) -> Inventory:
-    """Return the GPUs of a host with their users, in one round trip.
+def ask(
+    host: Host,
+    engines: Engines,
+    note: Callable[[str], object] | None = None,
+    within: Within | None = None,
+) -> Inventory:
+    """Return the GPUs of a host, or of a container, with their users, in one round trip.
 
     With `note` leases of this user's containers that are missing are made again, and told.
     """
-    found = read(run_script(host, snapshot(engines), timeout=ASK_SECONDS).stdout, host.name)
+    found = read(run_script(host, snapshot(engines), timeout=ASK_SECONDS).stdout, host.name, within)
     for one in found.unleased if note else ():
         lease = Lease(one.name, one.uuids, secrets.token_hex(4), found.boot)
         pid = ("inspect", "--format={{.State.Pid}}", one.id)
@@ -91,7 +98,7 @@ def take(
         CannotAsk: the host cannot say which are free.
     """
     for left in reversed(range(TRIES)):
-        found = found or ask(wish.host, wish.engines)
+        found = found or ask(wish.host, wish.engines, within=wish.within)
         try:
             chosen = choose(wish.asked, found, wish.host.name, share=wish.share)
             if not wish.share:
@@ -112,9 +119,8 @@ def take(
 
 def ticket_of(wish: Wish, found: Inventory, pid: int = 0, process_start: str = "0") -> QueueTicket:
     """Return a place in the queue for a wish, that of a process of the host if one is named."""
-    first = min(found.gpus, key=lambda gpu: gpu.index).whole.uuid
     word = secrets.token_hex(4)
-    return QueueTicket(first, wish.name, wish.count, word, found.boot, pid, process_start)
+    return QueueTicket(found.line, wish.name, wish.count, word, found.boot, pid, process_start)
 
 
 def take_in_turn(
@@ -137,7 +143,7 @@ def take_in_turn(
     """
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        with suppress(*passing):
+        with suppress(CannotTell, *passing):
             found = _stand(wish, ticket)
             place = len(ahead(found.queue, ticket.word)) + 1
             tell(place, last.message)
@@ -171,7 +177,7 @@ def _stand(wish: Wish, ticket: QueueTicket) -> Inventory:
             f"cannot wait for GPUs on `{wish.host.name}`: {done['stand'].complaint}",
             hint="leave out `--wait`",
         )
-    return read(done["gpus"].stdout, wish.host.name)
+    return read(done["gpus"].stdout, wish.host.name, wish.within)
 
 
 def _others_start(found: Inventory) -> bool:
@@ -197,7 +203,7 @@ def _leased(
             "take the same ones"
         )
         return Taken(chosen, found)
-    others = read(done["gpus"].stdout, wish.host.name).without(lease.names)
+    others = read(done["gpus"].stdout, wish.host.name, wish.within).without(lease.names)
     if any(device.in_use for device in others.devices if device.uuid in chosen.uuids):
         release(wish.host, lease)
         return None

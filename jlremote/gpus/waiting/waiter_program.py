@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus import leases
+from jlremote.gpus.assigned import Within
 from jlremote.gpus.choice import Chosen
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
@@ -85,7 +86,8 @@ class Waiter:
     def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
         self._folder, self._plan = folder, plan
         asked, engines = parse_request(plan["gpus"]), [tuple(argv) for argv in plan["engines"]]
-        self._wish = Wish(ThisHost(plan["host"]), plan["name"], asked, engines)
+        within = Within(*plan["within"]) if plan["within"] else None
+        self._wish = Wish(ThisHost(plan["host"]), plan["name"], asked, engines, within=within)
         self._told: dict[str, Any] = {}
         self._first = {"start": plan["gpus"]} if "hold" in plan else {}
         self._leases: list[Lease] = []
@@ -136,7 +138,7 @@ class Waiter:
     def hold(self, taken: Taken) -> int:
         """Hold the GPUs for some time, in which the session's start takes them over."""
         chosen, lease, seconds = taken.chosen, taken.lease, int(self._plan["hold"])
-        held = {kind: getattr(chosen, kind) for kind in ("names", "uuids", "places")}
+        held = {kind: getattr(chosen, kind) for kind in ("uuids", "places")}
         self._keep(lease)
         held.update(word=lease and lease.word, boot=lease and lease.boot)
         names, until = ", ".join(chosen.places), in_words(seconds)
@@ -182,7 +184,7 @@ class Waiter:
     def _first_look(self) -> Inventory:
         while True:
             try:
-                return taking.ask(self._wish.host, self._wish.engines)
+                return taking.ask(self._wish.host, self._wish.engines, within=self._wish.within)
             except CannotAsk:
                 time.sleep(taking.PAUSE_SECONDS)
 
@@ -198,7 +200,7 @@ class Waiter:
         new.replace(self._folder / "waiting")
 
     def _begin(self, chosen: Chosen) -> None:
-        (self._folder / "gpus").write_text(",".join(chosen.names), "utf-8")
+        (self._folder / "gpus").write_text(",".join(chosen.places), "utf-8")
         with (self._folder / "began").open("r+") as began:  # its room on the disk was taken before
             began.write(f"{time.time():.0f}\n")
         (self._folder / "waiting").unlink()

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jlremote.gpus.assigned import shortened
 from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.shell_text import command_line
@@ -55,7 +56,8 @@ class Apptainer(bare.HostProcesses):
             started_at=boot,
             image=image,
             addresses=("127.0.0.1",),
-            gpus=gpus,
+            gpus=None if gpus is None else shortened(gpus),
+            engine_gpus=gpus,
             labels={SESSION_LABEL: name},
             options=options,
         )

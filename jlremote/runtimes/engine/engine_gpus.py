@@ -1,4 +1,4 @@
-"""A container's GPUs: the flags of each kind of engine, and what its `inspect` says of them.
+"""A container's GPUs: the flags of each kind of engine.
 
 Values are those of docker's `--gpus`: `all`, a number, `device=0,3`.
 """
@@ -6,16 +6,12 @@ Values are those of docker's `--gpus`: `all`, a number, `device=0,3`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from jlremote.errors import Usage
+from jlremote.gpus.assigned import CDI, VISIBLE
 from jlremote.runtimes.engine.engine import Engine
 
-# The Container Device Interface, podman's way since NVIDIA's toolkit 1.12.
-_CDI = "nvidia.com/gpu="
-_DEVICE = re.compile(r"/dev/nvidia(\d+)")
-_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 # Why a container gets no GPUs though NVIDIA's toolkit is there, and what mends that.
 _MENDS: Mapping[str, str] = {
     "update your driver|requirement error|driver version is insufficient": (
@@ -46,8 +42,8 @@ def gpu_flags(engine: Engine, value: str | None) -> tuple[str, ...]:
         return (f"--gpus={_quoted(value)}",)
     names = _names(engine, value)
     if engine.kind.gpus == "devices":
-        return tuple(f"--device={_CDI}{name}" for name in names)
-    return (f"--env={_VISIBLE}={','.join(names)}",)
+        return tuple(f"--device={CDI}{name}" for name in names)
+    return (f"--env={VISIBLE}={','.join(names)}",)
 
 
 def mend(complaint: str) -> str | None:
@@ -61,39 +57,6 @@ def with_gpus(engine: Engine, value: str | None) -> Engine:
     if value is None or engine.kind.gpus != "variables" or value == "all":
         return engine
     return engine.with_variables(NV_GPU=",".join(_names(engine, value)))
-
-
-def gpus_of(inspected: Mapping[str, Any]) -> str | None:
-    """Return the engine's value for the GPUs that a container was created with, `None` for none."""
-    host, config = inspected["HostConfig"], inspected["Config"]
-    for request in host.get("DeviceRequests") or []:
-        if request.get("DeviceIDs"):
-            return _named(name.removeprefix(_CDI) for name in request["DeviceIDs"])
-        count = request.get("Count", 0)
-        return "all" if count < 0 else str(count)
-    words = config.get("CreateCommand") or []  # podman's note of its command line
-    devices = [word.partition(_CDI)[2] for word in words if _CDI in word]
-    if devices:
-        return _named(devices)
-    if host.get("Runtime") == "nvidia":
-        return _visible(config)
-    # The first nvidia-docker's way.
-    paths = (device.get("PathInContainer", "") for device in host.get("Devices") or [])
-    return _named(found[1] for path in paths if (found := _DEVICE.fullmatch(path)))
-
-
-def _visible(config: Mapping[str, Any]) -> str | None:
-    variables = dict(text.partition("=")[::2] for text in config.get("Env") or [])
-    seen = variables.get(_VISIBLE, "")
-    return None if seen in ("", "void", "none") else _named(seen.split(","))
-
-
-def _named(devices: Iterable[str]) -> str | None:
-    """Return the value that names devices: indices, UUIDs, or the word for all."""
-    names = list(devices)
-    if "all" in names:
-        return "all"
-    return f"device={','.join(names)}" if names else None
 
 
 def _quoted(value: str) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import leases, proof
+from jlremote.gpus.assigned import GPUS_LABEL, Within, resolved, shortened
 from jlremote.gpus.choice import Chosen, choose
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.request import GpuRequest, is_met, parse_request
 from jlremote.gpus.snapshot import CannotAsk
-from jlremote.gpus.snapshot_script import GPUS_LABEL
-from jlremote.gpus.usage import users_of_all
+from jlremote.gpus.usage import place_names, users_of_all
 from jlremote.gpus.waiting import placeholders, taking
 from jlremote.gpus.waiting.taking import Taken, Wish
 from jlremote.host.contract import USER_LABEL, run_script
@@ -52,8 +52,31 @@ class AllocatedGpus:
         return {"lease": leases.keep_for(self.lease, docker.state_argv(engine, container, "Pid"))}
 
 
-def take(start: StartContext, *, holds: bool = True) -> AllocatedGpus:
-    """Choose the requested GPUs and lease them.
+def by_uuid(start: StartContext) -> StartContext:
+    """Return a start that names its GPUs by UUID: the host counts them anew at each boot.
+
+    Raises:
+        NotFound: the host has no such GPU.
+    """
+    gpus = start.request.gpus
+    if gpus is None or start.runtime.in_jobs or parse_request(gpus).kind != "named":
+        return start
+    with suppress(CannotAsk):
+        chosen = choose(parse_request(gpus), ask(start.host), start.host.name, share=True)
+        return replace(start, request=replace(start.request, gpus=",".join(chosen.uuids)))
+    return start
+
+
+def take(
+    start: StartContext,
+    *,
+    holds: bool = True,
+    of: Container | None = None,
+    within: Within | None = None,
+) -> AllocatedGpus:
+    """Choose the requested GPUs and lease them, those of a container for a job `within` it.
+
+    So it does for the next server `of` a session that was defined with them.
 
     With `holds` the place in the queue, and GPUs whose turn it was, outlast this command.
 
@@ -68,11 +91,12 @@ def take(start: StartContext, *, holds: bool = True) -> AllocatedGpus:
         return AllocatedGpus()
     asked = parse_request(request.gpus)
     if asked.kind not in _CHOSEN:
-        return _as_asked(start, asked)
+        return _as_asked(start, asked, within)
     try:
-        return _take(start, asked, holds=holds)
+        return _take(start, asked, holds=holds, of=of, within=within)
     except CannotAsk as reason:
-        if asked.automatic or (asked.kind == "free" and not start.runtime.has_containers):
+        # A container counts its GPUs in its own way.
+        if asked.automatic or within or (asked.kind == "free" and not start.runtime.has_containers):
             raise
         start.note(f"GPUs `{asked.text}` may be in use: {reason.message}")
         return _unseen(asked)
@@ -87,20 +111,53 @@ def _check_wait(request: StartRequest) -> None:
         )
 
 
-def take_or_promise(start: StartContext, *, detached: bool) -> AllocatedGpus:
+def within(start: StartContext, container: Container) -> Within | None:
+    """Return the container to whose own GPUs a job in it is limited.
+
+    One without an engine sees all GPUs of its machine.
+
+    Raises:
+        Usage: it has no GPUs, or a scheduler gives them.
+    """
+    gpus = start.request.gpus
+    asked = None if gpus is None else parse_request(gpus)
+    if asked is None or asked.kind not in _CHOSEN:
+        return None
+    where = f"{start.request.host}/{container.name}"
+    if container.in_job:
+        raise Usage(
+            f"`--gpus {asked.text}` is not for a job in `{where}`: it has the GPUs that its "
+            "scheduler gave to the session",
+            hint="leave out `--gpus`, or hide them with `--gpus none`",
+        )
+    if not start.runtime.has_containers:
+        return None
+    if container.engine_gpus is None:
+        raise Usage(
+            f"the container `{container.name}` has no GPUs, and `--gpus {asked.text}` of a job in "
+            "it chooses among those that it has",
+            hint=f"`jlr run {start.request.host} --image IMAGE --gpus {asked.text} -- …` runs the "
+            "job in a new container",
+        )
+    return Within(container.name, container.engine_gpus, _given(container))
+
+
+def take_or_promise(
+    start: StartContext, *, detached: bool, within: Within | None = None
+) -> AllocatedGpus:
     """Choose the requested GPUs and lease them; with `--wait`, a detached job may wait for them.
 
     Raises:
         Busy, NotFound, CannotAsk: as `take` does.
     """
     if not detached or start.request.wait is None:
-        return take(start, holds=False)
+        return take(start, holds=False, within=within)
     without = replace(start, request=replace(start.request, wait=None))
     _check_wait(start.request)
     try:
-        return take(without, holds=False)
+        return take(without, holds=False, within=within)
     except Busy as busy:
-        return promise(start, busy)
+        return promise(start, busy, within)
 
 
 def take_again(start: StartContext, container: Container) -> AllocatedGpus:
@@ -108,14 +165,19 @@ def take_again(start: StartContext, container: Container) -> AllocatedGpus:
 
     Raises:
         Busy: they are in use.
+        NotFound: one of them is gone.
+        JlrError: the engine would give it others.
     """
-    labels = container.labels if container.is_session else {}
-    uuids = tuple(filter(None, labels.get(GPUS_LABEL, "").split(",")))
+    uuids = _given(container)
     if not uuids:
         return AllocatedGpus()
     try:
-        return _take(start, GpuRequest("named", ",".join(uuids), names=uuids))
-    except (CannotAsk, NotFound, Usage):  # the engine has the last word
+        return _take(start, GpuRequest("named", ",".join(uuids), names=uuids), of=container)
+    except CannotAsk as reason:  # the engine has the last word
+        start.note(
+            f"cannot tell whether the GPUs of `{container.name}` are still its own, and free: "
+            f"{reason.message}"
+        )
         return AllocatedGpus()
     except Busy as busy:
         raise Busy(
@@ -123,6 +185,54 @@ def take_again(start: StartContext, container: Container) -> AllocatedGpus:
             hint="`--share-gpus` starts it nevertheless"
             + start.way_to_delete(container, "and a new start gets other GPUs"),
         ) from busy
+
+
+def _refuse_others(
+    start: StartContext, container: Container, uuids: Sequence[str], found: Inventory
+) -> None:
+    """Refuse to start a container whose GPUs are gone, or that would get others instead.
+
+    Raises:
+        NotFound, JlrError: it is so.
+    """
+    host, kind = start.request.host, "container" if start.runtime.has_containers else "session"
+    what = f"the {kind} `{container.name}`"
+    deletes = start.way_to_delete(container, "and a new start gets other GPUs")
+    hint = f"`jlr gpus {host}` shows the GPUs that work{deletes}"
+    there = {device.uuid for device in found.devices}
+    if gone := [uuid for uuid in uuids if uuid not in there]:
+        failed = {gpu.whole.uuid for gpu in found.gpus if gpu.failed}
+        fails = " (its driver answers with an error)" if failed.intersection(gone) else ""
+        raise NotFound(
+            f"`{host}` has no more {', '.join(gone)}{fails}, which was given to {what}",
+            hint=hint,
+        )
+    gets = resolved(container.engine_gpus, found.gpus)
+    if gets and set(gets) != set(uuids):
+        raise JlrError(
+            f"{what} was given {', '.join(uuids)}, and gets "
+            f"{', '.join(gets)}: it names its GPUs by index, and `{host}` counts them anew at boot",
+            hint=hint,
+        )
+
+
+def explain_others(start: StartContext, container: Container) -> None:
+    """Note that a container that runs has other GPUs than it was given; by UUID it cannot."""
+    uuids = _given(container)
+    if not uuids or container.engine_gpus is None or "-" in container.engine_gpus:
+        return
+    with suppress(CannotAsk):
+        found = ask(start.host)
+        try:
+            _refuse_others(start, container, uuids, found)
+        except JlrError as others:
+            start.note(f"{others.message}; {others.hint}")
+
+
+def _given(container: Container) -> tuple[str, ...]:
+    """Return the UUIDs that jlr chose for a session's container when it created it."""
+    labels = container.labels if container.is_session else {}
+    return tuple(filter(None, labels.get(GPUS_LABEL, "").split(",")))
 
 
 def planned(start: StartContext) -> AllocatedGpus:
@@ -148,14 +258,25 @@ def explain_unchanged(start: StartContext, have: str | None, uuids: str | None =
     `have` is the value of `--gpus` that it was created with, `uuids` those that jlr chose for it.
     """
     asked = start.request.gpus
-    if (
-        asked is not None
-        and asked != have
-        and not (is_met(asked, have) or (uuids and is_met(asked, uuids)))
-    ):
-        gpus = f"with GPUs `{have.removeprefix('device=')}`" if have else "without GPUs"
+    if asked is None or asked == have or is_met(asked, have) or (uuids and is_met(asked, uuids)):
+        return
+    if have is None or not _may_be_same(start, parse_request(asked), uuids or have):
+        shown = shortened((have or "").removeprefix("device="))
+        gpus = f"with GPUs `{shown}`" if have else "without GPUs"
         applies = "`--gpus` applies to new containers only"
         start.note(f"`{start.name}` already exists {gpus}; {applies}")
+
+
+def _may_be_same(start: StartContext, asked: GpuRequest, have: str) -> bool:
+    """Return whether indices that were asked for are, or may be, those that UUIDs name."""
+    if "-" not in have or not any(name.replace(":", "").isdigit() for name in asked.names):
+        return False
+    value = f"device={have.removeprefix('device=')}"
+    with suppress(JlrError):
+        gpus = ask(start.host).gpus
+        wanted = resolved(f"device={','.join(asked.names)}", gpus)
+        return set(wanted) == set(resolved(value, gpus))
+    return True
 
 
 def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched: bool) -> None:
@@ -169,12 +290,20 @@ def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched:
         run_script(start.host, leases.keep(taken.lease, server.pid, server.process_start))
 
 
-def prove(start: StartContext, engine: str | None) -> None:
+def prove(start: StartContext, engine: str | None, has: str | None = None) -> None:
     """Note why a session that was just started cannot use the GPUs of the engine's `--gpus`.
 
-    A driver that hangs does not fail the start: its `nvidia-smi` ends by no signal.
+    So it does for one that sees more of them, or `has` some though none were asked for. A driver
+    that hangs does not fail the start: its `nvidia-smi` ends by no signal.
     """
     if engine is None:
+        given = " ".join(start.request.options.engine_arguments)
+        if has is not None and "gpu" not in given and "nvidia" not in given:
+            start.note(
+                f"the container `{start.name}` has GPUs ({shortened(has)}), and none were asked "
+                "for: NVIDIA's runtime is the engine's default, and the image wants them; "
+                "`--gpus none` gives it none"
+            )
         return
     look = start.runtime.attached(start.name, ("sh", "-c", proof.PROOF), Attachment(), {})
     proving = {"script": f"{command_line(look)} </dev/null", "on host": proof.ON_HOST}
@@ -185,8 +314,16 @@ def prove(start: StartContext, engine: str | None) -> None:
         return
     done, asked = told["script"], proof.requested(engine, told["on host"].stdout)
     # A container without a shell, or one that has ended, is told by the steps that follow.
-    if done.status == 0 and (why := proof.fault(done.stdout, asked)):
-        what = "container" if start.runtime.has_containers else "session"
+    if done.status != 0:
+        return
+    what = "container" if start.runtime.has_containers else "session"
+    some = start.runtime.has_containers and not proof.wants_all(engine)
+    if some and (sees := proof.surplus(done.stdout, asked)):
+        start.note(
+            f"the container `{start.name}` sees {sees} GPUs, and you asked for {asked}: "
+            "`CUDA_VISIBLE_DEVICES` keeps programs in it to some"
+        )
+    if why := proof.fault(done.stdout, asked):
         start.note(
             f"the {what} `{start.name}` cannot use its GPUs: {why}; "
             f"`jlr doctor {start.request.host}` looks for the cause"
@@ -201,13 +338,15 @@ def exports(taken: AllocatedGpus) -> str:
     )
 
 
-def _as_asked(start: StartContext, asked: GpuRequest) -> AllocatedGpus:
+def _as_asked(start: StartContext, asked: GpuRequest, within: Within | None) -> AllocatedGpus:
     if asked.kind == "all":
         with suppress(JlrError):
-            found = ask(start.host)
+            found = ask(start.host, within=within)
             if busy := [device for device in found.devices if device.in_use]:
                 users = users_of_all(busy, found.now)
                 start.note(f"`all` takes GPUs that others use: {users}")
+            if failed := [gpu.whole for gpu in found.gpus if gpu.failed]:
+                start.note(f"`all` takes {place_names(failed)}, too, which its driver calls failed")
     return _plain(asked, start.runtime)
 
 
@@ -246,23 +385,34 @@ def _of(
     lease: Lease | None = None,
     shared: bool = False,
 ) -> AllocatedGpus:
-    names, uuids = ",".join(chosen.names), ",".join(chosen.uuids)
-    devices = ",".join(chosen.places) if runtime.gpus_by_index else names
+    places, uuids = ",".join(chosen.places), ",".join(chosen.uuids)
+    named = all(device.uuid in found.cdi for device in found.devices)
+    devices = places if runtime.gpus_by_cdi and not named else uuids
     kept = {} if shared else {USER_LABEL: found.user, GPUS_LABEL: uuids}
     return AllocatedGpus(
         engine=f"device={devices}",
-        shown=names,
+        shown=places,
         environment={"CUDA_VISIBLE_DEVICES": uuids},
         labels=kept,
         lease=lease,
     )
 
 
-def _take(start: StartContext, asked: GpuRequest, *, holds: bool = True) -> AllocatedGpus:
-    """Choose and lease GPUs; with `--wait`, as soon as it is this start's turn."""
+def _take(
+    start: StartContext,
+    asked: GpuRequest,
+    *,
+    holds: bool = True,
+    of: Container | None = None,
+    within: Within | None = None,
+) -> AllocatedGpus:
+    """Choose and lease GPUs, also those `of` a container that starts again.
+
+    With `--wait` it takes them as soon as it is this start's turn.
+    """
     request = start.request
     engines = engines_asked(request.host)
-    wish = Wish(start.host, start.name, asked, engines, share=request.share_gpus)
+    wish = Wish(start.host, start.name, asked, engines, request.share_gpus, within)
 
     def about_to_lease(lease: Lease) -> None:
         start.undo.callback(taking.release, start.host, lease)
@@ -270,7 +420,9 @@ def _take(start: StartContext, asked: GpuRequest, *, holds: bool = True) -> Allo
     def now(word: str | None, found: Inventory | None = None) -> Taken:
         return taking.take(wish, word, about_to_lease, start.note, found)
 
-    found = taking.ask(start.host, engines, start.note)
+    found = taking.ask(start.host, engines, start.note, within)
+    if of is not None and all(name.startswith(("GPU-", "MIG-")) for name in asked.names):
+        _refuse_others(start, of, asked.names, found)
     taken = gpu_holder.pick_up(start, wish, found) if holds else None
     if taken is None:
         waits = request.wait is not None
@@ -278,20 +430,30 @@ def _take(start: StartContext, asked: GpuRequest, *, holds: bool = True) -> Allo
             gpu_wait.in_turn(start, wish, now, found, holds=holds) if waits else now(None, found)
         )
     shared = request.share_gpus
+    _tell_unsure(start, taken, shared=shared)
     return _of(taken.chosen, taken.found, start.runtime, lease=taken.lease, shared=shared)
 
 
-def promise(start: StartContext, busy: Busy) -> AllocatedGpus:
+def _tell_unsure(start: StartContext, taken: Taken, *, shared: bool) -> None:
+    """Note what may be others' of the GPUs that were taken."""
+    mine = [device for device in taken.found.devices if device.uuid in taken.chosen.uuids]
+    if not shared and any(device.free is None for device in mine):
+        start.note(f"{place_names(mine)} may be in use: {taken.found.unseen}")
+    for name in dict.fromkeys(c.name for d in mine for c in d.claims if c.kind == "all"):
+        start.note(f"the container `{name}` has all GPUs, and so {place_names(mine)}, too")
+
+
+def promise(start: StartContext, busy: Busy, within: Within | None = None) -> AllocatedGpus:
     """Return an allocation for a job that waits on the host: words stand for GPUs that it may get.
 
     `busy` is why it waits.
     """
     request = start.request
-    asked, found = parse_request(request.gpus or ""), ask(start.host)
+    asked, found = parse_request(request.gpus or ""), ask(start.host, within=within)
     # Named ones are known, though they are in use.
     known = choose(asked, found, request.host, share=True) if asked.names else None
     promised = _of(known or placeholders.promised(asked.count), found, start.runtime)
-    wish = Wish(start.host, start.name, asked, engines_asked(request.host))
+    wish = Wish(start.host, start.name, asked, engines_asked(request.host), within=within)
     return replace(promised, wait=gpu_holder.plan(wish, request.wait or 0.0, busy.message))
 
 

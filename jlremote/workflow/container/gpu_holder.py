@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from jlremote.errors import Busy, JlrError, LinkLost, Unreachable
@@ -51,6 +51,7 @@ def plan(wish: Wish, seconds: float, why: str) -> dict[str, Any]:
         "name": wish.name,
         "gpus": wish.asked.text,
         "engines": list(wish.engines),
+        "within": astuple(wish.within) if wish.within else None,
         "seconds": seconds,
         "why": why,
     }
@@ -133,7 +134,7 @@ def _look(start: StartContext) -> _Holder | None:
 def _take_over(start: StartContext, wish: Wish, held: dict[str, Any]) -> Taken:
     """Make the lease that of this start, and end its holder."""
     with understood("the waiting start"):
-        kinds = ("names", "uuids", "places")
+        kinds = ("uuids", "places")
         chosen = Chosen(*(tuple(map(str, held[kind])) for kind in kinds))
         word, boot = (None if held[key] is None else str(held[key]) for key in ("word", "boot"))
     lease = None

@@ -38,7 +38,7 @@ def in_turn(
     if holds and (taken := gpu_holder.wait(start, wish, first)) is not None:
         _tell(start, wish.count)
         return taken
-    ticket = taking.ticket_of(wish, taking.ask(wish.host, wish.engines))
+    ticket = taking.ticket_of(wish, taking.ask(wish.host, wish.engines, within=wish.within))
     # Ctrl-C and a kill of the step that waits give the place up as well.
     start.undo.callback(taking.leave, wish, ticket)
     told: int | None = None

@@ -24,7 +24,7 @@ from jlremote.runtimes.engine.engine import Argv
 from jlremote.runtimes.engine.engine_errors import EngineMissing
 from jlremote.runtimes.scripts import packages
 from jlremote.text import one_line, printable
-from jlremote.workflow.container import package_install
+from jlremote.workflow.container import gpu_allocation, package_install
 from jlremote.workflow.container.host_folders import WORKSPACE, found_on_host, with_workspace
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.engines import look_further
@@ -57,6 +57,7 @@ def define(start: StartContext) -> tuple[StartContext, Container, Survey]:
             f"there is no session `{start.name}` on `{start.request.host}`, and no image for it",
             hint="`--image x.sif`, `--image docker://…` or `--image FOLDER` names one",
         )
+    start = gpu_allocation.by_uuid(start)
     with start.context.progress.step(f"Create {start.name} from {typed}"):
         image = _image(start, typed)
         _write(start, _spec(start, image))
@@ -70,7 +71,7 @@ def define(start: StartContext) -> tuple[StartContext, Container, Survey]:
 
 def with_its_gpus(start: StartContext, container: Container) -> StartContext:
     """Return the start with the GPUs that the session was defined with."""
-    return replace(start, request=replace(start.request, gpus=container.gpus))
+    return replace(start, request=replace(start.request, gpus=container.engine_gpus))
 
 
 def again(start: StartContext, container: Container) -> None:

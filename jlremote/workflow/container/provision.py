@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.gpus.snapshot_script import GPUS_LABEL
+from jlremote.gpus.assigned import GPUS_LABEL
 from jlremote.host.contract import Host, run_script
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images import commands, image_names
@@ -60,7 +60,10 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
         package_install.install(start, start.request.options.packages, packages.install)
         return start, container, found if launches else _own_program(start)
     _explain_kept(start, container)
-    container = container if container.running else _start(start, container)
+    if container.running:
+        gpu_allocation.explain_others(start, container)
+    else:
+        container = _start(start, container)
     if not found.server and package_install.restore(start, container):
         found = survey(start.host, start.runtime, start.name)
     return start, container, found
@@ -216,7 +219,7 @@ def _created(start: StartContext, image: str) -> tuple[StartContext, Container, 
         if made is None:
             gpu_allocation.give_back(start, gpus)
     if made is not None:
-        gpu_allocation.prove(made[0], gpus.engine)
+        gpu_allocation.prove(made[0], gpus.engine, made[1].engine_gpus)
     return made
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from jlremote.gpus import snapshot_script
+from jlremote.gpus.assigned import Within
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, read
 from jlremote.gpus.waiting import taking
@@ -114,16 +115,18 @@ def _next(last: Inventory | None, snapshot: str, host: str) -> Inventory:
     return found if last is None else found.with_lost(last.gpus)
 
 
-def ask(host: Link, note: Callable[[str], object] | None = None) -> Inventory:
+def ask(
+    host: Link, note: Callable[[str], object] | None = None, within: Within | None = None
+) -> Inventory:
     """Return the GPUs of a host with their users, in one round trip; see `taking.ask`.
 
     Where there is no `nvidia-smi`, it is looked for where a login shell looks.
     """
     try:
-        return taking.ask(host, engines_asked(host.name), note)
+        return taking.ask(host, engines_asked(host.name), note, within)
     except NvidiaSmiMissing as missing:
         _look_further(host, missing)
-    return taking.ask(host, engines_asked(host.name), note)
+    return taking.ask(host, engines_asked(host.name), note, within)
 
 
 def _look_further(host: Link, missing: NvidiaSmiMissing) -> None:

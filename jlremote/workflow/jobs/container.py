@@ -102,6 +102,9 @@ def _begun(start: StartContext, image: str, request: RunRequest) -> tuple[StartC
         spec = replace(spec, script="")
         engine, spec, done = _attempted(start, spec, command, labels, gpus, later)
     if done.status == 0:
+        if gpus.engine is None and done.stdout.strip():
+            made = start.runtime.read(spec.name, {"container": done})
+            gpu_allocation.prove(start, None, made.engine_gpus if made else None)
         starting = _in_terminal(engine, spec.name, gpus, request.detach_keys) if later else ""
         return start.with_engine(engine), starting
     if docker_errors.image_missing(done):
@@ -212,7 +215,8 @@ def _steps(
   printf '%s\n' "$said" >&2
   case $said in {docker_errors.INIT_MISSING}) exit {_LACKS};; *) exit 125;; esac
 }}
-{begin(engine, spec.name, start)}"""
+{begin(engine, spec.name, start)}
+{command_line(docker.inspect_argv(engine, spec.name))} 2>/dev/null || :"""
     return {"create": script} | ({} if later else gpus.keep_for(engine, spec.name))
 
 

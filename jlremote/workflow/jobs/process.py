@@ -18,7 +18,7 @@ from jlremote.jobs.notebook import as_typed, is_notebook
 from jlremote.jobs.processes import ProcessPlan
 from jlremote.jupyter.survey import survey
 from jlremote.runtimes.bare import Bare
-from jlremote.runtimes.contract import Attachment
+from jlremote.runtimes.contract import Attachment, Container
 from jlremote.runtimes.scripts import homes, packages, variables
 from jlremote.storage import sessions
 from jlremote.storage.records import hint_of_missing
@@ -42,12 +42,13 @@ def begin(start: StartContext, request: RunRequest) -> str:
 
     Return the script that shows its terminal from the beginning, empty without one.
     """
-    known = session(request)
+    known, within = session(request), None
     place = start.request.host if known is None else known.name
     if _in_session(start, request):
-        place = _container(start, request)
+        container = _container(start, request)
+        place, within = container.name, gpu_allocation.within(start, container)
     bare = replace(start, runtime=Bare())
-    gpus = gpu_allocation.take_or_promise(bare, detached=request.detach)
+    gpus = gpu_allocation.take_or_promise(bare, detached=request.detach, within=within)
     plan = _plan(start, request, place, gpus)
     with start.context.progress.step(f"Run {start.name}"):
         done = launched(start, plan)
@@ -111,8 +112,8 @@ def _from_image(request: RunRequest) -> bool:
     return request.inside is None and request.wanted.image is not None
 
 
-def _container(start: StartContext, request: RunRequest) -> str:
-    """Return the name of the session's container, which must run (`NotFound`)."""
+def _container(start: StartContext, request: RunRequest) -> Container:
+    """Return the session's container, which must run (`NotFound`)."""
     typed = (request.inside or "").rpartition("/")[2]
     if (known := session(request)) is not None:
         looks = iter([(known.name, survey(start.host, start.runtime, known.name))])
@@ -124,7 +125,7 @@ def _container(start: StartContext, request: RunRequest) -> str:
         agreed = known is not None and known.shared
         ownership.refuse(start.request.host, found.name, look.owner, agreed=agreed)
     if found is not None and found.running:
-        return found.name
+        return found
     state, begin = (found.stands, "starts it") if found else ("is missing", "creates it")
     image = "" if found else " --image IMAGE"
     raise NotFound(

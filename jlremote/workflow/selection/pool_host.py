@@ -26,7 +26,7 @@ from jlremote.workflow.host.pools import PoolAnswer, ask_each, members, note_sil
 class _Room:
     """What a host of a pool has for a session."""
 
-    gpus: Inventory | None  # `None` where there is no GPU, or nothing that knows them
+    gpus: Inventory | CannotAsk
     present: Presence | None  # its containers and sessions, `None` if no name was asked for
 
 
@@ -74,10 +74,11 @@ def host_of_pool(
 def _room(host: str, container: str | None, context: Context) -> _Room:
     link = link_on(host, context)
     connected(link)
+    gpus: Inventory | CannotAsk
     try:
         gpus = ask(link)
-    except CannotAsk:
-        gpus = None
+    except CannotAsk as reason:
+        gpus = reason
     return _Room(gpus, None if container is None else look(link, engine_if_any(link)))
 
 
@@ -112,7 +113,7 @@ def _roomiest(
             free[one.host] = _free_memory(one.host, one.answer.gpus, gpus, share=share)
         except JlrError as error:
             refused.append(error.message)
-            if isinstance(error, Busy) and one.answer.gpus is not None:
+            if isinstance(error, Busy) and isinstance(one.answer.gpus, Inventory):
                 queues[one.host] = sum(start.count for start in one.answer.gpus.queue)
     if waits and queues and not free:
         return min(queues, key=lambda host: queues[host])
@@ -127,16 +128,18 @@ def _roomiest(
     return best
 
 
-def _free_memory(host: str, inventory: Inventory | None, gpus: Value | None, *, share: bool) -> int:
+def _free_memory(
+    host: str, inventory: Inventory | CannotAsk, gpus: Value | None, *, share: bool
+) -> int:
     """Return the MiB of GPU memory that are free on a host.
 
     Raises:
         JlrError: it cannot give the GPUs that are asked for.
     """
     wanted = None if gpus in (None, "none") else parse_request(str(gpus))
-    if inventory is None:
+    if isinstance(inventory, CannotAsk):
         if wanted is not None:
-            raise CannotAsk(f"`{host}` has no GPUs that `nvidia-smi` shows")
+            raise inventory
         return 0
     if wanted is not None and wanted.kind in ("free", "named"):
         chosen = choose(wanted, inventory, host, share=share)

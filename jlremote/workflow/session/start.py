@@ -193,17 +193,19 @@ def _settled(
     start: StartContext, container: Container, found: Survey
 ) -> tuple[StartContext, AllocatedGpus]:
     """Return the start as its container has it, and the GPUs of a server without one."""
-    gpus = _gpus_without_container(start, found)
+    gpus = _gpus_without_container(start, container, found)
     environment, loopback = gpu_allocation.exports(gpus), container.on_host_network
     return replace(start, environment=environment, loopback=loopback), gpus
 
 
-def _gpus_without_container(start: StartContext, found: Survey) -> AllocatedGpus:
+def _gpus_without_container(
+    start: StartContext, container: Container, found: Survey
+) -> AllocatedGpus:
     """Return the GPUs of a server that is about to run without a container."""
     if start.runtime.has_containers:
         return AllocatedGpus()
     if not found.server:
-        taken = gpu_allocation.take(start)
+        taken = gpu_allocation.take(start, of=container if start.runtime.has_images else None)
         if start.runtime.has_images and taken.engine is not None:
             with start.context.progress.step("Check the GPUs in the image"):
                 gpu_allocation.prove(start, taken.engine)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.gpus.assigned import Within
 from jlremote.gpus.choice import Chosen
-from jlremote.gpus.snapshot import CannotAsk
+from jlremote.gpus.snapshot import CannotAsk, read
 from jlremote.gpus.waiting import archive, taking
 from jlremote.gpus.waiting.placeholders import with_gpus
 from jlremote.host.contract import Completed, Steps
@@ -70,22 +71,30 @@ def test_without_a_request_nothing_is_asked() -> None:
 
 def test_a_free_gpu_is_leased_and_labelled() -> None:
     taken = gpu_allocation.take(asking("auto", FIRST_BUSY).context)
-    assert (taken.engine, taken.shown) == ("device=1", "1")
+    assert (taken.engine, taken.shown) == (f"device={uuid(1)}", "1")
     assert taken.labels == {"org.jlremote.user": "ada", "org.jlremote.gpus": uuid(1)}
     assert taken.environment == {"CUDA_VISIBLE_DEVICES": uuid(1)}
     assert taken.lease is not None
     assert taken.lease.uuids == (uuid(1),)
 
 
-def test_podman_names_devices_by_index() -> None:
-    asked = asking(uuid(1), runtime=Containers(PODMAN))
-    assert gpu_allocation.take(asked.context).engine == "device=1"
-    assert gpu_allocation.take(asking(uuid(1)).context).engine == f"device={uuid(1)}"
+@pytest.mark.parametrize(
+    ("described", "engine"),
+    [((0, 1), f"device={uuid(1)}"), ((), "device=1"), ((1,), "device=1")],
+)
+def test_podman_names_devices_as_the_hosts_cdi_files_do(
+    described: tuple[int, ...], engine: str
+) -> None:
+    names = "\n".join(map(uuid, described))
+    found = answer("\n".join((row(0), row(1))), record("cdi", names))
+    asked = asking("device=1", found, runtime=Containers(PODMAN), again=found)
+    assert gpu_allocation.take(asked.context).engine == engine
+    assert gpu_allocation.take(asking("device=1").context).engine == f"device={uuid(1)}"
 
 
 def test_a_shared_gpu_is_neither_leased_nor_labelled() -> None:
     taken = gpu_allocation.take(asking("device=0", FIRST_BUSY, share=True).context)
-    assert (taken.engine, taken.labels, taken.lease) == ("device=0", {}, None)
+    assert (taken.engine, taken.labels, taken.lease) == (f"device={uuid(0)}", {}, None)
 
 
 def test_the_loser_of_a_race_chooses_again(state: list[float]) -> None:
@@ -114,7 +123,7 @@ def test_gpus_that_others_use_are_not_waited_for(state: list[float]) -> None:
 @pytest.mark.parametrize(
     ("engine", "flags"),
     [
-        (DOCKER, '--gpus="device=1,0"'),
+        (DOCKER, f'--gpus="device={uuid(1)},{uuid(0)}"'),
         (PODMAN, "--device=nvidia.com/gpu=1 --device=nvidia.com/gpu=0"),
     ],
 )
@@ -128,7 +137,7 @@ def test_a_detached_job_is_promised_gpus_in_the_words_of_its_engine(
     assert promised.wait is not None
     assert (promised.wait["gpus"], promised.wait["seconds"]) == ("auto:2", 60.0)
     assert "2 GPUs were asked for" in promised.wait["why"]
-    chosen = Chosen(("1", "0"), (uuid(1), uuid(0)), ("1", "0"))
+    chosen = Chosen((uuid(1), uuid(0)), ("1", "0"))
     words = " ".join(gpu_flags(engine, promised.engine))
     assert with_gpus(words, chosen) == flags
     assert with_gpus(promised.labels["org.jlremote.gpus"], chosen) == f"{uuid(1)},{uuid(0)}"
@@ -201,9 +210,11 @@ def test_a_value_of_the_engine_s_own_needs_an_engine() -> None:
         gpu_allocation.take(asking(text, runtime=Bare()).context)
 
 
-def container(gpus: str) -> Container:
+def container(gpus: str, engine: str | None = None) -> Container:
     labels = {"org.jlremote.gpus": gpus, "org.jlremote.session": "cont1"}
-    return Container("c0ffee", "cont1", running=False, started_at="", labels=labels)
+    return Container(
+        "c0ffee", "cont1", running=False, started_at="", labels=labels, engine_gpus=engine
+    )
 
 
 def test_a_container_that_starts_again_leases_its_own_gpus() -> None:
@@ -213,16 +224,109 @@ def test_a_container_that_starts_again_leases_its_own_gpus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "snapshot"), [("", FREE), (uuid(7), FREE), (uuid(0), NO_DRIVER)],
-    ids=["none of ours", "a GPU that is gone", "no nvidia-smi"],
+    ("labels", "snapshot", "said"), [("", FREE, False), (uuid(0), NO_DRIVER, True)],
+    ids=["none of ours", "no nvidia-smi"],
 )  # fmt: skip
 def test_where_nothing_can_be_leased_the_engine_has_the_last_word(
-    labels: str, snapshot: str
+    labels: str, snapshot: str, said: bool
 ) -> None:
-    assert (
-        gpu_allocation.take_again(asking(None, snapshot).context, container(labels))
-        == AllocatedGpus()
-    )
+    begun = asking(None, snapshot)
+    assert gpu_allocation.take_again(begun.context, container(labels)) == AllocatedGpus()
+    told = "cannot tell whether the GPUs of `cont1` are still its own, and free: there is no"
+    assert [note[: len(told)] for note in begun.notes.notes] == [told] * said
+
+
+FAILED = answer("\n".join((row(0), row(1, used="[GPU is lost]"))))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "engine", "snapshot", "words"),
+    [
+        (uuid(7), f"device={uuid(7)}", FREE, f"`dgx` has no more {uuid(7)}, which was given to"),
+        (uuid(7), "device=1", FREE, f"`dgx` has no more {uuid(7)}, "),
+        (uuid(1), "device=1", FAILED, f"has no more {uuid(1)} (its driver answers with an error)"),
+        (uuid(1), "device=0", FREE, f"was given {uuid(1)}, and gets {uuid(0)}"),
+        (uuid(1), "2", FREE, f"and gets {uuid(0)}, {uuid(1)}"),
+    ],
+)
+def test_a_container_whose_gpu_is_gone_does_not_start_with_another(
+    gpus: str, engine: str, snapshot: str, words: str
+) -> None:
+    begun = asking(None, snapshot)
+    with pytest.raises(JlrError) as refused:
+        gpu_allocation.take_again(begun.context, container(gpus, engine))
+    assert words in refused.value.message
+    assert "`cont1`" in refused.value.message
+    assert (refused.value.hint or "").startswith("`jlr gpus dgx` shows the GPUs that work")
+    assert "`jlr stop dgx/cont1 --remove`" in (refused.value.hint or "")
+    assert begun.host.texts("lease") == []
+
+
+@pytest.mark.parametrize(
+    ("gpus", "changes", "runtime", "words"),
+    [
+        ("auto", {}, CONTAINERS, "the container `cont1` has no GPUs"),
+        ("device=0", {}, CONTAINERS, "`--gpus device=0` of a job in it chooses among"),
+        ("auto", {"in_job": True}, Bare(), "not for a job in `dgx/cont1`: it has the GPUs that"),
+        ("none", {}, CONTAINERS, None),
+        (None, {"in_job": True}, CONTAINERS, None),
+        ("auto", {}, Bare(), None),
+        ("2", {"engine_gpus": "all"}, CONTAINERS, None),
+    ],
+)
+def test_a_job_in_a_container_chooses_among_that_ones_gpus(
+    gpus: str | None, changes: dict[str, Any], runtime: Runtime, words: str | None
+) -> None:
+    begun, inside = asking(gpus, runtime=runtime), replace(container(""), **changes)
+    if words is None:
+        there = gpu_allocation.within(begun.context, inside)
+        assert there == (Within("cont1", "all") if changes.get("engine_gpus") else None)
+        return
+    with pytest.raises(Usage) as refused:
+        gpu_allocation.within(begun.context, inside)
+    assert words in refused.value.message
+
+
+def test_gpus_of_a_container_are_those_that_it_was_given_and_still_has() -> None:
+    found = read(answer("\n".join(map(row, range(3)))), "dgx").gpus
+    for value, kept, own in (
+        ("device=0,1", (), [0, 1]),
+        ("device=0,1", (uuid(1), uuid(2)), [1]),
+        ("all", (), [0, 1, 2]),
+        ("device=7", (uuid(2),), []),
+    ):
+        assert [gpu.index for gpu in Within("cont1", value, kept).limit(found)] == own
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"), [("device=0", True), ("device=1", False), (f"device={uuid(1)}", False)]
+)
+def test_a_container_that_runs_with_another_gpu_is_told(engine: str, said: bool) -> None:
+    begun = asking(None)
+    gpu_allocation.explain_others(begun.context, container(uuid(1), engine))
+    told = f"the container `cont1` was given {uuid(1)}, and gets {uuid(0)}: it names its GPUs by"
+    assert [note[: len(told)] for note in begun.notes.notes] == [told] * said
+
+
+def test_a_container_by_index_starts_while_its_index_is_that_of_its_gpu() -> None:
+    taken = gpu_allocation.take_again(asking(None).context, container(uuid(1), "device=1"))
+    assert taken.lease is not None
+    assert taken.lease.uuids == (uuid(1),)
+
+
+@pytest.mark.parametrize(
+    ("asked", "have", "said"),
+    [("0", None, True), ("0,1", f"device={uuid(1)},{uuid(0)}", False),
+     ("device=1", f"device={uuid(0)}", True), ("device=1", f"device={uuid(1)}", False),
+     (uuid(1), f"device={uuid(0)}", True)],
+)  # fmt: skip
+def test_indices_that_are_asked_for_are_compared_by_uuid(
+    asked: str, have: str | None, said: bool
+) -> None:
+    begun = asking("device=0" if asked == "0" else asked)
+    gpu_allocation.explain_unchanged(begun.context, have)
+    assert bool(begun.notes.notes) == said
+    assert not said or have is None or f"`{uuid(0)[:12]}`" in begun.notes.notes[0]
 
 
 def test_a_container_whose_gpus_others_use_does_not_start() -> None:

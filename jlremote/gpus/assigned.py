@@ -1,0 +1,324 @@
+"""The GPUs that engines gave to containers, and Slurm to jobs, whether these compute or not.
+
+Values of an engine are those of docker's `--gpus`: `all`, a number, `device=0,3`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from jlremote.gpus.inventory import Claim, Device, Gpu
+from jlremote.host.contract import USER_LABEL
+from jlremote.host.shell_text import TOOK_TOO_LONG
+from jlremote.host.sudo import ALONE_UNLESS_KNOWN
+from jlremote.text import one_line, printable
+from jlremote.untrusted import Refused, count, document
+
+GPUS_LABEL = "org.jlremote.gpus"
+# The Container Device Interface, podman's way since NVIDIA's toolkit 1.12.
+CDI = "nvidia.com/gpu="
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+_DEVICE = re.compile(r"/dev/nvidia(\d+)")
+# A CDI file names a GPU `0`, `gpu0` or by its UUID, as its host's administrator chose.
+_INDEX = re.compile(r"(?:gpu|mig)?(\d{1,4}(?::\d{1,4})?)")
+
+# What `inspect` is asked for: of the variables only one, as others may be secrets. Docker before
+# 19.03 has no requests, and podman no such field, but its command line.
+_ENVIRONMENT = (
+    f'"Env":[{{{{range .Config.Env}}}}{{{{if eq (printf "%.{len(VISIBLE) + 1}s" .) "{VISIBLE}="}}}}'
+    "{{json .}},{{end}}{{end}}null]"
+)
+_REQUESTS = '"DeviceRequests":{{json .HostConfig.DeviceRequests}}'
+_HOST = '"Runtime":{{json .HostConfig.Runtime}},"Devices":{{json .HostConfig.Devices}}'
+_WORDS = " ".join(
+    f'(eq (printf "%.{len(begin)}s" .) "{begin}")' for begin in (CDI, f"--device={CDI}")
+)
+_COMMAND = (
+    f'"CreateCommand":[{{{{range .Config.CreateCommand}}}}{{{{if or {_WORDS}}}}}'
+    "{{json .}},{{end}}{{end}}null]"
+)
+_FORMATS = (
+    f'{{{{.Id}}}} {{"HostConfig":{{{_REQUESTS},{_HOST}}},"Config":{{{_ENVIRONMENT}}}}}',
+    f'{{{{.Id}}}} {{"HostConfig":{{{_HOST}}},"Config":{{{_ENVIRONMENT},{_COMMAND}}}}}',
+    f'{{{{.Id}}}} {{"HostConfig":{{{_HOST}}},"Config":{{{_ENVIRONMENT}}}}}',
+)
+
+
+_CONTAINER = "{{.ID}}|{{.Names}}|{{.Status}}"
+# Docker has a function for one label, podman a table of them.
+_LABELS = f'{{{{.Label "{USER_LABEL}"}}}}|{{{{.Label "{GPUS_LABEL}"}}}}'
+_TABLE = f'{{{{index .Labels "{USER_LABEL}"}}}}|{{{{index .Labels "{GPUS_LABEL}"}}}}'
+
+# Shell functions that print what engines and Slurm have given, a line each, or why they do not
+# tell. Where docker does not answer, processes show whether it has containers at all; where it is
+# not found, or nothing listens on its socket, only those of the machine's own count. Slurm is asked
+# where its daemon or a job of it runs.
+FUNCTIONS = f"""\
+in_line() {{ tr '\\n|' '  '; }}
+unless_idle() {{
+  case $listed in
+  *'daemon running'*|*'not on the PATH') place='address.(/var)?/run/';;
+  *) place=moby; [ -r /proc/1/stat ] || place=;;
+  esac
+  found=$(grep -als '[n]amespace.moby' /proc/[0-9]*/cmdline)
+  [ -z "$place" ] || {{ [ -n "$found" ] && grep -aqsE "$place" $found; }} || return
+  printf 'refused|%s\n' "$(printf %s "${{listed:-no answer}}" | in_line)"
+}}
+list_containers() {{
+  if ! command -v "$1" >/dev/null; then
+    listed='docker is not on the PATH'; [ "$1" != docker ] || unless_idle; return
+  fi
+  {ALONE_UNLESS_KNOWN}
+  for program; do :; done
+  for format in '{_CONTAINER}|{_LABELS}' '{_CONTAINER}|{_TABLE}' '{_CONTAINER}||'; do
+    listed=$($limit "$@" ps --no-trunc --format "$format" 2>&1); asked=$?
+    case $asked in 0|{TOOK_TOO_LONG}) break;; esac
+  done
+  if [ "$asked" != 0 ]; then
+    [ "$program" != docker ] || unless_idle; return
+  fi
+  printf '%s\n' "answered|$program" "$listed"
+  ids=$(printf '%s\n' "$listed" | cut -d'|' -f1 | grep -xE '[0-9a-f]{{64}}')
+  [ -n "$ids" ] || return
+  for format in {" ".join(map(shlex.quote, _FORMATS))}; do
+    told=$($limit "$@" container inspect --format "$format" $ids 2>&1); asked=$?
+    case $asked,$told in {TOOK_TOO_LONG},*|*']}}}}'*) break;; esac
+  done
+  printf '%s\n' "$told" | grep -E '^[0-9a-f]{{64}} [{{].*]}}}}$'
+  [ "$asked" != 0 ] || return
+  printf 'unread|%s\n' "$program: $(printf %s "${{told:-no answer}}" | tail -n 1)"
+}}
+list_jobs() {{
+  command -v scontrol >/dev/null || return
+  [ ! -r /proc/1/stat ] || grep -qs '^slurm[ds]' /proc/[0-9]*/comm || return
+  node=$(uname -n); node=${{node%%.*}}
+  told=$($limit scontrol --details show node "$node" 2>&1); asked=$?
+  case $asked,$told in
+  0,*) ;;
+  *'not found'*|*'configuration source'*) return;;
+  *) printf 'silent|%s\n' "$(printf %s "${{told:-no answer}}" | in_line)"; return;;
+  esac
+  printf 'node|%s|%s\n' "$node" "$(printf '%s\n' "$told" | grep '^ *Gres' | in_line)"
+  for job in $($limit squeue --noheader --nodelist="$node" --format=%A | head -n 64); do
+    printf 'job|%s\n' "$($limit scontrol --oneliner --details show job "$job" | in_line)"
+  done
+}}
+"""
+
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2629800}
+_GRES = re.compile(r"gpu:(?:[^:,()]+:)?(\d{1,4})(?:\(IDX:([\d,-]{1,200})\))?")
+
+
+@dataclass(frozen=True)
+class RunningContainer:
+    """A container that runs, with what is known of its GPUs."""
+
+    name: str
+    user: str | None  # of jlr, who started it
+    since: float | None
+    kept: tuple[str, ...]  # the UUIDs that jlr gave it
+    value: str | None = None  # the engine's value for its GPUs
+
+
+@dataclass(frozen=True)
+class Within:
+    """The container in which a job is to run: it sees no other GPUs than that one's."""
+
+    container: str
+    value: str | None  # the engine's value for its GPUs
+    kept: tuple[str, ...] = ()  # the UUIDs that jlr gave it, if any
+
+    def limit(self, gpus: Sequence[Gpu]) -> Iterator[Gpu]:
+        """Yield the container's own GPUs, which it does not reserve against its own jobs."""
+        own = set(resolved(self.value, gpus))
+        own &= set(self.kept) or own
+        for gpu in gpus:
+            slices = tuple(part for part in gpu.slices if part.uuid in own)
+            if slices or gpu.whole.uuid in own:
+                yield replace(gpu, slices=slices).with_each_device(self._unclaimed)
+
+    def _unclaimed(self, device: Device) -> Device:
+        kinds = ("container", "session", "assigned", "all")
+        others = (c for c in device.claims if c.kind not in kinds or c.name != self.container)
+        return replace(device, claims=tuple(others))
+
+
+@dataclass(frozen=True)
+class _Job:
+    name: str
+    user: str | None
+    indices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """What engines and Slurm have given on a host."""
+
+    containers: Mapping[str, RunningContainer]  # by the engine's full id
+    jobs: tuple[_Job, ...] = ()
+    of_slurm: int | None = None  # how many GPUs Slurm knows here
+    unseen: str = ""  # why there may be more, in words; empty if all can be seen
+
+    def claims(self, gpus: Sequence[Gpu]) -> Iterator[tuple[str, Claim]]:
+        """Yield each device's UUID with a claim to it."""
+        for one in self.containers.values():
+            for uuid in one.kept:
+                yield uuid, Claim("container", one.name, one.user, one.since)
+            kind: Literal["all", "assigned"] = "all" if one.value == "all" else "assigned"
+            for uuid in resolved(one.value, gpus):
+                if uuid not in one.kept:
+                    yield uuid, Claim(kind, one.name, one.user, one.since)
+        # A user who is let into a job sees its GPUs alone, counted from 0.
+        for job in self.jobs if self.of_slurm == len(gpus) else ():
+            for uuid in resolved(f"device={','.join(map(str, job.indices))}", gpus):
+                yield uuid, Claim("job", job.name, job.user, None)
+
+
+def read(text: str, now: float) -> Assigned:
+    """Return what the functions have printed."""
+    listed: dict[str, RunningContainer] = {}
+    values: dict[str, str | None] = {}
+    told: dict[str, list[str]] = {}
+    for line in printable(text).splitlines():
+        identity, _, facts = line.partition(" ")
+        columns = line.split("|")
+        if re.fullmatch(r"[0-9a-f]{64}", identity):
+            try:
+                values[identity] = gpus_of(document(facts))
+            except (Refused, AttributeError, KeyError, TypeError):
+                told.setdefault("unread", []).append("an engine: an odd answer")
+        elif len(columns) == 5:
+            identity, name, status, user, kept = columns
+            uuids = tuple(filter(None, kept.split(",")))
+            name = name.partition(",")[0]
+            listed[identity] = RunningContainer(name, user or None, _since(status, now), uuids)
+        else:
+            told.setdefault(columns[0], []).append(line.partition("|")[2])
+    containers = {
+        identity: replace(one, value=values.get(identity)) for identity, one in listed.items()
+    }
+    of_slurm, jobs = _jobs(told)
+    unseen = _unseen(told, {one for one in listed if one not in values})
+    return Assigned(containers, jobs, of_slurm, unseen)
+
+
+def _unseen(told: Mapping[str, Sequence[str]], unread: Iterable[str]) -> str:
+    why = []
+    if "refused" in told and "docker" not in told.get("answered", ()):
+        why += [f"`docker ps`: {words}" for words in told["refused"]]
+    if unread:  # a container may have ended meanwhile
+        errors = (words for words in told.get("unread", ()) if "no such" not in words.lower())
+        why += [f"`inspect` by {words}" for words in errors]
+    why += [f"Slurm: {words}" for words in told.get("silent", ())]
+    return one_line("; ".join(why)).rstrip(".")
+
+
+def _jobs(told: Mapping[str, Sequence[str]]) -> tuple[int | None, tuple[_Job, ...]]:
+    """Return how many GPUs Slurm has on this node, and who has got them."""
+    for line in told.get("node", ()):
+        node, _, gres = line.partition("|")
+        has, _, used = gres.partition("GresUsed=")
+        jobs = [job for text in told.get("job", ()) if (job := _job(text, node)).indices]
+        known = {index for job in jobs for index in job.indices}
+        hidden = tuple(index for index in _indices(used) if index not in known)
+        unknown = (_Job("?", None, hidden),) if hidden else ()
+        return sum(count(found[1]) or 0 for found in _GRES.finditer(has)), (*jobs, *unknown)
+    return None, ()
+
+
+def _job(text: str, node: str) -> _Job:
+    """Return a job from `scontrol show job`, with its GPUs on a node."""
+    facts = dict(re.findall(r"(JobId|UserId)=([^\s(]+)", text)[::-1])  # the first counts
+    places = re.findall(r"\bNodes=(\S+) CPU_IDs=\S* Mem=\S* GRES=(\S*)", text)
+    here = [gres for nodes, gres in places if nodes == node] or [gres for _, gres in places][:1]
+    return _Job(facts.get("JobId", "?"), facts.get("UserId"), tuple(_indices(" ".join(here))))
+
+
+def _indices(gres: str) -> Iterator[int]:
+    """Yield the numbers in `gpu:h100:3(IDX:0-1,3)`."""
+    for found in _GRES.finditer(gres):
+        for part in filter(None, (found[2] or "").split(",")):
+            first, _, last = part.partition("-")
+            begin, end = count(first), count(last or first)
+            if begin is not None and end is not None:
+                yield from range(begin, min(end, begin + 1023) + 1)
+
+
+def _since(status: str, now: float) -> float | None:
+    """Return a container's start time from docker's `Up 2 hours`."""
+    told = re.search(
+        r"(?i)up (?:less than |about )?(an?|\d+) (second|minute|hour|day|week|month)", status
+    )
+    if told is None:
+        return None
+    amount = count(told[1]) or 1
+    return now - amount * _SECONDS[told[2].lower()]
+
+
+def resolved(value: str | None, gpus: Sequence[Gpu]) -> tuple[str, ...]:
+    """Return the UUIDs of the devices that an engine's value stands for, as far as they are there.
+
+    Of a number the engine takes the first ones.
+    """
+    if value is None:
+        return ()
+    amount = len(gpus) if value == "all" else count(value)
+    first = sorted(gpu.index for gpu in gpus)
+    names = list(map(str, first[:amount])) if amount is not None else _names(value)
+    return tuple(dict.fromkeys(uuid for name in names for uuid in _called(name, gpus)))
+
+
+def shortened(value: str) -> str:
+    """Return a value with UUIDs as short as `--gpus` takes them."""
+    return re.sub(r"\b((?:GPU|MIG)-[0-9a-f]{8})-[0-9a-f-]+", r"\1", value)
+
+
+def _names(value: str) -> list[str]:
+    return value.partition("device=")[2].strip("\"'").split(",")
+
+
+def _called(name: str, gpus: Sequence[Gpu]) -> Iterator[str]:
+    place = found[1] if (found := _INDEX.fullmatch(name)) else name
+    for gpu in gpus:
+        for device in gpu.devices:
+            whole = place in (str(gpu.index), gpu.whole.uuid)
+            begins = len(name) > 7 and device.uuid.startswith(name)
+            if whole or place == device.place or begins:
+                yield device.uuid
+
+
+def gpus_of(inspected: Mapping[str, Any]) -> str | None:
+    """Return the engine's value for the GPUs that a container was created with, `None` for none."""
+    host, config = inspected["HostConfig"], inspected["Config"]
+    for request in host.get("DeviceRequests") or []:
+        if request.get("DeviceIDs"):
+            return _named(name.rpartition(CDI)[2] for name in request["DeviceIDs"])
+        amount = request.get("Count", 0)
+        return "all" if amount < 0 else str(amount)
+    words = [word for word in config.get("CreateCommand") or [] if word]  # podman's note
+    devices = [word.partition(CDI)[2] for word in words if CDI in word]
+    if devices:
+        return _named(devices)
+    if host.get("Runtime") == "nvidia":
+        return _visible(config)
+    # The first nvidia-docker's way.
+    paths = (device.get("PathInContainer", "") for device in host.get("Devices") or [])
+    return _named(found[1] for path in paths if (found := _DEVICE.fullmatch(path)))
+
+
+def _visible(config: Mapping[str, Any]) -> str | None:
+    variables = dict(text.partition("=")[::2] for text in config.get("Env") or [] if text)
+    seen = variables.get(VISIBLE, "")
+    return None if seen in ("", "void", "none") else _named(seen.split(","))
+
+
+def _named(devices: Iterable[str]) -> str | None:
+    """Return the value that names devices: indices, UUIDs, or the word for all."""
+    names = list(devices)
+    if "all" in names:
+        return "all"
+    return f"device={','.join(names)}" if names else None
