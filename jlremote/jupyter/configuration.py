@@ -33,63 +33,35 @@ application = settings.ServerApp
 identity = settings.IdentityProvider if jupyter_server.version_info[0] >= 2 else application
 """
 
-_RESUMPTION = (importlib.resources.files(__package__) / "in_server/resumption.py").read_text(
-    "utf-8"
-)
-_RESUMPTION_FILE = "jlr_resumption.py"
-_USE = (importlib.resources.files(__package__) / "in_server/use.py").read_text("utf-8")
-_USE_FILE = "jlr_use.py"
-_KEEP = f"""\
-if jupyter_server.version_info[0] >= 2:
-    import pathlib
-    part = {{"__name__": "jlr_use"}}
-    try:
-        exec(pathlib.Path(__file__).with_name("{_USE_FILE}").read_text("utf-8"), part)
-        part["keep"](SECONDS)
-    except (ImportError, AttributeError):
-        pass
-"""
-_BUFFERS = (importlib.resources.files(__package__) / "in_server/buffers.py").read_text("utf-8")
-_BUFFERS_FILE = "jlr_buffers.py"
-_PAGE_REQUESTS = (importlib.resources.files(__package__) / "in_server/page_requests.py").read_text(
-    "utf-8"
-)
-_PAGE_REQUESTS_FILE = "jlr_page_requests.py"
-_OUTSIDE = (importlib.resources.files(__package__) / "in_server/outside.py").read_text("utf-8")
-_OUTSIDE_FILE = "jlr_outside.py"
-_PARTS_OF_EACH = f"""\
+# What each server gets, as the modules of `in_server` and the functions that they begin with.
+_OF_EACH = {
+    "resumption": "resume",
+    "page_requests": "ask_again",
+    "outside": "say_nothing_outside",
+}
+_PARTS = """\
+import os
 import pathlib
-for file, act in (
-    ("{_BUFFERS_FILE}", "keep"),
-    ("{_RESUMPTION_FILE}", "resume"),
-    ("{_PAGE_REQUESTS_FILE}", "ask_again"),
-    ("{_OUTSIDE_FILE}", "say_nothing_outside"),
-):
-    part = {{"__name__": file.partition(".")[0]}}
+for file, act, argument in (
+PARTS):
+    part = {"__name__": file[:-3]}
     try:
         exec(pathlib.Path(__file__).with_name(file).read_text("utf-8"), part)
-        part[act]("PACKAGE")
+        part[act](argument)
     except (ImportError, AttributeError):
         pass
 """
-_RESUME = f"""\
-if jupyter_server.version_info[0] >= 2:
-    import pathlib
-    part = {{"__name__": "jlr_resumption"}}
-    try:
-        exec(pathlib.Path(__file__).with_name("{_RESUMPTION_FILE}").read_text("utf-8"), part)
-        connection = application.kernel_websocket_connection_class = part["ResumableConnection"]
-    except ImportError:
-        pass
-"""
-_NOTE_CELLS = """\
-    else:
-        connection.cells = os.path.dirname(os.environ["JUPYTER_RUNTIME_DIR"]) + "/output/cells"
-"""
+_NOTES = 'os.path.dirname(os.environ["JUPYTER_RUNTIME_DIR"]) + "/output/cells"'
 
-# Jupyter's own are 30 s and 90 s: for so long it would write into a connection that is dead. On a
-# line with 2 s of latency and losses, the answers come more than 10 s apart.
-_PING = "application.tornado_settings.update(dict(ws_ping_interval=5000, ws_ping_timeout=15000))"
+# In milliseconds. Jupyter looks with each ping whether the last answer is older than the limit. So
+# a page that stands still for less is never thrown out, as on a laptop that is short of memory. (A
+# warning of tornado's, that the limit cannot be longer than the interval, is of its own pings: it
+# takes these for seconds, and has sent none.)
+PING_INTERVAL, PING_LIMIT = 10_000, 40_000
+_PING = (
+    f"application.tornado_settings.update(dict(ws_ping_interval={PING_INTERVAL}, "
+    f"ws_ping_timeout={PING_LIMIT}))"
+)
 
 # What the image or the person has set for another way to the server. The link encrypts, and a
 # browser would warn of a certificate that is not of the forward's name.
@@ -170,28 +142,32 @@ def files(
         common += _SOCKET.replace("SOCKET", socket)
         for part, text in (_OR_PORT if or_port else _OR_NOTHING).items():
             common = common.replace(part, text)
-    keep = ""
-    own = {
-        _RESUMPTION_FILE: _RESUMPTION,
-        _BUFFERS_FILE: _BUFFERS,
-        _PAGE_REQUESTS_FILE: _PAGE_REQUESTS,
-        _OUTSIDE_FILE: _OUTSIDE,
-    }
-    if idle_stop:
-        own[_USE_FILE], keep = _USE, _KEEP.replace("SECONDS", str(idle_stop))
+    ours = [(module, act, '"PACKAGE"') for module, act in _OF_EACH.items()]
+    own = {}
     if record:
         common += recorder.BEGIN
         own[recorder.PROGRAM_FILE] = recorder.program()
+    newer = [("cell_notes", "note_cells", _NOTES)] if record else []
+    if idle_stop:
+        newer.append(("use", "keep", str(idle_stop)))
+    for module, *_ in (*ours, *newer):
+        file = importlib.resources.files(__package__) / f"in_server/{module}.py"
+        own[f"jlr_{module}.py"] = file.read_text("utf-8")
+    only_newer = "if jupyter_server.version_info[0] >= 2:\n" + textwrap.indent(_run(newer), "    ")
     return own | {
         "jupyter_server_config.py": _SERVER
         + common
-        + _PARTS_OF_EACH.replace("PACKAGE", "jupyter_server")
-        + _RESUME
-        + (_NOTE_CELLS if record else "")
-        + keep,
+        + _run(ours).replace("PACKAGE", "jupyter_server")
+        + (only_newer if newer else ""),
         "jupyter_notebook_config.py": _NOTEBOOK
-        + textwrap.indent(common + _PARTS_OF_EACH.replace("PACKAGE", "notebook"), "    "),
+        + textwrap.indent(common + _run(ours).replace("PACKAGE", "notebook"), "    "),
     }
+
+
+def _run(parts: list[tuple[str, str, str]]) -> str:
+    """Return the code that runs modules of `in_server`, as far as they fit this Jupyter."""
+    lines = (f'    ("jlr_{module}.py", "{act}", {argument}),\n' for module, act, argument in parts)
+    return _PARTS.replace("PARTS", "".join(lines))
 
 
 def _idle_stop(seconds: int) -> tuple[str, ...]:

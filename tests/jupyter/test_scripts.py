@@ -262,7 +262,7 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
         "jupyter_server_config.py",
         "jupyter_notebook_config.py",
         "jlr_recorder.py",
-        "jlr_buffers.py",
+        "jlr_cell_notes.py",
         "jlr_outside.py",
         "jlr_page_requests.py",
         "jlr_resumption.py",

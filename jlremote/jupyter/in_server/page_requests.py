@@ -1,9 +1,13 @@
-"""Let a page ask again where its request was lost on the way to the server.
+"""Let a page ask again where its request, or what its kernel said, was lost on the way.
 
 When an address of the machine changes, Chromium ends the requests that wait behind the six which it
 has under way to one host, and JupyterLab shows a dialog for each. So each page of the server begins
 with a script in the place of `fetch`, which JupyterLab takes up only later. A labextension would
 need a folder of its own and be listed to the user.
+
+With each WebSocket to a kernel the script tells how many messages the page has received of that
+kernel; see `resumption`. A browser hands out no message after a page has closed its WebSocket, so
+what the script counts is what the page has.
 
 It is for each server since Notebook 6, on Python 3.6 and newer. Notebook 6 itself does not `fetch`.
 """
@@ -51,6 +55,28 @@ SCRIPT = """\
       // what it cannot read, the browser's own `fetch` reads or refuses
     }
     return ask.call(window, input, init);
+  };
+
+  const received = new Map();  // by the WebSocket's path and the session that the page gives it
+  window.WebSocket = class extends window.WebSocket {
+    constructor(url, ...protocols) {
+      let to = null;
+      try {
+        to = new URL(url, window.location.href);
+      } catch (error) {
+        // the browser's own WebSocket refuses it
+      }
+      const session = to && /\\/api\\/kernels\\/[^/]+\\/channels$/.test(to.pathname)
+        ? to.searchParams.get("session_id") : null;
+      if (session === null) {
+        super(url, ...protocols);
+        return;
+      }
+      const page = `${to.pathname} ${session}`;
+      to.searchParams.set("received", received.get(page) || 0);
+      super(to.href, ...protocols);
+      this.addEventListener("message", () => received.set(page, (received.get(page) || 0) + 1));
+    }
   };
 })();
 </script>"""

@@ -1,224 +1,386 @@
-"""Send a page again what it may not have received, once it connects anew.
+"""Send a page each message of its kernel once, over however many connections that takes.
 
-A network that falls silent leaves Jupyter a WebSocket that seems alive. What Jupyter writes into it
-is lost, and a cell that ends meanwhile stays at `[*]`. So each message is kept until the page is
-known to have it: the browser answers pings in the order of what it receives. What is left then
-goes before what Jupyter itself keeps while a page is away.
+Jupyter hands what it keeps for a page to its next connection, and writes what comes into that. With
+the connection goes what it was handed, what was written and has not arrived, and what comes from
+then on, if it ended while it was handed the rest. Of several pages of a kernel, as of the two
+connections that JupyterLab 2 and 3 have to each, it keeps what is for the last to go.
 
-It also notes which cell a request is of, for the recorder: JupyterLab says so in the request alone,
-from jupyter_server 2 on.
+Here each page has a queue, which no connection takes over. A message leaves it once the page is
+known to have it. A page of this server says with each connection how many messages it has received
+(`page_requests`), and goes on there. For any other client its pongs count, as they come in the
+order of what it receives: what it has not confirmed is sent again. A page that its person closed is
+left as Jupyter has it.
 
 It is for each server since Notebook 6, on Python 3.6 and newer.
 """
-# ruff: noqa: UP006, UP035 - Python 3.6 has no newer form of these
+# ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these
 
-import json
-import os
 from collections import deque
-from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
-from typing import Any, Deque, List, Tuple
+from typing import Any, Deque, Dict, List, Optional
 
+from tornado.concurrent import Future
 from tornado.ioloop import IOLoop
 from tornado.websocket import WebSocketClosedError
 
-_Connection: Any = object
-try:
-    from jupyter_server.services.kernels.connection.base import deserialize_msg_from_ws_v1
-    from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
-except ImportError:  # older than jupyter_server 2
-    pass
-else:
-    _message: Any = deserialize_msg_from_ws_v1
-    _Connection = ZMQChannelsWebsocketConnection
+MOST_BYTES = 64 << 20  # of a page; then the oldest go
+SPARE_BYTES = 4 << 20  # of what a browser has, and its page may not have yet
+MOST_PAGES = 8  # of a kernel that are away
+STALE_SECONDS = 3600  # for which a page is waited for while another one is there
+PAUSE_SECONDS = 0.2
+MARK = b"jlr"
 
 
-class Unconfirmed:
-    """What was sent to a page that may not have it."""
+class Message:
+    """A message on its way, and the number of its frame once it was written."""
 
-    MOST_BYTES = 64 << 20  # that a page which receives nothing costs; then the oldest go
-    PAUSE_SECONDS = 0.2
-    MARK = b"jlr"
+    def __init__(self, stream: Any, parts: List[Any]) -> None:
+        self.stream = stream
+        self.parts = parts
+        self.size = sum(map(len, parts))
+        self.number = 0
 
-    def __init__(self, handler: Any) -> None:
-        self._handler = handler
-        self._sent: Deque[Tuple[int, str, List[Any], int]] = deque()
-        self._bytes = 0
-        self._number = 0
+
+class Socket:
+    """A connection of a page: how much was written into it, and how much of that has arrived."""
+
+    def __init__(self, connection: Any, handler: Any, send: Any) -> None:
+        self._connection, self._handler, self._send = connection, handler, send
+        self._write, self._on_pong = handler.write_message, handler.on_pong
+        handler.write_message, handler.on_pong = self._counted, self._answered
+        told = handler.get_argument("received", "")
+        # How many messages the page had received before; `None` if it does not tell.
+        self.received = int(told) if told.isdecimal() and len(told) < 16 else None
+        self.number = self.received or 0
+        self._confirmed = self.number
         self._asked = False
-        self.over = False
-        self._on_pong = handler.on_pong
-        handler.on_pong = self._answered
+        self.page: Optional[Page] = None
 
-    def add(self, stream: Any, message: List[Any]) -> None:
-        """Keep a message that is about to be sent."""
-        channel = stream if isinstance(stream, str) else stream.channel
-        size = sum(map(len, message))
-        self._number += 1
-        self._bytes += size
-        self._sent.append((self._number, channel, message, size))
-        while self._bytes > self.MOST_BYTES:
-            self._bytes -= self._sent.popleft()[3]
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be written any more."""
+        to = self._handler.ws_connection
+        return to is None or to.client_terminated or to.server_terminated or to.stream.closed()
+
+    def send(self, message: Message) -> bool:
+        """Write a message; return whether that is done, and not left out as too much."""
+        before = self.number
+        try:
+            self._send(self._connection, message.stream, message.parts)
+        except WebSocketClosedError:
+            pass
+        except ValueError as failure:  # a kernel may publish what it likes
+            self._handler.log.warning("no message of Jupyter's: %s", failure)
+        message.number = self.number
+        return self.number > before or self.closed
+
+    def _counted(self, *message: Any, **how: Any) -> Any:
+        written = self._write(*message, **how)
+        self.number += 1
+        return written
 
     def ask(self) -> None:
-        """Ping the page, unless a ping is under way."""
-        if self._sent and not self._asked and not self.over:
-            try:
-                self._handler.ping(self.MARK + str(self._number).encode())
-            except WebSocketClosedError:
-                return
+        """Ping the page, unless it has all or a ping is under way."""
+        if self.number > self._confirmed and not self._asked and not self.closed:
             self._asked = True
+            self._handler.ping(MARK + str(self.number).encode())
 
     def _answered(self, data: bytes) -> None:
-        """Forget what the page has."""
         self._on_pong(data)
-        if not data.startswith(self.MARK):
-            return
-        number = int(data[len(self.MARK) :])
-        while self._sent and self._sent[0][0] <= number:
-            self._bytes -= self._sent.popleft()[3]
-        IOLoop.current().call_later(self.PAUSE_SECONDS, self._ask_again)
+        if data.startswith(MARK) and self.page is not None:
+            self._confirmed = int(data[len(MARK) :])
+            self.page.confirm(self._confirmed)
+            IOLoop.current().call_later(PAUSE_SECONDS, self._ask_again)
 
     def _ask_again(self) -> None:
         self._asked = False
         self.ask()
 
-    def leave(self, kept: Any, channels: Any) -> None:
-        """Put it before what Jupyter keeps for the page from now on."""
-        if kept and kept["channels"] is channels:
-            kept["buffer"][:0] = [(channel, message) for _, channel, message, _ in self._sent]
-        self._sent.clear()
+
+class Page:
+    """What comes for a page, until it has it."""
+
+    def __init__(self, channels: Dict[str, Any], ports: Any) -> None:
+        self.channels = channels
+        self.ports = ports
+        self.lost = self.again = False  # whether its connection was lost; whether it has come back
+        self._waiting: Deque[Message] = deque()
+        self._sent: Deque[Message] = deque()  # before those
+        self._bytes = 0  # of both
+        self._socket: Optional[Socket] = None
+        self.listen()
+
+    def listen(self) -> None:
+        """Take what the kernel says."""
+        for stream in self.channels.values():
+            stream.page = self
+            stream.on_recv_stream(self.take)
+
+    def take(self, stream: Any, parts: List[Any]) -> None:
+        """Take a message, and send it if it can be."""
+        message = Message(stream, parts)
+        self._waiting.append(message)
+        self._bytes += message.size
+        self._send()
+        while self._bytes > MOST_BYTES and len(self._sent) + len(self._waiting) > 1:
+            self._forget(self._sent or self._waiting)
+
+    def begin(self, socket: Socket) -> None:
+        """Go on behind what the page has."""
+        for message in list(self._waiting):
+            if socket.received is None or not 0 < message.number <= socket.received:
+                break
+            self._forget(self._waiting)
+        for message in self._waiting:
+            message.number = 0
+        self._socket, socket.page = socket, self
+        self._send()
+
+    def end(self, socket: Socket) -> None:
+        """Keep what the page may not have, and what comes."""
+        if self._socket is socket:
+            self._socket = None
+            self._waiting.extendleft(reversed(self._sent))
+            self._sent.clear()
+
+    def confirm(self, number: int) -> None:
+        """Forget what the page has, once its messages have come so far."""
+        spare = 0 if self._socket is None or self._socket.received is None else SPARE_BYTES
+        while self._sent and self._sent[0].number <= number and self._bytes > spare:
+            self._forget(self._sent)
+
+    def _send(self) -> None:
+        socket = self._socket
+        while socket is not None and self._waiting and not socket.closed:
+            message = self._waiting.popleft()
+            self._sent.append(message)
+            if not socket.send(message):
+                self._bytes -= self._sent.pop().size
+        if socket is not None:
+            socket.ask()
+
+    def _forget(self, messages: Deque[Message]) -> None:
+        self._bytes -= messages.popleft().size
+
+    def drop(self) -> None:
+        """Close the channels of a page that does not come back."""
+        for stream in self.channels.values():
+            if not stream.closed():
+                stream.on_recv(None)
+                stream.close()
 
 
-class ResumableConnection(_Connection):  # type: ignore[misc]
-    """A kernel's WebSocket to a page of jupyter_server 2."""
+class Heard:
+    """A channel that Jupyter waits at for a first message, which is the page's none the less."""
 
-    NOTES_BYTES = 1 << 20
-    cells = ""  # the file of the notes, empty for none
-    limit_rate: bool
+    def __init__(self, page: Page, stream: Any) -> None:
+        self._page, self._stream = page, stream
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self._unconfirmed = Unconfirmed(self.websocket_handler)
+    def on_recv(self, heard: Any) -> None:
+        def take(stream: Any, parts: List[Any]) -> None:
+            self._page.take(stream, parts)
+            heard(parts)
 
-    def handle_incoming_message(self, incoming_msg: Any) -> None:
-        """Note the cell of a request before the kernel has it."""
-        if self.cells:
-            with suppress(
-                *(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
-            ):
-                self._note_cell(incoming_msg)
-        super().handle_incoming_message(incoming_msg)
+        self._stream.on_recv_stream(take)
 
-    def _note_cell(self, message: Any) -> None:
-        if isinstance(message, str):
-            told = json.loads(message) if '"cellId"' in message else {}
-            header, metadata = told.get("header", {}), told.get("metadata", {})
-        elif b'"cellId"' in message:
-            _, (header, _, metadata, *_) = _message(message)
-            header, metadata = json.loads(header), json.loads(metadata)
+    def stop_on_recv(self) -> None:
+        if not self._stream.closed():
+            self._stream.on_recv_stream(self._page.take)
+
+    def closed(self) -> bool:
+        return bool(self._stream.closed())
+
+
+class Pages:
+    """The pages that are away, by kernel and session, in the place of Jupyter's buffers."""
+
+    def __init__(self, manager: Any) -> None:
+        self._start, self._stop = manager.start_buffering, manager.stop_buffering
+        self._away: Dict[str, Dict[str, Page]] = {}
+
+    def keep(self, manager: Any, kernel: str, session: str, channels: Dict[str, Any]) -> None:
+        """Keep what comes for a page from now on."""
+        if not manager.buffer_offline_messages:
+            self._start(manager, kernel, session, channels)
+        elif channels:
+            page: Page = channels["iopub"].page
+            page.listen()
+            self._drop_closed(kernel)
+            away = self._away.setdefault(kernel, {})
+            away[session] = page
+            while len(away) > MOST_PAGES:
+                away.pop(next(iter(away))).drop()
+            loop = IOLoop.current()
+            loop.call_later(STALE_SECONDS, self.end_stale, manager, kernel, session, page)
+
+    def take_up(self, manager: Any, kernel: str, session: str) -> Optional[Dict[str, Any]]:
+        """Return the channels of a page that has come again, with nothing for Jupyter to send."""
+        page = self._away.get(kernel, {}).pop(session, None)
+        self._drop_closed(kernel)
+        if page is None:
+            return None
+        if hasattr(manager, "ports_changed"):
+            manager.ports_changed(kernel)  # it says so once, and to whichever page asks first
+        if page.ports != manager.get_kernel(kernel).ports:
+            page.drop()
+            return None
+        page.again = True
+        return {"session_key": session, "channels": page.channels, "buffer": []}
+
+    def end(self, manager: Any, kernel: str) -> None:
+        """Keep nothing of a kernel any more."""
+        for page in self._away.pop(kernel, {}).values():
+            page.drop()
+        self._stop(manager, kernel)
+
+    def end_stale(self, manager: Any, kernel: str, session: str, page: Page) -> None:
+        """Drop a page that has not come back; wait on while no other is there."""
+        if self._away.get(kernel, {}).get(session) is not page:
+            return
+        if manager._kernel_connections.get(kernel):
+            self._away[kernel].pop(session).drop()
         else:
-            return
-        line = f"{header['msg_id']} {metadata['cellId']}"
-        if len(line) > 1000 or line.count(" ") != 1 or not line.isprintable():
-            return
-        notes = Path(self.cells)
-        if notes.exists() and notes.stat().st_size > self.NOTES_BYTES:
-            notes.unlink()  # the recorder has it open
-        with open(notes, "a", opener=lambda path, how: os.open(path, how, 0o600)) as file:
-            file.write(f"{line}\n")
+            loop = IOLoop.current()
+            loop.call_later(STALE_SECONDS, self.end_stale, manager, kernel, session, page)
 
-    def handle_outgoing_message(self, stream: Any, outgoing_msg: List[Any]) -> None:
-        """Keep a message that is sent."""
-        self._unconfirmed.add(stream, outgoing_msg)
-        super().handle_outgoing_message(stream, outgoing_msg)
-        self._unconfirmed.ask()
-
-    def connect(self) -> Any:
-        """Begin with what was kept, whose rate is no reason to leave any of it out."""
-        limited, self.limit_rate = self.limit_rate, False
-
-        def limit(_: Any) -> None:
-            self.limit_rate = limited
-
-        connected = super().connect()
-        if connected is None:
-            limit(None)
-        else:
-            connected.add_done_callback(limit)
-        return connected
-
-    def disconnect(self) -> None:
-        """End; what the page may not have is kept for it."""
-        if self._unconfirmed.over:  # replaced by the page's next connection, and closed only now
-            return
-        self._unconfirmed.over = True
-        super().disconnect()
-        kept = self.multi_kernel_manager._kernel_buffers.get(self.kernel_id)
-        self._unconfirmed.leave(kept, self.channels)
-
-    async def _register_session(self) -> None:
-        """Take the place of the page's last connection, which may seem alive."""
-        last = self._open_sessions.get(f"{self.kernel_id}:{self.session.session}")
-        connection = getattr(last, "connection", None)
-        if last is not None and connection is not None:
-            connection.disconnect()
-            last.close()
-        await super()._register_session()
+    def _drop_closed(self, kernel: str) -> None:
+        """Drop the page that its person closed, now that another one goes or comes."""
+        away = self._away.get(kernel, {})
+        for session in [session for session, page in away.items() if not page.lost]:
+            away.pop(session).drop()
 
 
 def resume(package: str) -> None:
-    """Do the same in a server that is older than jupyter_server 2."""
-    handlers = import_module(package + ".services.kernels.handlers")
-    handler: Any = getattr(handlers, "ZMQChannelsHandler", None)
-    if handler is None or hasattr(handler, "unconfirmed"):  # the configuration was read twice
+    """Do it in the server of that package, `jupyter_server` or `notebook`."""
+    kernels = package + ".services.kernels."
+    manager: Any = import_module(kernels + "kernelmanager").MappingKernelManager
+    if hasattr(manager, "pages"):  # the configuration was read twice
         return
-    handler.unconfirmed, handler.unlimited = None, False
-    register, begin = handler._register_session, handler.open
-    send, end = handler._on_zmq_reply, handler.on_close
+    try:
+        channels = import_module(kernels + "connection.channels")
+    except ImportError:  # older than jupyter_server 2
+        connection = import_module(kernels + "handlers").ZMQChannelsHandler
+        limit_by_flag(connection)
+        replace_methods(connection, "open", "on_close", "_on_zmq_reply")
+    else:
+        connection = channels.ZMQChannelsWebsocketConnection
+        replace_methods(connection, "connect", "disconnect", "handle_outgoing_message")
+    pages = manager.pages = Pages(manager)
+    manager.start_buffering = lambda self, *args: pages.keep(self, *args)
+    manager.get_buffer = lambda self, *args: pages.take_up(self, *args)
+    manager.stop_buffering = lambda self, *args: pages.end(self, *args)
+
+
+def limit_by_flag(connection: Any) -> None:
+    """Give a connection the flag `limit_rate`, as those of jupyter_server 2 have it."""
+    connection.limit_rate = True
+    for name in ("iopub_msg_rate_limit", "iopub_data_rate_limit"):
+        setattr(connection, name, property(only_if_limited(getattr(connection, name).fget)))
+
+
+def only_if_limited(limit: Any) -> Any:
+    """Return a rate limit that is 0 without the flag."""
+    return lambda connection: limit(connection) if connection.limit_rate else 0
+
+
+def replace_methods(connection: Any, beginning: str, ending: str, sending: str) -> None:
+    """Let connections take from and leave to a page's queue."""
+    begin, end, send = (getattr(connection, name) for name in (beginning, ending, sending))
+    create, register = connection.create_stream, connection._register_session
+    nudge: Any = getattr(connection, "nudge", None)
+    connection.page_socket, connection.is_over = None, False
 
     async def replace(self: Any) -> None:
+        """Take the place of the page's last connection, which may seem alive."""
         last = self._open_sessions.get(f"{self.kernel_id}:{self.session.session}")
         if last is not None:
-            last.on_close()
+            replaced = getattr(last, "connection", last)
+            if replaced is not None:
+                getattr(replaced, ending)()
             last.close()
         await register(self)
 
-    def begin_with_kept(self: Any, *path: Any, **names: Any) -> Any:
-        self.unconfirmed, self.unlimited = Unconfirmed(self), True
+    def begin_page(self: Any, *path: Any, **names: Any) -> Any:
+        if self.is_over:  # it was lost or replaced before it was open
+            handler_of(self).close()
+            return done()
+        self.page_socket = Socket(self, handler_of(self), send)
         begun = begin(self, *path, **names)
 
-        def limit(_: Any = None) -> None:
-            self.unlimited = False
+        def go_on(_: Any = None) -> None:
+            if self.channels and not self.is_over:
+                # The rate of what has waited is no reason to leave any of it out.
+                limited, self.limit_rate = self.limit_rate, False
+                self.channels["iopub"].page.begin(self.page_socket)
+                self.limit_rate = limited
 
         if begun is None:
-            limit()
+            go_on()
         else:
-            begun.add_done_callback(limit)
+            begun.add_done_callback(go_on)
         return begun
 
-    def keep_and_send(self: Any, stream: Any, message: List[Any]) -> None:
-        self.unconfirmed.add(stream, message)
-        send(self, stream, message)
-        self.unconfirmed.ask()
+    def create_page(self: Any) -> None:
+        create(self)
+        Page(self.channels, manager_of(self).get_kernel(self.kernel_id).ports)
+
+    def nudge_unless_again(self: Any) -> Any:
+        """Let Jupyter wait until the kernel is heard, but not a page that has heard it."""
+        channels = self.channels
+        page = channels["iopub"].page
+        if page.again:
+            return done()
+        self.channels = dict(channels, iopub=Heard(page, channels["iopub"]))
+        try:
+            return nudge(self)
+        finally:
+            self.channels = channels
+
+    def take(self: Any, stream: Any, parts: List[Any]) -> None:
+        stream = self.channels[stream] if isinstance(stream, str) else stream
+        stream.page.take(stream, parts)
 
     def end_once(self: Any) -> None:
-        unconfirmed = self.unconfirmed
-        if unconfirmed is None:  # refused before it was open
+        """End; Jupyter keeps the channels if it takes the connection for the only one."""
+        if self.is_over:
+            return
+        self.is_over = True
+        counts, kernel = manager_of(self)._kernel_connections, self.kernel_id
+        # One that is not open was not counted.
+        others = counts.get(kernel, 0) - (self.page_socket is not None)
+        kept = False
+        if self.channels and not any(stream.closed() for stream in self.channels.values()):
+            page = self.channels["iopub"].page
+            page.end(self.page_socket)
+            page.lost = handler_of(self).close_code is None
+            kept = page.lost or others == 0
+        if kernel in counts:
+            counts[kernel] = 1 if kept else 2
+        try:
             end(self)
-        elif not unconfirmed.over:
-            unconfirmed.over = True
-            end(self)
-            kept = self.kernel_manager._kernel_buffers.get(self.kernel_id)
-            unconfirmed.leave(kept, self.channels)
+        finally:
+            if kernel in counts:
+                counts[kernel] = others
 
-    handler._register_session, handler.open = replace, begin_with_kept
-    handler._on_zmq_reply, handler.on_close = keep_and_send, end_once
-    for name in ("iopub_msg_rate_limit", "iopub_data_rate_limit"):
-        setattr(handler, name, property(unless_unlimited(getattr(handler, name).fget)))
+    connection._register_session, connection.create_stream = replace, create_page
+    if nudge is not None:
+        connection.nudge = nudge_unless_again
+    for name, method in ((beginning, begin_page), (ending, end_once), (sending, take)):
+        setattr(connection, name, method)
 
 
-def unless_unlimited(limit: Any) -> Any:
-    """Return a rate limit that is 0 while a page is sent what was kept."""
-    return lambda handler: 0 if handler.unlimited else limit(handler)
+def manager_of(connection: Any) -> Any:
+    """Return the manager of all kernels."""
+    return getattr(connection, "multi_kernel_manager", connection.kernel_manager)
+
+
+def handler_of(connection: Any) -> Any:
+    """Return the handler of a connection's WebSocket."""
+    return getattr(connection, "websocket_handler", connection)
+
+
+def done() -> Any:
+    """Return a future that is done."""
+    future: Any = Future()
+    future.set_result(None)
+    return future

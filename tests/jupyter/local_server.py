@@ -1,0 +1,71 @@
+"""JupyterLab on this machine with the configuration of one that jlr launches."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+from jlremote.jupyter import configuration
+from tests.lab.ports import free_port
+from tests.lab.programs import wait_until
+
+JUPYTER = Path(sys.executable).with_name("jupyter-lab")
+
+
+@dataclass(frozen=True)
+class LocalServer:
+    """A server that answers; `address` is its host and port with its `base_url`."""
+
+    address: str
+    token: str
+    folder: Path
+
+    @property
+    def url(self) -> str:
+        """What a browser is given."""
+        return f"http://{self.address}lab?token={self.token}"
+
+    def ask(self, path: str, body: Any = None) -> Any:
+        """Return the JSON that it answers to `api/…`, a POST if there is a body."""
+        headers = {"Authorization": f"token {self.token}"}
+        data = None if body is None else json.dumps(body).encode()
+        with urlopen(Request(f"http://{self.address}{path}", data, headers), timeout=30) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text("utf-8", "replace")
+
+
+@contextmanager
+def local_server(folder: Path, **changed: str) -> Iterator[LocalServer]:
+    """Start one; in its configuration the texts that are the keys of `changed` are others."""
+    config, runtime, root = (folder / name for name in ("config", "runtime", "root"))
+    for each in (config, runtime, root):
+        each.mkdir(parents=True)
+    for name, text in configuration.files("here", "here.localhost", record=False).items():
+        for before, after in changed.items():
+            text = text.replace(before, after)
+        (config / name).write_text(text)
+    here = {"JUPYTER_CONFIG_PATH": config, "JUPYTER_RUNTIME_DIR": runtime}
+    here |= {"JUPYTER_CONFIG_DIR": folder / "own", "HOME": folder, "IPYTHONDIR": folder / "ipython"}
+    port = free_port()
+    options = ("--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}")
+    with (folder / "log").open("w") as log:
+        argv = (JUPYTER, *options)
+        environment = {**os.environ, **{name: str(path) for name, path in here.items()}}
+        with subprocess.Popen(argv, cwd=root, env=environment, stdout=log, stderr=log) as process:
+            try:
+                wait_until(lambda: list(runtime.glob("jpserver-*.json")), "the server", timeout=90)
+                (file,) = runtime.glob("jpserver-*.json")
+                told = json.loads(file.read_text())
+                yield LocalServer(f"127.0.0.1:{port}{told['base_url']}", told["token"], folder)
+            finally:
+                process.terminate()

@@ -1,0 +1,211 @@
+"""A page whose connection is reset again and again: it gets each message of its kernel once."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+from websocket import (
+    WebSocket,
+    WebSocketConnectionClosedException,
+    WebSocketTimeoutException,
+    create_connection,
+)
+
+from tests.jupyter.local_server import LocalServer, local_server
+from tests.lab.line import Line
+from tests.lab.programs import wait_until
+from tests.long import LONG
+from tests.sessions.test_page import SECONDS, open_notebook, outputs, run_cell
+
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER: the end is a reset, and what is under way is lost
+UNTIL = """\
+import itertools, os, time
+for n in itertools.count():
+    print("line", n, flush=True)
+    if os.path.exists({stop!r}): break
+    time.sleep(0.002)"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    with local_server(tmp_path_factory.mktemp("server")) as started:
+        yield started
+
+
+@pytest.fixture
+def kernel(server: LocalServer) -> str:
+    """Return the id of a new kernel."""
+    return str(server.ask("api/kernels", {"name": "python3"})["id"])
+
+
+class Client:
+    """A page of the server, as far as the kernel's WebSocket goes."""
+
+    def __init__(self, server: LocalServer, kernel: str, *, counts: bool = True) -> None:
+        self.server = server
+        self.path = f"{server.address}api/kernels/{kernel}/channels?session_id={uuid4().hex}"
+        self.counts = counts
+        self.messages: list[dict[str, Any]] = []
+        self.socket: WebSocket | None = None
+
+    @property
+    def address(self) -> str:
+        return self.path + (f"&received={len(self.messages)}" if self.counts else "")
+
+    def connect(self) -> None:
+        header = [f"Authorization: token {self.server.token}"]
+        self.socket = create_connection(f"ws://{self.address}", header=header, timeout=60)
+
+    def read(self, seconds: float) -> None:
+        """Take what comes within that time."""
+        assert self.socket is not None
+        until = time.monotonic() + seconds
+        with suppress(WebSocketTimeoutException, WebSocketConnectionClosedException, OSError):
+            while (left := until - time.monotonic()) > 0:
+                self.socket.settimeout(left)
+                self.take(self.socket.recv())
+
+    def take(self, data: str | bytes) -> None:
+        self.messages.append(json.loads(data))
+
+    def read_until(self, done: Any) -> None:
+        until = time.monotonic() + 60
+        while not any(map(done, self.messages)):
+            assert time.monotonic() < until, "it does not come"
+            self.read(0.2)
+
+    def reset(self) -> None:
+        assert self.socket is not None
+        if self.socket.sock is not None:
+            self.socket.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            self.socket.sock.close()
+
+    def reset_early(self, seconds: float) -> None:
+        """Ask for a connection, and be gone before, or just when, it is open."""
+        address, _, path = self.address.partition("/")
+        host, _, port = address.partition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as raw:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            lines = (
+                f"GET /{path} HTTP/1.1",
+                f"Host: {address}",
+                f"Authorization: token {self.server.token}",
+                "Connection: Upgrade",
+                "Upgrade: websocket",
+                "Sec-WebSocket-Version: 13",
+                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+            )
+            raw.sendall("".join(f"{line}\r\n" for line in (*lines, "")).encode())
+            time.sleep(seconds)
+
+    def run(self, code: str) -> str:
+        assert self.socket is not None
+        header = {"msg_id": uuid4().hex, "msg_type": "execute_request", "version": "5.3"}
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+        self.socket.send(json.dumps(message | {"channel": "shell"}))
+        return header["msg_id"]
+
+    def lines(self) -> list[int]:
+        """Return the numbers of the lines in the order in which they came."""
+        texts = (one["content"]["text"] for one in self.messages if one["msg_type"] == "stream")
+        return [int(line.split()[1]) for line in "".join(texts).splitlines()]
+
+
+def answers(kind: str, request: str) -> Any:
+    return lambda one: (one["msg_type"], one["parent_header"].get("msg_id")) == (kind, request)
+
+
+def shaken(page: Client, stop: Path, resets: int, seed: int) -> str:
+    """Run a cell under resets at random moments, to its end, and return the request."""
+    chance = random.Random(seed)
+    page.connect()
+    request = page.run(UNTIL.format(stop=str(stop)))
+    page.read_until(lambda one: one["msg_type"] == "stream")
+    for _ in range(resets):
+        page.reset()
+        if chance.random() < 0.5:
+            page.reset_early(chance.random() * 0.02)
+        page.connect()
+        page.read(chance.random() * 0.03)
+    stop.touch()
+    page.read_until(answers("execute_reply", request))
+    page.read(0.5)
+    page.reset()
+    return request
+
+
+@pytest.mark.parametrize("resets", [100, LONG(1000)])
+def test_resets_at_random_moments_lose_and_double_no_message(
+    server: LocalServer, kernel: str, tmp_path: Path, resets: int
+) -> None:
+    page = Client(server, kernel)
+    request = shaken(page, tmp_path / "stop", resets, seed=33)
+    assert page.lines() == list(range(len(page.lines())))
+    assert len(page.lines()) > resets
+    assert sum(map(answers("execute_reply", request), page.messages)) == 1
+
+
+def test_a_client_that_tells_nothing_loses_no_message_and_gets_some_twice_in_order(
+    server: LocalServer, kernel: str, tmp_path: Path
+) -> None:
+    """What it has had before is what it may drop by the messages' ids, as `jlr kernels` does."""
+    page = Client(server, kernel, counts=False)
+    request = shaken(page, tmp_path / "stop", 50, seed=34)
+    page.messages = list({one["header"]["msg_id"]: one for one in page.messages}.values())
+    assert page.lines() == list(range(len(page.lines())))
+    assert any(map(answers("execute_reply", request), page.messages))
+
+
+def test_each_of_two_pages_has_its_own_queue(
+    server: LocalServer, kernel: str, tmp_path: Path
+) -> None:
+    other = Client(server, kernel)
+    other.connect()
+    other.reset()
+    page = Client(server, kernel)
+    shaken(page, tmp_path / "stop", 5, seed=35)
+    other.connect()
+    other.read_until(lambda _: other.lines()[-1:] == page.lines()[-1:])
+    other.reset()
+    assert other.lines() == page.lines() == list(range(len(page.lines())))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("cuts", [50, LONG(1000)])
+def test_cuts_at_random_moments_cost_jupyterlabs_page_no_line_and_show_none_twice(
+    server: LocalServer, file_chromium: BrowserContext, tmp_path: Path, cuts: int
+) -> None:
+    """Its requests are cut, too, and no dialog comes."""
+    chance, stop = random.Random(36), tmp_path / "stop"
+    line = Line(int(server.address.partition("/")[0].rpartition(":")[2]))
+    try:
+        page = file_chromium.new_page()
+        here = server.url.replace(f":{line.target}/", f":{line.port}/")
+        open_notebook(page, here)
+        run_cell(page, UNTIL.format(stop=str(stop)).replace("0.002", "0.02"))
+        wait_until(lambda: "line 9" in outputs(page), "the first lines", timeout=30)
+        for _ in range(cuts):
+            line.cut()
+            page.wait_for_timeout(chance.random() * 300)
+        stop.touch()
+        prompt = page.locator(".jp-Notebook .jp-InputPrompt").first
+        expect(prompt).to_have_text("[1]:", timeout=SECONDS)
+        seen = [int(found) for found in re.findall(r"line (\d+)", outputs(page))]
+        assert seen == list(range(len(seen)))
+        assert len(seen) > cuts
+        assert page.locator(".jp-Dialog").all_inner_texts() == []
+    finally:
+        line.close()
