@@ -26,12 +26,16 @@ _LAST = 400  # lines of a look
 _MARK = b"\x1e"
 
 
-def script(directory: str, reader: Reader, *, follow: bool = False) -> str:
+def script(directory: str, reader: Reader, *, follow: bool = False, end_only: bool = False) -> str:
     """Return the script that prints what `reader` has not read, and later lines with `follow`.
 
-    `directory` is the shell text that sets `$directory` to the session's folder.
+    With `end_only` it is the end of what each kernel said. `directory` is the shell text that sets
+    `$directory` to the session's folder.
     """
     look = until_hang_up(_FOLLOW) if follow else _LOOK
+    if end_only:
+        begin = "      printf"
+        look = look.replace(begin, _LAST_PIECES + begin)
     return f'{directory}{_ENTER}seen="{reader.seen}"\n{look}'
 
 
@@ -52,6 +56,14 @@ cd "$directory/{FOLDER}" 2>/dev/null || {{
   [ "$own" != off ] || exit {OFF}
   exit {MISSING}
 }}
+"""
+# Of a kernel's older pieces only the last one is told. No record is cut.
+_LAST_PIECES = """\
+      piece=${file%.jsonl}
+      case ${piece##*.} in
+        "$piece" | *[!0-9]*) ;;
+        *) [ ! -e "${piece%.*}.$((${piece##*.} + 1)).jsonl" ] || at=$size;;
+      esac
 """
 # The oldest first. The descriptor's file is asked for its size, as its name may be that of another
 # file a moment later.
@@ -120,6 +132,7 @@ class Reader:
         self._inode: int | None = None
         self._header: bytes | None = None  # as far as it has come
         self.skipped = 0  # lines that were no records
+        self.left_out = 0  # bytes of older pieces
 
     @property
     def seen(self) -> str:
@@ -156,6 +169,8 @@ class Reader:
         number, begin = (count(word.decode("ascii", "replace")) for word in (inode, at))
         if number is not None and begin is not None:
             self._inode = number
+            if number not in self._read:
+                self.left_out += begin
             self._read.setdefault(number, begin)
             if begin == 0:
                 self._read[self._inode] = 0

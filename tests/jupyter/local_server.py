@@ -22,22 +22,22 @@ JUPYTER = Path(sys.executable).with_name("jupyter-lab")
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A server that answers; `address` is its host and port with its `base_url`."""
+    """A server that answers; `base` is its host and port with its `base_url`."""
 
-    address: str
+    base: str
     token: str
     folder: Path
 
     @property
     def url(self) -> str:
         """What a browser is given."""
-        return f"http://{self.address}lab?token={self.token}"
+        return f"http://{self.base}lab?token={self.token}"
 
     def ask(self, path: str, body: Any = None) -> Any:
         """Return the JSON that it answers to `api/…`, a POST if there is a body."""
         headers = {"Authorization": f"token {self.token}"}
         data = None if body is None else json.dumps(body).encode()
-        with urlopen(Request(f"http://{self.address}{path}", data, headers), timeout=30) as answer:
+        with urlopen(Request(f"http://{self.base}{path}", data, headers), timeout=30) as answer:
             return json.loads(answer.read() or b"null")
 
     def log(self) -> str:
@@ -45,14 +45,14 @@ class LocalServer:
 
 
 @contextmanager
-def local_server(folder: Path, **changed: str) -> Iterator[LocalServer]:
-    """Start one; in its configuration the texts that are the keys of `changed` are others."""
+def local_server(folder: Path, faster: int = 1) -> Iterator[LocalServer]:
+    """Start one, whose pings and their limit are as much faster."""
     config, runtime, root = (folder / name for name in ("config", "runtime", "root"))
     for each in (config, runtime, root):
         each.mkdir(parents=True)
     for name, text in configuration.files("here", "here.localhost", record=False).items():
-        for before, after in changed.items():
-            text = text.replace(before, after)
+        for number in (configuration.PING_INTERVAL, configuration.PING_LIMIT):
+            text = text.replace(f"={number}", f"={number // faster}")
         (config / name).write_text(text)
     here = {"JUPYTER_CONFIG_PATH": config, "JUPYTER_RUNTIME_DIR": runtime}
     here |= {"JUPYTER_CONFIG_DIR": folder / "own", "HOME": folder, "IPYTHONDIR": folder / "ipython"}

@@ -24,9 +24,13 @@ from websocket import (
 )
 
 from tests.jupyter.local_server import LocalServer, local_server
+from tests.jupyter.test_ages import AGES
+from tests.lab.containers import ContainerFactory
+from tests.lab.laptop import Laptop
 from tests.lab.line import Line
 from tests.lab.programs import wait_until
 from tests.long import LONG
+from tests.sessions.parts import Session, started
 from tests.sessions.test_page import SECONDS, open_notebook, outputs, run_cell
 
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: the end is a reset, and what is under way is lost
@@ -51,11 +55,11 @@ def kernel(server: LocalServer) -> str:
 
 
 class Client:
-    """A page of the server, as far as the kernel's WebSocket goes."""
+    """A page of a server, as far as the kernel's WebSocket goes."""
 
-    def __init__(self, server: LocalServer, kernel: str, *, counts: bool = True) -> None:
+    def __init__(self, server: LocalServer | Session, kernel: str, *, counts: bool = True) -> None:
         self.server = server
-        self.path = f"{server.address}api/kernels/{kernel}/channels?session_id={uuid4().hex}"
+        self.path = f"{server.base}api/kernels/{kernel}/channels?session_id={uuid4().hex}"
         self.counts = counts
         self.messages: list[dict[str, Any]] = []
         self.socket: WebSocket | None = None
@@ -69,15 +73,20 @@ class Client:
         self.socket = create_connection(f"ws://{self.address}", header=header, timeout=60)
 
     def read(self, seconds: float) -> None:
-        """Take what comes within that time."""
-        assert self.socket is not None
+        """Take what comes within that time; connect again where the connection ends."""
         until = time.monotonic() + seconds
-        with suppress(WebSocketTimeoutException, WebSocketConnectionClosedException, OSError):
-            while (left := until - time.monotonic()) > 0:
-                self.socket.settimeout(left)
-                self.take(self.socket.recv())
+        while (left := until - time.monotonic()) > 0:
+            assert self.socket is not None
+            self.socket.settimeout(left)
+            with suppress(WebSocketTimeoutException):
+                try:
+                    self.take(self.socket.recv())
+                except (WebSocketConnectionClosedException, OSError):
+                    self.connect()
 
     def take(self, data: str | bytes) -> None:
+        if not data:  # the server has closed it
+            raise ConnectionError
         self.messages.append(json.loads(data))
 
     def read_until(self, done: Any) -> None:
@@ -128,7 +137,7 @@ def answers(kind: str, request: str) -> Any:
     return lambda one: (one["msg_type"], one["parent_header"].get("msg_id")) == (kind, request)
 
 
-def shaken(page: Client, stop: Path, resets: int, seed: int) -> str:
+def shaken(page: Client, stop: Path, resets: int, seed: int, end: Any = Path.touch) -> str:
     """Run a cell under resets at random moments, to its end, and return the request."""
     chance = random.Random(seed)
     page.connect()
@@ -140,7 +149,7 @@ def shaken(page: Client, stop: Path, resets: int, seed: int) -> str:
             page.reset_early(chance.random() * 0.02)
         page.connect()
         page.read(chance.random() * 0.03)
-    stop.touch()
+    end(stop)
     page.read_until(answers("execute_reply", request))
     page.read(0.5)
     page.reset()
@@ -183,6 +192,45 @@ def test_each_of_two_pages_has_its_own_queue(
     assert other.lines() == page.lines() == list(range(len(page.lines())))
 
 
+# As many times faster than in a session: a page that stands still for 25 s, and one for 60 s.
+FASTER = 20
+STILL, DEAD = 25 / FASTER, 60 / FASTER
+
+
+def test_a_page_that_stands_still_for_25_s_is_not_thrown_out_and_a_dead_one_is(
+    tmp_path: Path,
+) -> None:
+    with local_server(tmp_path / "server", FASTER) as server:
+        page = Client(server, server.ask("api/kernels", {"name": "python3"})["id"])
+        page.connect()
+        stop, same = tmp_path / "stop", page.socket
+        request = page.run(UNTIL.format(stop=str(stop)))
+        page.read_until(lambda one: one["msg_type"] == "stream")
+        time.sleep(STILL)
+        stop.touch()
+        page.read_until(answers("execute_reply", request))
+        assert page.socket is same
+        assert page.lines() == list(range(len(page.lines())))
+        time.sleep(DEAD)
+        page.read(STILL)
+        assert page.socket is not same
+        page.reset()
+
+
+@pytest.mark.parametrize("name", ["Notebook 6", LONG("JupyterLab 2"), LONG("JupyterLab 3")])
+def test_resets_lose_and_double_nothing_of_an_older_jupyter(
+    laptop: Laptop, container: ContainerFactory, name: str
+) -> None:
+    here = container("lab/ages", options=AGES[name].options)
+    session = started(laptop, here)
+    page = Client(session, session.ask("api/kernels", {"name": "python3"})["id"])
+    end = lambda stop: here.execute("touch", str(stop))  # noqa: E731
+    request = shaken(page, Path("/tmp/stop"), 50, seed=37, end=end)
+    assert page.lines() == list(range(len(page.lines())))
+    assert len(page.lines()) > 50
+    assert sum(map(answers("execute_reply", request), page.messages)) == 1
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("cuts", [50, LONG(1000)])
 def test_cuts_at_random_moments_cost_jupyterlabs_page_no_line_and_show_none_twice(
@@ -190,7 +238,7 @@ def test_cuts_at_random_moments_cost_jupyterlabs_page_no_line_and_show_none_twic
 ) -> None:
     """Its requests are cut, too, and no dialog comes."""
     chance, stop = random.Random(36), tmp_path / "stop"
-    line = Line(int(server.address.partition("/")[0].rpartition(":")[2]))
+    line = Line(int(server.base.partition("/")[0].rpartition(":")[2]))
     try:
         page = file_chromium.new_page()
         here = server.url.replace(f":{line.target}/", f":{line.port}/")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -79,6 +81,26 @@ def test_a_cell_is_recorded_with_its_notebook_and_its_id_and_drops_lose_no_line(
     assert mine[-1]["content"] == {"status": "ok"}
     modes = here.execute("sh", "-c", f"cd {FOLDER}/{here.name} && stat -c %a . output output/*")
     assert set(modes.split()) == {"700", "600"}, modes
+
+
+@pytest.mark.parametrize("code", ["print('x' * 100_000_000)", LONG("print('x\\n' * 50_000_000)")])
+def test_of_a_cell_that_prints_100_mb_the_end_is_shown_in_seconds_and_how_much_is_left_out(
+    file_laptop: Laptop, here: Container, code: str
+) -> None:
+    session = started(file_laptop, here)
+    with session.notebook("work/large.ipynb") as kernel:
+        kernel.await_start()
+        request = kernel.send(f"{code}; print('end of it')")
+        kernel.socket.close()
+        wait_until(lambda: has_ended(here, request), "the cell's end in the records", timeout=60)
+    began = time.monotonic()
+    shown = file_laptop.jlr("output", session.name, "large.ipynb")
+    took = time.monotonic() - began
+    assert shown.status == 0
+    assert 1_000_000 < len(shown.stdout) < 30_000_000
+    assert "end of it" in shown.stdout[-200:]
+    assert re.search(r"[89]\d MB of records before that are left out; `jlr output", shown.stderr)
+    assert took < 15
 
 
 def test_a_list_says_which_notebook_runs_and_for_how_long(

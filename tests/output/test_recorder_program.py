@@ -109,6 +109,17 @@ def test_the_oldest_records_go_first_and_that_is_recorded(recorded: Recorded) ->
         assert kept == list(range(kept[0], 20000))  # without a hole, and up to the end
 
 
+def test_of_a_text_that_is_longer_than_all_that_is_kept_the_end_is_kept(recorded: Recorded) -> None:
+    with recorded.recorder(str(MOST)), kernel(recorded) as (_, client):
+        request = client.execute(f"print('x' * {2 * MOST} + 'end')")
+        wait_until(lambda: "end" in recorded.kinds(request), "the cell's end", timeout=120)
+        told = [one["content"] for one in recorded.records if one["request"] == request]
+    text = "".join(content.get("text", "") for content in told)
+    assert text.endswith("xend\n")
+    assert MOST / 2 < len(text) <= MOST
+    assert [content["why"] for content in told if "why" in content]
+
+
 def test_a_kernel_that_restarts_or_dies_is_recorded_and_the_recorder_ends_with_the_server(
     recorded: Recorded,
 ) -> None:

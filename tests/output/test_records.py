@@ -62,9 +62,9 @@ def taken(reader: Reader, data: Iterable[bytes]) -> list[Record]:
     return [record for piece in data for record in reader.take(piece) if record is not None]
 
 
-def printed(folder: Path, reader: Reader) -> bytes:
+def printed(folder: Path, reader: Reader, *, end_only: bool = False) -> bytes:
     """Return what the script prints of a folder."""
-    script = pieces.script(f"directory={folder}\n", reader)
+    script = pieces.script(f"directory={folder}\n", reader, end_only=end_only)
     return subprocess.run(["sh", "-c", script], capture_output=True, check=True).stdout
 
 
@@ -108,6 +108,18 @@ def test_only_what_is_new_is_read_however_often_the_connection_breaks(tmp_path: 
     found += taken(reader, [printed(tmp_path, reader)])
     assert sorted(r.text("text") for r in found) == sorted(f"é{at}" for at in range(200))
     assert reader.skipped == 0
+
+
+def test_the_end_of_each_kernel_is_its_last_two_pieces_and_says_how_much_is_left_out(
+    tmp_path: Path,
+) -> None:
+    folder, reader = tmp_path / pieces.FOLDER, Reader()
+    folder.mkdir()
+    for name in ("k.8", "k.9", "k.10", "k", "a-1", "b.x.1", "b.x"):
+        (folder / f"{name}.jsonl").write_bytes(line("stream", {"text": name}))
+    found = taken(reader, [printed(tmp_path, reader, end_only=True)])
+    assert sorted(r.text("text") for r in found) == ["a-1", "b.x", "b.x.1", "k", "k.10"]
+    assert reader.left_out == sum((folder / f"k.{at}.jsonl").stat().st_size for at in (8, 9))
 
 
 def test_files_are_followed_until_the_reader_goes(tmp_path: Path) -> None:

@@ -203,9 +203,15 @@ class RecordedKernel:
             self.around.store.add(record)
 
     def grown(self) -> None:
-        """Let the record of a stream grow no more."""
+        """Let the record of a stream grow no more; one that is long becomes several."""
         if self.stream is not None:
-            self.around.store.add(self.stream)
+            store, content = self.around.store, self.stream["content"]
+            text = content["text"]
+            while len(text) > store.part:
+                end = text.rfind("\n", 0, store.part) + 1 or store.part
+                store.add(dict(self.stream, content=dict(content, text=text[:end])))
+                text = text[end:]
+            store.add(dict(self.stream, content=dict(content, text=text)))
             self.stream = None
 
 

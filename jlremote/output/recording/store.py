@@ -21,6 +21,7 @@ class Store:
     def __init__(self, folder: str, most: int) -> None:
         self.folder = folder
         self.most = most
+        self.part = most // 100  # signs of a text; as JSON they may be six times as many
         self.waiting: Dict[str, List[bytes]] = {}
         self.failing: Dict[str, float] = {}  # kernels whose records cannot be written, since when
         self.sizes = {path: os.path.getsize(path) for path in self.pieces()}

@@ -36,10 +36,13 @@ class Recorded:
     host: Link
     runs: list[Run]  # the first one first
     lost: list[Record]
+    left_out: int = 0  # bytes of records before these
 
 
-def recorded(selector: str | None, notebook: str | None, context: Context) -> Recorded:
-    """Return what is recorded of a session.
+def recorded(
+    selector: str | None, notebook: str | None, context: Context, *, end_only: bool = False
+) -> Recorded:
+    """Return what is recorded of a session, or the end of what each kernel said.
 
     Raises:
         NotFound: there is no such session or notebook, or nothing records it.
@@ -49,8 +52,9 @@ def recorded(selector: str | None, notebook: str | None, context: Context) -> Re
     host = link_of(session, context)
     recording.revive(host, session, context)
     runs = Runs()
+    reader, records = _all(host, session, end_only=end_only)
     # A piece may have got its later name between two looks.
-    for record in sorted(_all(host, session), key=lambda record: record.time):
+    for record in sorted(records, key=lambda record: record.time):
         runs.take(record)
     found, lost = runs.all(), runs.lost
     if notebook is not None:
@@ -58,7 +62,7 @@ def recorded(selector: str | None, notebook: str | None, context: Context) -> Re
         found = [run for run in found if run.notebook == name]
         kernels = {run.kernel for run in found}
         lost = [record for record in lost if record.kernel in kernels]
-    return Recorded(session, host, found, lost)
+    return Recorded(session, host, found, lost, reader.left_out)
 
 
 def followed(
@@ -89,16 +93,21 @@ def followed(
     return _of_notebook(every, name) if name else every
 
 
-def _all(host: Link, session: SessionRecord) -> list[Record]:
+def _all(host: Link, session: SessionRecord, *, end_only: bool) -> tuple[Reader, list[Record]]:
+    def read(*, in_job: bool) -> tuple[Reader, list[Record]]:
+        reader = Reader()
+        printed = _printed(host, session, reader, end_only=end_only, in_job=in_job)
+        return reader, [record for record in printed if record]
+
     try:
-        return [record for record in _printed(host, session, Reader()) if record]
+        return read(in_job=True)
     except (NotFound, Unreachable):
         raise
     except JlrError:
         if not runtime_of(session).in_jobs:
             raise
     # Its job has ended, and the host itself has its folder.
-    return [record for record in _printed(host, session, Reader(), in_job=False) if record]
+    return read(in_job=False)
 
 
 def _then(before: Iterable[Record], after: Iterable[Record]) -> Iterator[Record | None]:
@@ -127,13 +136,19 @@ def _again(
 
 
 def _printed(
-    host: Link, session: SessionRecord, reader: Reader, *, follow: bool = False, in_job: bool = True
+    host: Link,
+    session: SessionRecord,
+    reader: Reader,
+    *,
+    follow: bool = False,
+    end_only: bool = False,
+    in_job: bool = True,
 ) -> Iterator[Record | None]:
     """Yield the records that `reader` has not read, and `None` at the end of each look."""
     reader.again()
     runtime, said = runtime_of(session), b""
     directory = session_directory(runtime, session.name)
-    script = pieces.script(directory, reader, follow=follow)
+    script = pieces.script(directory, reader, follow=follow, end_only=end_only)
     inside = there(session, script) if in_job else runtime.inside(session.name, script)
     with host.process(inside) as process:
         for stream, data in process:

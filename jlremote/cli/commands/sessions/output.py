@@ -74,9 +74,10 @@ def output(
 
 def _show(session: str | None, notebook: str | None, context: Context, *, as_json: bool) -> None:
     from jlremote.output import live
+    from jlremote.text import size_in_words
     from jlremote.workflow.output.reading import recorded
 
-    found = recorded(session, notebook, context)
+    found = recorded(session, notebook, context, end_only=not as_json)
     if as_json:
         answer_json([run.to_json() for run in found.runs])
         return
@@ -85,6 +86,11 @@ def _show(session: str | None, notebook: str | None, context: Context, *, as_jso
     CellOutput().show(live.whole(found.runs, found.lost))
     if not found.runs:
         context.progress.note("no cell has run")
+    if found.left_out:
+        size, place = size_in_words(found.left_out), f"{found.session.host}/{found.session.name}"
+        context.progress.note(
+            f"{size} of records before that are left out; `jlr output {place} --json` has them"
+        )
 
 
 def _follow(session: str | None, notebook: str | None, context: Context, *, as_json: bool) -> None:
