@@ -15,6 +15,7 @@ _RESET = "\x1b[0m"
 
 # The colours; the cursor's steps, its column, the erased line; CR and backspace.
 _KEPT = re.compile(r"\x1b\[[0-9;:]{0,40}[mABCDGK]|[\r\b]")
+_MOVES = re.compile(r"[\x1b\r\b]")
 _TOKEN = re.compile(r"\x1b\[([0-9;:]{0,40})([mABCDGK])|([\r\b\n])")
 
 _Line = list[tuple[str, str]]  # of each column the character and its style
@@ -62,6 +63,8 @@ class LineScreen:
         text = self._held + text
         self._held = begun_sequence(text)
         text = without_controls(text.removesuffix(self._held), _KEPT)
+        if self._append(text):
+            return
         at = 0
         for found in _TOKEN.finditer(text):
             self._put(text[at : found.start()])
@@ -71,6 +74,19 @@ class LineScreen:
             else:
                 self._sequence(found[1], found[2])
         self._put(text[at:])
+
+    def _append(self, text: str) -> bool:
+        """Put plain lines at the end of all at once, as most are; return whether it can be done."""
+        last, is_plain = self._lines[-1], not self._style and not _MOVES.search(text)
+        if not is_plain or not isinstance(last, str) or self._row != len(self._lines) - 1:
+            return False
+        if self._column != len(last) or len(last) >= max(WIDEST, 64 * len(text)):
+            return False
+        first, *more = text.split("\n")
+        self._lines[-1:] = [last + first, *more]
+        self._row, self._column = len(self._lines) - 1, len(self._lines[-1])
+        self._down(0, grow=False)
+        return True
 
     def _put(self, text: str) -> None:
         if not text:
@@ -105,9 +121,10 @@ class LineScreen:
         if grow and self._row == len(self._lines):
             self._lines.append("")
         self._row = min(self._row, len(self._lines) - 1)
-        while self._row > REACH:
-            self._above.append(_drawn(self._lines.pop(0)))
-            self._row -= 1
+        beyond = max(0, self._row - REACH)
+        self._above += map(_drawn, self._lines[:beyond])
+        del self._lines[:beyond]
+        self._row -= beyond
 
     def _sequence(self, parameters: str, kind: str) -> None:
         if kind == "m":

@@ -77,11 +77,12 @@ class Client:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             assert self.socket is not None
-            self.socket.settimeout(left)
+            self.socket.settimeout(min(left, 0.1))  # a ping that comes meanwhile begins it anew
             with suppress(WebSocketTimeoutException):
                 try:
                     self.take(self.socket.recv())
                 except (WebSocketConnectionClosedException, OSError):
+                    self.reset()
                     self.connect()
 
     def take(self, data: str | bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +25,7 @@ FOLDER = "/tmp/jlr-0"
 @pytest.fixture(scope="module")
 def here(engine: Any) -> Iterator[Container]:
     """A container for all tests of this file; the first one's start launches Jupyter in it."""
-    factory = ContainerFactory(engine, "lab-recorder-")
+    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
     yield factory()
     factory.remove_all()
 
@@ -83,23 +84,25 @@ def test_a_cell_is_recorded_with_its_notebook_and_its_id_and_drops_lose_no_line(
     assert set(modes.split()) == {"700", "600"}, modes
 
 
-@pytest.mark.parametrize("code", ["print('x' * 100_000_000)", LONG("print('x\\n' * 50_000_000)")])
+@pytest.mark.parametrize(
+    "code", ["print('x' * 100_000_000)", LONG("print(('x' * 79 + chr(10)) * 1_250_000)")]
+)
 def test_of_a_cell_that_prints_100_mb_the_end_is_shown_in_seconds_and_how_much_is_left_out(
     file_laptop: Laptop, here: Container, code: str
 ) -> None:
-    session = started(file_laptop, here)
-    with session.notebook("work/large.ipynb") as kernel:
+    session, name = started(file_laptop, here), f"large{len(code)}.ipynb"
+    with session.notebook(name) as kernel:
         kernel.await_start()
         request = kernel.send(f"{code}; print('end of it')")
         kernel.socket.close()
         wait_until(lambda: has_ended(here, request), "the cell's end in the records", timeout=60)
     began = time.monotonic()
-    shown = file_laptop.jlr("output", session.name, "large.ipynb")
+    shown = file_laptop.jlr("output", session.name, name)
     took = time.monotonic() - began
     assert shown.status == 0
     assert 1_000_000 < len(shown.stdout) < 30_000_000
     assert "end of it" in shown.stdout[-200:]
-    assert re.search(r"[89]\d MB of records before that are left out; `jlr output", shown.stderr)
+    assert re.search(r"\d MB of records before that are left out; `jlr output", shown.stderr)
     assert took < 15
 
 
