@@ -74,13 +74,15 @@ class KernelLine:
 class KernelSocket:
     """The WebSocket of one kernel, for programs that pass its messages on."""
 
-    def __init__(self, api: JupyterApi, kernel: str, session: str) -> None:
+    def __init__(self, api: JupyterApi, kernel: str, session: str, received: int) -> None:
         """Open it; under the same `session` Jupyter sends what it kept since the last one.
+
+        A server that jlr launched goes on behind the messages that were `received` so far.
 
         Raises:
             NoWebSocket: it cannot be opened.
         """
-        self._socket = _connection(api, kernel, f"?session_id={session}")
+        self._socket = _connection(api, kernel, f"?session_id={session}&received={received}")
         self._socket.settimeout(None)
 
     def send(self, data: str | bytes) -> None:

@@ -6,7 +6,6 @@ import os
 import queue
 import signal
 import time
-from collections import deque
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -19,7 +18,6 @@ from jlremote.kernels.remote_kernel import KernelGone, RemoteKernel, encoded
 
 _TURN_SECONDS = 1.0
 _EVENTS_A_TURN = 100  # a kernel that prints without end keeps no client out
-_REMEMBERED = 2000
 _LOST = "the connection was lost meanwhile, and with it the answer; some output may be missing"
 # Jupyter starts a kernel that died again; for a client here, this one has ended.
 _DEATHS = ("restarting", "autorestarting", "dead")
@@ -38,8 +36,6 @@ class Bridge:
         # The requests from before a loss, by the question whose answer comes after theirs.
         self._doubted: tuple[str, list[str]] = ("", [])
         self._over = False
-        # What came lately: after a loss the server sends again what may not have arrived.
-        self._seen: deque[str] = deque(maxlen=_REMEMBERED)
 
     def serve(self) -> None:
         """Pass messages on until the end.
@@ -104,9 +100,6 @@ class Bridge:
             self._send(message)
 
     def _from_kernel(self, message: Message) -> None:
-        if message.id in self._seen:
-            return
-        self._seen.append(message.id)
         if message.kind == "status" and message.content.get("execution_state") in _DEATHS:
             raise KernelGone("the kernel has died there")
         if message.channel in ("shell", "control"):

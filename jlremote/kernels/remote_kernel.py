@@ -48,6 +48,7 @@ class RemoteKernel:
         self._wake = wake
         # Jupyter keeps what a kernel says for the client of this id while it is away.
         self._session = uuid4().hex
+        self._received = 0  # how many of its messages have come
 
     def begin(self) -> None:
         """Connect, and connect again whenever that is lost, in a thread of its own."""
@@ -88,11 +89,12 @@ class RemoteKernel:
         api = self._reach()
         if not api.has_kernel(self.id):
             raise KernelGone("the kernel has ended there")
-        socket = KernelSocket(api, self.id, self._session)
+        socket = KernelSocket(api, self.id, self._session, self._received)
         self._tell(socket)
         try:
             while True:
                 data = socket.receive()
+                self._received += 1
                 with suppress(OddAnswer):  # the container's own kernel may say what it likes
                     self._tell(decoded(data))
         except JlrError:

@@ -145,7 +145,7 @@ def endless_messages() -> Iterator[int]:
 def test_a_message_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "MOST_BYTES", 1 << 20)
     with endless_messages() as port:
-        line = KernelSocket(JupyterApi(port, new_server()), "k", "s")
+        line = KernelSocket(JupyterApi(port, new_server()), "k", "s", 0)
         with pytest.raises(NoWebSocket, match="a message of over 1 MiB"):
             line.receive()
         line.close()

@@ -7,9 +7,11 @@ import random
 import re
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,12 +25,17 @@ from websocket import (
     create_connection,
 )
 
+from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.kernel import KernelSocket
+from jlremote.kernels.local_ports import Message
+from jlremote.kernels.remote_kernel import KernelGone, RemoteKernel
 from tests.jupyter.local_server import LocalServer, local_server
 from tests.jupyter.test_ages import AGES
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
 from tests.lab.programs import wait_until
+from tests.link.fakes import new_server
 from tests.long import LONG
 from tests.sessions.parts import Session, started
 from tests.sessions.test_page import SECONDS, open_notebook, outputs, run_cell
@@ -171,7 +178,7 @@ def test_resets_at_random_moments_lose_and_double_no_message(
 def test_a_client_that_tells_nothing_loses_no_message_and_gets_some_twice_in_order(
     server: LocalServer, kernel: str, tmp_path: Path
 ) -> None:
-    """What it has had before is what it may drop by the messages' ids, as `jlr kernels` does."""
+    """It may drop what it has had before by the messages' ids."""
     page = Client(server, kernel, counts=False)
     request = shaken(page, tmp_path / "stop", 50, seed=34)
     page.messages = list({one["header"]["msg_id"]: one for one in page.messages}.values())
@@ -230,6 +237,43 @@ def test_resets_lose_and_double_nothing_of_an_older_jupyter(
     assert page.lines() == list(range(len(page.lines())))
     assert len(page.lines()) > 50
     assert sum(map(answers("execute_reply", request), page.messages)) == 1
+
+
+def test_cuts_at_random_moments_cost_the_bridge_of_a_local_jupyter_no_message(
+    server: LocalServer, kernel: str, tmp_path: Path
+) -> None:
+    """`jlr kernels` counts what it has received as a page does."""
+    chance, page, stop = random.Random(38), Client(server, kernel), tmp_path / "stop"
+    line = Line(int(server.base.partition("/")[0].rpartition(":")[2]))
+    path = f"/{server.base.partition('/')[2]}"
+    api = JupyterApi(line.port, replace(new_server(), base_url=path, token=server.token))
+    over, texts = threading.Event(), ""
+
+    def reach() -> JupyterApi:
+        if over.is_set():
+            raise KernelGone("the test is over")
+        return api
+
+    remote = RemoteKernel(kernel, reach, lambda: None)
+    try:
+        remote.begin()
+        assert isinstance(remote.events.get(timeout=60), KernelSocket)
+        page.connect()
+        page.run(UNTIL.format(stop=str(stop)))
+        for _ in range(30):
+            time.sleep(chance.random() * 0.1)
+            line.cut()
+        stop.touch()
+        page.read_until(lambda one: one["msg_type"] == "execute_reply")
+        page.reset()
+        while f"line {page.lines()[-1]}\n" not in texts:
+            event = remote.events.get(timeout=60)
+            if isinstance(event, Message) and event.kind == "stream":
+                texts += event.content["text"]
+    finally:
+        over.set()
+        line.close()
+    assert [int(one.split()[1]) for one in texts.splitlines()] == page.lines()
 
 
 @pytest.mark.timeout(600)

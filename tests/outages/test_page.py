@@ -27,8 +27,6 @@ from tests.sessions.parts import started
 from tests.sessions.test_page import SECONDS, open_notebook, outputs, run_cell
 
 A_SECOND = 5
-# What the page may have received twice: the answer to the last ping was lost.
-TWICE = 2 * A_SECOND
 CELL = "import time\nfor n in range({count}): print('line', n, flush=True); time.sleep({pause})"
 
 ENDING = CELL.replace("line", "begun") + "\ntime.sleep({more}); print('ended')"
@@ -68,9 +66,7 @@ def test_a_silence_costs_the_page_no_line(
         expect(cell).to_have_text(re.compile(r"\[\d+\]"), timeout=SECONDS)
     wait_until(lambda: count - 1 in lines(page), "the last line", timeout=30)
     assert "ended" in outputs(page)
-    seen = lines(page)
-    assert sorted(set(seen)) == list(range(count))
-    assert len(seen) <= count + TWICE
+    assert lines(page) == list(range(count))
     assert page.locator(".jp-Dialog").all_inner_texts() == []
 
 
@@ -176,9 +172,7 @@ def test_a_page_of_an_older_jupyter_goes_on_after_a_silence(
     network.bring_up()
     expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=SECONDS)
     wait_until(lambda: count - 1 in shown(), "the last line", timeout=30)
-    seen = shown()
-    assert sorted(set(seen)) == list(range(count))
-    assert len(seen) <= count + TWICE
+    assert shown() == list(range(count))
     assert page.evaluate(ASKED) == ANSWERED
     assert page.locator(front.dialog).all_inner_texts() == []
 

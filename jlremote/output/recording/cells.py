@@ -8,7 +8,7 @@ NOTES = 10000  # ids of cells that are kept
 
 
 class Cells:
-    """The ids of cells by request, as the server's process notes them; see `resumption`."""
+    """The ids of cells by request, as the server's process notes them; see `cell_notes`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
