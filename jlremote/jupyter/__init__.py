@@ -32,9 +32,9 @@ refuses without a reason; if not, Jupyter is launched again, on a port.
 **Why is Jupyter not started with the shell's `&`?** POSIX makes such a process ignore SIGINT for
 good, and then Ctrl-C works in none of JupyterLab's terminals.
 
-**What does a page miss of a silence of the network, or of resets?** Nothing: in `in_server` each page
-has one queue for all of its connections, and tells with each how many messages it has. Jupyter alone
-writes into the dead connection until its pings fail, and keeps nothing of that.
+**What does a page miss of a silence of the network, or of resets?** Nothing: in `in_server` each
+page has one queue for all of its connections, and tells with each how many messages it has. Jupyter
+alone writes into the dead connection until its pings fail, and keeps nothing of that.
 
 **Why does a page show no dialog when the network changes?** Its `fetch` asks again
 (`in_server/page_requests`). Only the page can: Chromium ends requests that never left it.

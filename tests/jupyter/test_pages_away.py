@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jlremote.jupyter.in_server import resumption
-from jlremote.jupyter.in_server.resumption import Page, Pages, Socket
+from jlremote.jupyter.in_server.resumption import PageQueue, Pages, Socket
 
 
 class Stream:
@@ -83,7 +83,7 @@ class Manager:
     def goes(self, page: str, *, lost: bool = True) -> Stream:
         """Let a page go, and return its channel."""
         stream = Stream()
-        made = Page({"iopub": stream}, self.kernel.ports)
+        made = PageQueue({"iopub": stream}, self.kernel.ports)
         made.lost = lost
         self.pages.keep(self, "k", page, made.channels)
         return stream
@@ -168,7 +168,7 @@ def test_what_a_browser_has_is_sent_again_to_a_page_that_has_it_not(
 ) -> None:
     """The browser has confirmed `0` and `1`; a page that counts may have got no more than one."""
     stream = Stream()
-    page = Page({"iopub": stream}, [1, 2])
+    page = PageQueue({"iopub": stream}, [1, 2])
     handler = begun(page.channels, Handler("0" if received else ""))
     for number in range(4):
         stream.says(b"%d" % number)

@@ -31,7 +31,7 @@ PAUSE_SECONDS = 0.2
 MARK = b"jlr"
 
 
-class Message:
+class Queued:
     """A message on its way, and the number of its frame once it was written."""
 
     def __init__(self, stream: Any, parts: List[Any]) -> None:
@@ -54,7 +54,7 @@ class Socket:
         self.number = self.received or 0
         self._confirmed = self.number
         self._asked = False
-        self.page: Optional[Page] = None
+        self.page: Optional[PageQueue] = None
 
     @property
     def closed(self) -> bool:
@@ -62,7 +62,7 @@ class Socket:
         to = self._handler.ws_connection
         return to is None or to.client_terminated or to.server_terminated or to.stream.closed()
 
-    def send(self, message: Message) -> bool:
+    def send(self, message: Queued) -> bool:
         """Write a message; return whether that is done, and not left out as too much."""
         before = self.number
         try:
@@ -97,15 +97,15 @@ class Socket:
         self.ask()
 
 
-class Page:
+class PageQueue:
     """What comes for a page, until it has it."""
 
     def __init__(self, channels: Dict[str, Any], ports: Any) -> None:
         self.channels = channels
         self.ports = ports
         self.lost = self.again = False  # whether its connection was lost; whether it has come back
-        self._waiting: Deque[Message] = deque()
-        self._sent: Deque[Message] = deque()  # before those
+        self._waiting: Deque[Queued] = deque()
+        self._sent: Deque[Queued] = deque()  # before those
         self._bytes = 0  # of both
         self._socket: Optional[Socket] = None
         self.listen()
@@ -118,7 +118,7 @@ class Page:
 
     def take(self, stream: Any, parts: List[Any]) -> None:
         """Take a message, and send it if it can be."""
-        message = Message(stream, parts)
+        message = Queued(stream, parts)
         self._waiting.append(message)
         self._bytes += message.size
         self._send()
@@ -159,7 +159,7 @@ class Page:
         if socket is not None:
             socket.ask()
 
-    def _forget(self, messages: Deque[Message]) -> None:
+    def _forget(self, messages: Deque[Queued]) -> None:
         self._bytes -= messages.popleft().size
 
     def drop(self) -> None:
@@ -173,7 +173,7 @@ class Page:
 class Heard:
     """A channel that Jupyter waits at for a first message, which is the page's none the less."""
 
-    def __init__(self, page: Page, stream: Any) -> None:
+    def __init__(self, page: PageQueue, stream: Any) -> None:
         self._page, self._stream = page, stream
 
     def on_recv(self, heard: Any) -> None:
@@ -196,14 +196,14 @@ class Pages:
 
     def __init__(self, manager: Any) -> None:
         self._start, self._stop = manager.start_buffering, manager.stop_buffering
-        self._away: Dict[str, Dict[str, Page]] = {}
+        self._away: Dict[str, Dict[str, PageQueue]] = {}
 
     def keep(self, manager: Any, kernel: str, session: str, channels: Dict[str, Any]) -> None:
         """Keep what comes for a page from now on."""
         if not manager.buffer_offline_messages:
             self._start(manager, kernel, session, channels)
         elif channels:
-            page: Page = channels["iopub"].page
+            page: PageQueue = channels["iopub"].page
             page.listen()
             self._drop_closed(kernel)
             away = self._away.setdefault(kernel, {})
@@ -233,7 +233,7 @@ class Pages:
             page.drop()
         self._stop(manager, kernel)
 
-    def end_stale(self, manager: Any, kernel: str, session: str, page: Page) -> None:
+    def end_stale(self, manager: Any, kernel: str, session: str, page: PageQueue) -> None:
         """Drop a page that has not come back; wait on while no other is there."""
         if self._away.get(kernel, {}).get(session) is not page:
             return
@@ -322,7 +322,7 @@ def replace_methods(connection: Any, beginning: str, ending: str, sending: str) 
 
     def create_page(self: Any) -> None:
         create(self)
-        Page(self.channels, manager_of(self).get_kernel(self.kernel_id).ports)
+        PageQueue(self.channels, manager_of(self).get_kernel(self.kernel_id).ports)
 
     def nudge_unless_again(self: Any) -> Any:
         """Let Jupyter wait until the kernel is heard, but not a page that has heard it."""
