@@ -84,10 +84,24 @@ class NotebookRun:
 
     def to_its_end(self) -> None:
         """Run all cells, until one fails."""
+        import zmq
         from nbclient import NotebookClient
 
         class Client(NotebookClient):
             """A client that shows each message as it comes, once the copy will have it."""
+
+            def create_kernel_manager(self) -> Any:
+                """Let messages wait without limit: beyond it a kernel drops what it prints."""
+                manager: Any = super().create_kernel_manager()
+                make = manager.client
+
+                def client(**settings: Any) -> Any:
+                    made = make(**settings)
+                    made.context.setsockopt(zmq.RCVHWM, 0)
+                    return made
+
+                manager.client = client
+                return manager
 
             def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
                 try:

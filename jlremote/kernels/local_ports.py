@@ -28,6 +28,8 @@ CHANNELS = {"shell": zmq.ROUTER, "control": zmq.ROUTER, "stdin": zmq.ROUTER, "io
 _DELIMITER = b"<IDS|MSG>"
 PARTS = ("header", "parent_header", "metadata", "content")
 _LINGER_MILLISECONDS = 1000
+# For a client that is slower than what a kernel prints, or what has waited; more would be dropped.
+_MOST_WAITING = 100_000
 # Jupyter's own server takes less in one message.
 _MOST_BYTES = 1 << 26
 # The heartbeat is echoed, and a subscription is remembered.
@@ -89,6 +91,7 @@ class LocalPorts:
         address = f"tcp://{ip}:{port}" if transport == "tcp" else f"{transport}://{ip}-{port}"
         made = self._context.socket(kind)
         made.linger = _LINGER_MILLISECONDS
+        made.sndhwm = _MOST_WAITING
         made.maxmsgsize = _MOST_SHORT_BYTES if name in ("hb", "iopub") else _MOST_BYTES
         if kind == zmq.ROUTER:
             made.router_handover = True  # a client that connects anew keeps its identity

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jlremote.jobs import notebook_program
 from jlremote.jobs.notebook_program import value_of
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import PROGRAMS, Laptop
@@ -110,6 +114,17 @@ def test_output_comes_while_a_cell_runs_and_ctrl_c_keeps_it(
     top = ("top", session.name, "-eo", "pid,args")
     wait_until(lambda: "ipykernel" not in session.engine.docker(*top), "the kernel's end")
     assert read(session, "/tmp/long.executed.ipynb")["cells"][0]["outputs"][0]["name"] == "stdout"
+
+
+def test_what_a_kernel_prints_faster_than_it_is_shown_is_not_dropped(tmp_path: Path) -> None:
+    path, done = tmp_path / "fast.ipynb", tmp_path / "done"
+    code = "import pathlib\nfor n in range(6000): print(n, 'x' * 2000, flush=True)\n"
+    path.write_text(notebook((f"{code}pathlib.Path({str(done)!r}).touch()", [])))
+    argv = (sys.executable, notebook_program.__file__, str(path))
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+        wait_until(done.exists, "the cell's end", timeout=60)
+        assert running.stdout is not None
+        assert [int(line.split()[0]) for line in running.stdout] == list(range(6000))
 
 
 def test_what_is_no_notebook_or_has_no_nbclient_is_told(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import zmq
@@ -28,6 +29,7 @@ from jlremote.kernels import remote_kernel
 from jlremote.kernels.bridge import Bridge
 from jlremote.kernels.local_ports import LocalPorts, Message
 from jlremote.kernels.remote_kernel import KernelGone, decoded, encoded
+from tests.lab.programs import wait_until
 
 SECONDS = 20
 
@@ -292,6 +294,31 @@ def test_a_kernel_that_prints_without_end_keeps_no_client_out(
     finally:
         over.set()
         printing.join()
+
+
+def test_a_client_that_is_slower_than_the_kernel_gets_every_line(
+    client: BlockingKernelClient, kernel: Kernel
+) -> None:
+    """As after a loss, where much comes at once that has waited."""
+
+    def tell(number: int) -> None:
+        header = {"msg_id": uuid4().hex, "msg_type": "stream", "version": "5.3"}
+        content = {"name": "stdout", "text": f"{number} {'x' * 2000}"}
+        kernel.events.put(Message("iopub", header, {}, {}, content, []))
+
+    kernel.tell(Socket())
+    while not client.iopub_channel.msg_ready():  # until it is subscribed
+        tell(-1)
+        kernel.ports.wake()
+    for number in range(6000):
+        tell(number)
+    kernel.ports.wake()
+    wait_until(kernel.events.empty, "the bridge's reading", timeout=60)
+    numbers = [-1]
+    while numbers[-1] < 5999:
+        text = client.get_iopub_msg(timeout=SECONDS)["content"]["text"]
+        numbers.append(int(text.split()[0]))
+    assert [number for number in numbers if number >= 0] == list(range(6000))
 
 
 def test_a_kernel_that_died_ends_the_bridge(
