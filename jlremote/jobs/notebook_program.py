@@ -17,6 +17,7 @@ from typing import Any, Dict, List
 
 COPY = ".executed.ipynb"
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
+LAST_SECONDS = 600  # for what a cell printed before its end; nbclient leaves out what takes 4 s
 
 
 def tell(text: str) -> None:
@@ -111,7 +112,7 @@ class NotebookRun:
 
         self.save()
         place = {"metadata": {"path": self.folder}}
-        client = Client(self.notebook, timeout=None, resources=place)
+        client = Client(self.notebook, timeout=None, resources=place, iopub_timeout=LAST_SECONDS)
         with client.setup_kernel():
             for number, (at, cell) in enumerate(self.code, 1):
                 self.number = number
