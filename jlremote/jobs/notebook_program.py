@@ -85,7 +85,6 @@ class NotebookRun:
 
     def to_its_end(self) -> None:
         """Run all cells, until one fails."""
-        import zmq
         from nbclient import NotebookClient
 
         class Client(NotebookClient):
@@ -98,7 +97,7 @@ class NotebookRun:
 
                 def client(**settings: Any) -> Any:
                     made = make(**settings)
-                    made.context.setsockopt(zmq.RCVHWM, 0)
+                    made.context.rcvhwm = 0
                     return made
 
                 manager.client = client
