@@ -36,6 +36,7 @@ identity = settings.IdentityProvider if jupyter_server.version_info[0] >= 2 else
 # What each server gets, as the modules of `in_server` and the functions that they begin with.
 _OF_EACH = {
     "resumption": "resume",
+    "rate_limits": "limit_pages",
     "page_requests": "ask_again",
     "outside": "say_nothing_outside",
 }
@@ -69,6 +70,9 @@ _REACHED_BY_US = (
     "application.certfile = application.keyfile = application.client_ca = application.sock = ''\n"
     "application.ssl_options = {}"
 )
+
+# Tornado's own limit is 10 MiB: a longer message, as an answer to `input()`, ends the WebSocket.
+_LONG_MESSAGES = f"application.tornado_settings.update(dict(websocket_max_message_size={1 << 28}))"
 
 # Notebook 7 and nbclassic read this file, too, and must not apply it.
 _NOTEBOOK = f"""\
@@ -135,6 +139,7 @@ def files(
         f"application.local_hostnames = ['localhost', {json.dumps(hostname)}]",
         _REACHED_BY_US,
         _PING,
+        _LONG_MESSAGES,
         *_idle_stop(idle_stop),
     )
     common = "".join(f"{line}\n" for line in settings)

@@ -165,6 +165,8 @@ def _connection(api: JupyterApi, kernel: str, query: str = "") -> Any:
             # Its own would go to a proxy of the environment: `http_no_proxy` counts only with one
             # that is given, https://github.com/websocket-client/websocket-client/issues/585
             socket=connected,
+            suppress_origin=True,  # which limits the rate of output: see `in_server`
+            skip_utf8_validation=True,  # it takes a second for 5 MB; decoding says the same
             redirect_limit=0,  # nor does the far side say where to connect
             class_=Bounded,
         )

@@ -11,10 +11,13 @@ import errno
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 OLDEST = 4
+# Of a kernel. Tornado's own limit is 10 MiB: a longer one would end the WebSocket, and come again.
+MOST_BYTES = 1 << 28
 
 try:
     from jupyter_core.paths import is_hidden
@@ -22,7 +25,7 @@ try:
     from jupyter_server.services.contents.filecheckpoints import AsyncFileCheckpoints
     from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
     from jupyterlab import __version__  # type: ignore[import-untyped]
-    from tornado import httpclient, httputil, web
+    from tornado import httpclient, httputil, web, websocket
 except ImportError as failure:  # without these lines it would have terminals
     sys.exit(f"`jlr lab` needs JupyterLab {OLDEST}: {failure}")
 
@@ -99,7 +102,12 @@ def configure(settings: Any) -> None:
     settings.ServerApp.terminals_enabled = False
     settings.ServerApp.contents_manager_class = FolderContents
     settings.ContentsManager.checkpoints_class = FolderCheckpoints
-    settings.ServerApp.tornado_settings = {"page_config_data": _PAGE}
+    settings.ServerApp.tornado_settings = {
+        "page_config_data": _PAGE,
+        "websocket_max_message_size": MOST_BYTES,
+    }
+    opened = partial(websocket.websocket_connect, max_message_size=MOST_BYTES)
+    websocket.websocket_connect = opened  # type: ignore[assignment]
     settings.LabApp.extension_manager = "readonly"
     # The session must not lead it to other addresses, nor a proxy of the environment see it.
     client = "tornado.simple_httpclient.SimpleAsyncHTTPClient"

@@ -162,7 +162,8 @@ class LocalPorts:
             to = self._askers.get(message.request, [])
         if not to or message.channel not in CHANNELS:
             return  # for a client of the session itself
-        parts = [json.dumps(getattr(message, part)).encode() for part in PARTS]
+        told = (getattr(message, part) for part in PARTS)
+        parts = [json.dumps(part, ensure_ascii=False).encode() for part in told]
         frames = [*to, _DELIMITER, self._signed(parts), *parts, *message.buffers]
         self._sockets[message.channel].send_multipart(frames)
 

@@ -128,7 +128,7 @@ def decoded(data: str | bytes) -> Message:
 def encoded(message: Message) -> str | bytes:
     """Return a message as Jupyter takes it."""
     parts = {name: value for name, value in vars(message).items() if name != "buffers"}
-    text = json.dumps(parts)
+    text = json.dumps(parts, ensure_ascii=False)  # escaped it is up to six times as long
     if not message.buffers:
         return text
     sent = [text.encode(), *message.buffers]

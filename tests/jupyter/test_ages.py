@@ -150,6 +150,16 @@ def tells_kernels(session: Session) -> None:
         failed(session.laptop.jlr("stop", session.name, "--container", "--yes"), 7, "`busy.ipynb`")
 
 
+def limits_pages_alone(session: Session) -> None:
+    """Check that a page is spared what floods it, and that other programs get all."""
+    flood = "for _ in range(40): print('x' * 99_999, flush=True)"
+    with heard_of(session, "flood.ipynb") as page:
+        assert "rate exceeded" in page.run(flood)
+        with page.reached_anew(from_page=False) as program:
+            program.await_start()
+            assert len(program.run(flood)) == 4_000_000
+
+
 def answers_outside(address: str, base: str) -> str:
     """Return all that a server answers to those who do not know the path that it has."""
     told = []
@@ -185,6 +195,7 @@ def test_every_version_is_launched_with_its_own_token_and_ended(
     assert base.strip("/") not in answers_outside(here.address, base)
     tells_kernels(session)
     session.output_with("42")
+    limits_pages_alone(session)
     assert laptop.jlr("stop", session.name).status == 0
     assert age.program not in here.engine.docker("top", here.name, "-eo", "pid,args")
     assert here.running

@@ -265,6 +265,7 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
         "jlr_cell_notes.py",
         "jlr_outside.py",
         "jlr_page_requests.py",
+        "jlr_rate_limits.py",
         "jlr_resumption.py",
         "jlr_use.py",
     }

@@ -148,11 +148,11 @@ class Session:
         socket.send(json.dumps(["stdin", f"{line}\r"]))
         socket.close()
 
-    def channels(self, kernel: str) -> WebSocket:
-        """Open a websocket to a kernel, as a page does."""
+    def channels(self, kernel: str, *, from_page: bool = True) -> WebSocket:
+        """Open a websocket to a kernel, as a page does, or as another program."""
         header = [f"Authorization: token {self.token}"]
         address = f"ws://{self.base}api/kernels/{kernel}/channels"
-        return create_connection(address, header=header, timeout=60)
+        return create_connection(address, header=header, timeout=60, suppress_origin=not from_page)
 
     @contextmanager
     def notebook(self, path: str) -> Iterator[Kernel]:
@@ -178,9 +178,9 @@ class Kernel:
     socket: WebSocket
 
     @contextmanager
-    def reached_anew(self) -> Iterator[Kernel]:
+    def reached_anew(self, *, from_page: bool = True) -> Iterator[Kernel]:
         """Give it with a new websocket to it."""
-        with closing(self.session.channels(self.id)) as socket:
+        with closing(self.session.channels(self.id, from_page=from_page)) as socket:
             yield replace(self, socket=socket)
 
     def send(self, code: str, cell: str | None = None) -> str:

@@ -21,6 +21,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
+from tests.outages.parts import within
 from tests.sessions.local_lab import local_lab
 from tests.sessions.parts import Session
 
@@ -96,14 +97,16 @@ def client_of(
         manager.shutdown_kernel()
 
 
-def output_of(client: BlockingKernelClient, code: str) -> tuple[str, str]:
+def output_of(client: BlockingKernelClient, code: str, typed: str = "") -> tuple[str, str]:
     """Run code; return the status of the answer, and what was printed."""
     printed: list[str] = []
 
     def note(message: dict[str, Any]) -> None:
         printed.append(message["content"].get("text", ""))
 
-    answer = client.execute_interactive(code, timeout=SECONDS, output_hook=note)
+    answer = client.execute_interactive(
+        code, timeout=SECONDS, output_hook=note, stdin_hook=lambda _: client.input(typed)
+    )
     return str(answer["content"]["status"]), "".join(printed)
 
 
@@ -166,6 +169,19 @@ def test_a_program_that_knows_the_ports_and_not_the_key_does_not_cost_the_variab
         assert output_of(client, "print(kept)") == ("ok", "42\n")
 
 
+FLOOD = "for _ in range(100): print('x' * 99_999, flush=True)"
+
+
+def test_cells_print_and_are_told_as_much_as_with_a_kernel_of_this_machine(
+    program: list[str], session: Session
+) -> None:
+    """Jupyter's own limits are 1 MB a second for output, and 10 MiB for a message."""
+    with client_of(program, session.laptop) as (_, client), within(20):
+        status, printed = output_of(client, FLOOD)
+        assert (status, len(printed)) == ("ok", 10_000_000)
+        assert output_of(client, "print(len(input()))", "é" * 9_000_000) == ("ok", "9000000\n")
+
+
 def test_the_jupyterlab_of_the_laptop_has_its_files_here_and_its_kernels_there(
     session: Session, engine: Engine, sshd: SSHServer
 ) -> None:
@@ -176,6 +192,8 @@ def test_the_jupyterlab_of_the_laptop_has_its_files_here_and_its_kernels_there(
         with lab.server.notebook("a.ipynb") as kernel:
             node = kernel.run("import platform; platform.node()")
             assert node == repr(hostname(session, engine))
+            assert len(kernel.run(FLOOD)) == 10_000_000
+            assert kernel.run(f"'x' * {12 << 20}") == repr("x" * (12 << 20))
             sshd.drop_connections()
             kernel.await_start()
             assert kernel.run("platform.node()") == node

@@ -17,6 +17,7 @@ from jlremote.storage import paths, sessions
 from jlremote.storage.records import file_name
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
+from jlremote.workflow.kernels.specs import tell_limits
 from jlremote.workflow.session.open import answering
 
 _PROGRAM = "import sys; del sys.path[0]; from jupyterlab.labapp import main; sys.exit(main())"
@@ -42,6 +43,7 @@ def lab(selector: str | None, words: Sequence[str], context: Context) -> int:
             hint=f"end it and run `jlr start {record.host} {record.name}`: jlr's own has a token",
         )
     sessions.save(record.used_now())
+    tell_limits(record, server, context)
     context.progress.note(f"files are those of {os.getcwd()}, kernels those of `{place}`")  # noqa: PTH109
     folder = _settings_folder(record, context)
     environment = {

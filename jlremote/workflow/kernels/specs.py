@@ -8,8 +8,10 @@ from importlib.util import find_spec
 from jlremote.errors import JlrError, NotFound
 from jlremote.host.installation import beside_jlr
 from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.server import Server
 from jlremote.kernels import specs
 from jlremote.kernels.specs import KernelSpec
+from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.selection import destruction
 from jlremote.workflow.session.open import answering
@@ -28,12 +30,23 @@ def install(selector: str | None, context: Context, program: str) -> list[Kernel
             hint=f"`{beside_jlr('pyzmq')}`",
         )
     record, forward, _ = answering(selector, context)
+    tell_limits(record, forward.server, context)
     found = JupyterApi(forward.local_port, forward.server).kernel_specs()
     for former in _of(f"{record.host}/{record.name}"):
         specs.remove(former)
     return [
         specs.write(record.host, record.name, kind, there, program) for kind, there in found.items()
     ]
+
+
+def tell_limits(record: SessionRecord, server: Server, context: Context) -> None:
+    """Say what a Jupyter leaves out that jlr did not launch: its limits are meant for pages."""
+    if not server.ours:
+        place = f"{record.host}/{record.name}"
+        context.progress.note(
+            f"jlr did not launch the Jupyter of `{place}`: it leaves out what a cell prints above "
+            f"1 MB a second, which `jlr output {place}` shows, and takes no input above 10 MB"
+        )
 
 
 def remove(selector: str | None) -> list[KernelSpec]:
