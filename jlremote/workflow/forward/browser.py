@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -49,22 +50,36 @@ location.replace(document.getElementById(id).href)
 def open_in_browser(address: Address, name: str | None = None) -> str | None:
     """Open a page in the browser `name`, or in the default one (`BROWSER`, the desktop's).
 
-    `name` is one that `webbrowser` knows, or a program, with or without arguments and `%s`. Return
-    `None` if a browser was started, else one sentence that says why not.
+    `name` is one that `webbrowser` knows, or a program, with or without arguments and `%s`;
+    `BROWSER` is a list of such names, of which the first that starts is taken. Return `None` if a
+    browser was started, else one sentence that says why not.
 
     Raises:
         JlrError: the redirect file cannot be written.
     """
-    browser = _chosen(name)
-    if isinstance(browser, str):
-        return browser
-    return _launch(browser, _page_for(browser, address))
+    return _first(name, lambda browser: _launch(browser, _page_for(browser, address)))
 
 
 def trouble(name: str | None = None) -> str | None:
     """Return why `open_in_browser` would fail, `None` if it would not; open nothing."""
-    browser = _chosen(name)
-    return browser if isinstance(browser, str) else None
+    return _first(name, lambda _: None)
+
+
+def _first(name: str | None, use: Callable[[webbrowser.BaseBrowser], str | None]) -> str | None:
+    """Use the first browser that can be used; return `None`, or why none can be."""
+    troubles = []
+    for each in [name] if name else _default_names():
+        browser = _chosen(each)
+        failed = browser if isinstance(browser, str) else use(browser)
+        if failed is None:
+            return None
+        troubles.append(failed)
+    return "; ".join(troubles)
+
+
+def _default_names() -> list[str | None]:
+    """Return the names in `BROWSER`, which is a list as `PATH` is; `None` is the desktop's."""
+    return [*filter(None, os.environ.get("BROWSER", "").split(os.pathsep))] or [None]
 
 
 def forget_redirect(local_port: int) -> None:
@@ -91,13 +106,18 @@ def _no_display() -> bool:
 
 
 def _find(name: str | None) -> webbrowser.BaseBrowser | None:
-    with contextlib.suppress(webbrowser.Error, ValueError):
-        return webbrowser.get(name)
-    # The library knows the usual names only, but any program may be named.
+    words: list[str] = []
     with contextlib.suppress(ValueError):
         words = shlex.split(name or "")
-        if words and shutil.which(words[0]):
-            return webbrowser.BackgroundBrowser([*words, "%s"])
+    with contextlib.suppress(webbrowser.Error, ValueError):
+        # All of a name in `BROWSER` without `%s` is for the library the program's name.
+        if not words[1:] or "%s" in (name or ""):
+            found = webbrowser.get(name)
+            is_program = isinstance(found, webbrowser.GenericBrowser)
+            return None if is_program and shutil.which(found.name) is None else found
+    # The library knows the usual names only, but any program may be named.
+    if words and shutil.which(words[0]):
+        return webbrowser.BackgroundBrowser([*words, "%s"])
     return None
 
 

@@ -20,7 +20,7 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.host import tcp_table
 from jlremote.workflow.forward.address import Address
-from jlremote.workflow.forward.browser import forget_redirect, open_in_browser
+from jlremote.workflow.forward.browser import forget_redirect, open_in_browser, trouble
 from tests.lab.programs import wait_until
 
 URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7&a='b'"
@@ -117,6 +117,32 @@ def test_browser_from_the_environment_is_respected(
     monkeypatch.setenv("BROWSER", str(program))
     assert open_in_browser(ADDRESS) is None
     assert followed(argv()[0]) == PAGE
+
+
+@pytest.mark.parametrize("form", ["{}", "{} %s", "{} --new-window"])
+def test_the_first_browser_of_a_list_that_starts_is_taken(
+    form: str, recorder: tuple[Path, Record], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program, argv = recorder
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    names = ["no-such-browser", "no-such-browser %s", str(broken), "", form.format(program)]
+    monkeypatch.setenv("BROWSER", os.pathsep.join([*names, str(broken)]))
+    assert trouble() is None
+    assert open_in_browser(ADDRESS) is None
+    assert followed(argv()[-1]) == PAGE
+    monkeypatch.setenv("BROWSER", os.pathsep.join(names[:3]))
+    missing = "this machine has no browser `no-such-browser"
+    failed = f"{missing}`; {missing} %s`; the browser `{broken}` ended with status 3"
+    assert open_in_browser(ADDRESS) == failed
+
+
+def test_a_browser_that_is_missing_is_told_before_it_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BROWSER", "no-such-browser")
+    assert trouble() == "this machine has no browser `no-such-browser`"
 
 
 @pytest.mark.parametrize("form", ["{} --new-window %s", "{} --new-window %s &", "{} --new-window"])
