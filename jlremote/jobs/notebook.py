@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 
 from jlremote.errors import Usage
+from jlremote.jobs.notebook_program import KERNEL
 
 # The program comes by a variable: in an argument it would be all that `jlr runs` has room for.
 VARIABLE = "JLR_NOTEBOOK_PROGRAM"
@@ -31,9 +32,10 @@ def check(notebook: str, parameters: Sequence[str]) -> None:
             )
 
 
-def command(notebook: str, parameters: Sequence[str]) -> tuple[str, ...]:
-    """Return the arguments of the job."""
-    return (*_PROGRAM, notebook, *parameters)
+def command(notebook: str, kernel: str | None, parameters: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments of the job; without a `kernel` it is the one that the notebook names."""
+    chosen = () if kernel is None else (f"{KERNEL}={kernel}",)
+    return (*_PROGRAM, notebook, *chosen, *parameters)
 
 
 def as_typed(command: Sequence[str]) -> str:

@@ -3,9 +3,10 @@
 Its text runs in the Python of the host or container, with nbclient, which JupyterLab brings. It
 imports nothing of ours and uses no syntax newer than Python 3.6; `notebook.py` begins it.
 
-Its arguments are NOTEBOOK [NAME=VALUE ...]. What cells print goes to stdout and stderr as it comes,
-a heading before each cell to stderr. The executed copy, `NAME.executed.ipynb`, is written whole
-after each cell. The exit code is 1 if a cell fails, and 2 if the notebook cannot be run.
+Its arguments are NOTEBOOK [--kernel=KIND] [NAME=VALUE ...]. What cells print goes to stdout and
+stderr as it comes, a heading before each cell to stderr. The executed copy, `NAME.executed.ipynb`,
+is written whole after each cell. The exit code is 1 if a cell fails, and 2 if the notebook cannot
+be run.
 """
 # ruff: noqa: BLE001, T201 - it is a program; what it prints is the job's output
 # ruff: noqa: UP006, UP035 - Python 3.6 has no newer form of these
@@ -16,6 +17,7 @@ import sys
 from typing import Any, Dict, List
 
 COPY = ".executed.ipynb"
+KERNEL = "--kernel"
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 LAST_SECONDS = 600  # for what a cell printed before its end; nbclient leaves out what takes 4 s
 
@@ -64,11 +66,12 @@ def show(message: Any) -> None:
 class NotebookRun:
     """A notebook, as far as it has run."""
 
-    def __init__(self, path: str, given: Dict[str, Any]) -> None:
+    def __init__(self, path: str, kernel: str, given: Dict[str, Any]) -> None:
         import nbformat
 
         self.format: Any = nbformat
         self.notebook = self.format.read(path, as_version=4)
+        self.kernel = kernel or self.notebook.metadata.get("kernelspec", {}).get("name", "python3")
         if given:
             add_parameters(self.notebook, given)
         self.folder = os.path.dirname(os.path.abspath(path))
@@ -111,7 +114,13 @@ class NotebookRun:
 
         self.save()
         place = {"metadata": {"path": self.folder}}
-        client = Client(self.notebook, timeout=None, resources=place, iopub_timeout=LAST_SECONDS)
+        client = Client(
+            self.notebook,
+            timeout=None,
+            resources=place,
+            kernel_name=self.kernel,
+            iopub_timeout=LAST_SECONDS,
+        )
         with client.setup_kernel():
             for number, (at, cell) in enumerate(self.code, 1):
                 self.number = number
@@ -123,7 +132,20 @@ class NotebookRun:
                     self.save()
 
 
-def run(path: str, given: Dict[str, Any]) -> int:
+def tell_missing(kernel: str) -> bool:
+    """Say which kinds of kernels there are, if there is none of that kind."""
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    known = sorted(KernelSpecManager().find_kernel_specs())
+    if kernel.lower() in known:
+        return False
+    there = ", ".join(f"`{kind}`" for kind in known) or "none"
+    tell(f"there is no kernel `{kernel}` here; there is {there}")
+    tell("hint: `--kernel KIND` runs the notebook with another one")
+    return True
+
+
+def run(path: str, kernel: str, given: Dict[str, Any]) -> int:
     """Run a notebook and return the exit code."""
     try:
         from nbclient.exceptions import CellExecutionError
@@ -132,7 +154,7 @@ def run(path: str, given: Dict[str, Any]) -> int:
         tell("hint: `--install nbclient`, or an image or session with JupyterLab")
         return UNUSABLE
     try:
-        running = NotebookRun(path, given)
+        running = NotebookRun(path, kernel, given)
     except Exception as failure:
         tell(f"cannot read the notebook `{path}`: {failure}")
         return UNUSABLE
@@ -144,6 +166,8 @@ def run(path: str, given: Dict[str, Any]) -> int:
         code, why = INTERRUPTED, f"interrupted in {where(running)}"
     except Exception as failure:
         code, why = UNUSABLE, f"cannot run `{path}`: {type(failure).__name__}: {failure}"
+        if tell_missing(running.kernel):
+            return code
     else:
         tell(f"the executed copy is `{running.copy}`")
         return 0
@@ -159,7 +183,9 @@ def where(running: NotebookRun) -> str:
 def main(arguments: List[str]) -> int:
     """Run the notebook that the arguments name."""
     pairs = (text.partition("=") for text in arguments[1:])
-    return run(arguments[0], {name: value_of(text) for name, _, text in pairs})
+    given: Dict[str, Any] = {name: text for name, _, text in pairs}
+    kernel = given.pop(KERNEL, "")
+    return run(arguments[0], kernel, {name: value_of(text) for name, text in given.items()})
 
 
 if __name__ == "__main__":

@@ -102,6 +102,21 @@ def test_a_cell_that_fails_is_named_and_what_came_before_it_is_kept(
     assert not cells[2]["outputs"]
 
 
+def test_a_kernel_that_is_missing_is_told_with_those_that_there_are(
+    owner: Laptop, session: Container
+) -> None:
+    text = json.loads(notebook(("6 * 7", [])))
+    text["metadata"] = {"kernelspec": {"name": "my-env", "display_name": "mine"}}
+    write(session, "/tmp/mine.ipynb", json.dumps(text))
+    words = ("run", "lab", "--in", session.name, "/tmp/mine.ipynb")
+    ran = owner.jlr(*words)
+    assert ran.status == 2, ran
+    assert "no kernel `my-env` here; there is `python3`\nhint: `--kernel KIND`" in ran.stderr, ran
+    ran = owner.jlr(*words, "-k", "python3")
+    assert (ran.status, ran.stdout) == (0, "42\n"), ran
+    failed(owner.jlr("run", "lab", "-k", "python3", "--", "ls"), 2, "`-k` is for a notebook")
+
+
 def test_output_comes_while_a_cell_runs_and_ctrl_c_keeps_it(
     owner: Laptop, session: Container
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import zmq
 from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.connect import write_connection_file
 from jupyter_client.manager import KernelManager
 
 from tests.lab.containers import Container
@@ -167,6 +168,17 @@ def test_a_program_that_knows_the_ports_and_not_the_key_does_not_cost_the_variab
                     heart.send(b"ping")
                     assert heart.poll(SECONDS * 1000)
         assert output_of(client, "print(kept)") == ("ok", "42\n")
+
+
+def test_a_kind_of_kernel_that_is_gone_is_told_with_those_that_there_are(
+    program: list[str], session: Session, tmp_path: Path
+) -> None:
+    connection, _ = write_connection_file(str(tmp_path / "connection.json"), key=b"secret")
+    words = [connection if word == "{connection_file}" else word for word in program]
+    words[words.index("python3")] = "julia"
+    ran = session.laptop.run(*words, timeout=SECONDS)
+    assert ran.status == 6, ran
+    assert "has no kernel `julia` any more; there is `python3`\nhint: `jlr kernels" in ran.stderr
 
 
 FLOOD = "for _ in range(100): print('x' * 99_999, flush=True)"

@@ -13,6 +13,7 @@ from jlremote.jupyter.api import JupyterApi
 from jlremote.kernels.bridge import Bridge
 from jlremote.kernels.local_ports import LocalPorts
 from jlremote.kernels.remote_kernel import RemoteKernel
+from jlremote.text import listed, one_line
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.session.open import answering
 
@@ -40,7 +41,7 @@ def run(
         _, forward, _ = answering(selector, context)
         return JupyterApi(forward.local_port, forward.server)
 
-    kernel = RemoteKernel(reach().start_kernel(kind), reach, ports.wake)
+    kernel = RemoteKernel(_started(reach(), kind, selector), reach, ports.wake)
     bridge = Bridge(ports, kernel)
     bridge.heed_signals()
     with _ended_by((*ender, kernel.id)):
@@ -48,6 +49,21 @@ def run(
             bridge.serve()
         finally:
             ports.close()
+
+
+def _started(api: JupyterApi, kind: str, selector: str) -> str:
+    """Start a kernel and return its id; say which kinds there are, if there is none of that one."""
+    try:
+        return api.start_kernel(kind)
+    except JlrError:
+        known = api.kernel_specs()
+        if kind in known:
+            raise
+    there = listed([f"`{one_line(name)}`" for name in known], 8) or "none"
+    raise NotFound(
+        f"`{selector}` has no kernel `{one_line(kind)}` any more; there is {there}",
+        hint=f"`jlr kernels install {selector}` installs those that it has",
+    )
 
 
 @contextmanager

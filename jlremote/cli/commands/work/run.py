@@ -57,6 +57,12 @@ if TYPE_CHECKING:
     help="Set a variable of the notebook, as papermill does. Repeatable.",
 )
 @option(
+    "Session",
+    *("-k", "--kernel"),
+    metavar="KIND",
+    help="Run the notebook with this kind of kernel. Default: the one that it names.",
+)
+@option(
     "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: random."
 )
 @option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
@@ -80,6 +86,7 @@ def run(
     host: str,
     notebook: str | None,
     parameters: tuple[str, ...],
+    kernel: str | None,
     inside: str | None,
     name: str | None,
     as_json: bool,
@@ -113,7 +120,7 @@ def run(
 
     With --json the job is printed once it has ended, with its exit code, and at once with --detach.
     """
-    command, options = _of_notebook(notebook, parameters, command, options)
+    command, options = _of_notebook(notebook, kernel, parameters, command, options)
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
     if as_json and options["terminal"] and not options["detach"]:
@@ -161,6 +168,7 @@ def run(
 
 def _of_notebook(
     notebook: str | None,
+    kernel: str | None,
     parameters: tuple[str, ...],
     command: tuple[str, ...],
     options: dict[str, Any],
@@ -168,10 +176,13 @@ def _of_notebook(
     """Return the command and the options of a job; those that run the notebook, if one is named.
 
     Raises:
-        Usage: there is a notebook and a command, or a parameter and no notebook.
+        Usage: there is a notebook and a command, or what is for a notebook, and none.
     """
-    if notebook is None and parameters:
-        raise Usage("`-p` is for a notebook", hint="`jlr run HOST … train.ipynb -p NAME=VALUE`")
+    if notebook is None and (parameters or kernel is not None):
+        given = "-p NAME=VALUE" if parameters else "-k KIND"
+        raise Usage(
+            f"`{given[:2]}` is for a notebook", hint=f"`jlr run HOST … train.ipynb {given}`"
+        )
     if notebook is None:
         return command, options
     from jlremote.jobs import notebook as program
@@ -179,8 +190,8 @@ def _of_notebook(
     program.check(notebook, parameters)
     if command:
         raise Usage("run either a notebook or a command", hint=f"leave out `{notebook}` or `-- …`")
-    given = (*options["env"], program.environment())
-    return program.command(notebook, parameters), options | {"env": given}
+    environment = (*options["env"], program.environment())
+    return program.command(notebook, kernel, parameters), options | {"env": environment}
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:
