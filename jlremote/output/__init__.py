@@ -24,8 +24,9 @@ an object:
 `update_display_data`, `execute_result`, `error` and `clear_output` have the content of Jupyter's
 message of that type, where streams of one request that came together are one; `end` has the
 `status` of an execution that is over, `ok` or `error`; `kernel` has the `state` of the kernel from
-then on: `started`, `restarted`, `ended` or `died`; `lost` says that records are missing, `from` and
-`until` when (null if unknown), and `why`.
+then on: `started`, `restarted`, `ended`, `died`, or `gone` where the recorder of another server
+finds it so; `lost` says that records are missing, `from` and `until` when (null if unknown), and
+`why`.
 
 Decisions:
 

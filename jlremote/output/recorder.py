@@ -1,8 +1,8 @@
 """The recorder as text for `sh` and for Jupyter's configuration, and what its session says of it.
 
-In the session's folder `recorder` has the recorder's pid, the start time of its process and the pid
-of its server, or `off`; it is deleted where recording ends with the server. `output/running` has
-the cells that run.
+In the session's folder `recorder` has the pids of the recorder and of its server, each with the
+start time of its process, or `off`; it is deleted where recording ends with the server.
+`output/running` has the cells that run.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ OFF = 'echo off >"$directory/recorder"\n'
 # Prints the record for `read`; needs `$directory`.
 LOOK = f"""\
 own=; {{ read -r own <"$directory/recorder"; }} 2>/dev/null
-printf 'recorder{FIELD}%s{FIELD}%s{FIELD}%s{FIELD}%s{RECORD}' "$own" \\
+printf 'recorder{FIELD}%s{FIELD}%s{FIELD}%s{FIELD}%s{FIELD}%s{RECORD}' "$own" \\
   "$(cat "/proc/${{own%% *}}/stat" 2>/dev/null)" "$(date +%s)" \\
-  "$(cat "$directory/output/running" 2>/dev/null)"
+  "$(cat "$directory/output/running" 2>/dev/null)" \\
+  "$(server=${{own#* * }}; cat "/proc/${{server% *}}/stat" 2>/dev/null)"
 """
 
 
@@ -104,6 +105,8 @@ class Recording:
     state: str = "none"  # `on`, `off` (asked for), `dead`, or `none`: it was not started
     # how long cells have been running, in seconds, by the ids of their kernels
     running: Mapping[str, float] = field(default_factory=dict)
+    # whether the server whose kernels were recorded is there; `None` where that is not told
+    served: bool | None = None
 
 
 NOT_RECORDED = Recording()
@@ -111,16 +114,21 @@ NOT_RECORDED = Recording()
 
 def read(fields: list[str]) -> Recording:
     """Read the record that `LOOK` prints."""
-    own, stat, now, running = ("", "", "", "") if len(fields) < 5 else fields[1:5]
+    own, stat, now, running, server = [""] * 5 if len(fields) < 6 else fields[1:6]
     words = own.split()
     if words == ["off"]:
         return Recording("off")
-    if len(words) != 3:
+    if len(words) != 4:
         return NOT_RECORDED
-    state, *rest = stat.rpartition(")")[2].split() or ("",)
-    alive = state not in ("Z", "X") and rest[18:19] == words[1:2]
+    alive = _is_alive(stat, words[1])
     since: dict[str, float] = {}
     with suppress(ValueError, LookupError, TypeError, AttributeError):
         told = document(running or "{}") if alive else {}
         since = {kernel: number(now) - number(one["since"]) for kernel, one in told.items()}
-    return Recording("on" if alive else "dead", since)
+    return Recording("on" if alive else "dead", since, _is_alive(server, words[3]))
+
+
+def _is_alive(stat: str, start: str) -> bool:
+    """Return whether `/proc/PID/stat` is of the process that began then, which has not ended."""
+    state, *rest = stat.rpartition(")")[2].split() or ("",)
+    return state not in ("Z", "X") and rest[18:19] == [start]

@@ -16,7 +16,9 @@ Output = dict[str, Any]  # as nbformat 4 has it; a stream's text as the program 
 
 RUNNING = "running"
 UNKNOWN = "unknown"  # its end was not recorded
-KERNEL_ENDS = ("died", "restarted", "ended")  # what ends a run with its kernel
+GONE = "gone"  # its kernel is, and nobody recorded when
+UNSURE = "unsure"  # whether its kernel is there cannot be asked
+KERNEL_ENDS = ("died", "restarted", "ended", GONE)  # what ends a run with its kernel
 
 
 @dataclass
@@ -31,7 +33,7 @@ class Run:
     code: str | None = None  # `None` if its beginning was not recorded
     count: int | None = None  # the number in `[ ]:`
     ended: float | None = None
-    status: str = RUNNING  # or `ok`, `error`, `unknown`, or its kernel's end
+    status: str = RUNNING  # or `ok`, `error`, `unknown`, `unsure`, or its kernel's end
     complete: bool = True  # whether the recorder missed nothing of it
     outputs: list[Output] = field(default_factory=list)
     _clears_next: bool = False
@@ -186,6 +188,18 @@ class Runs:
             output |= {name: _object(record, name) for name in ("data", "metadata")}
 
 
+def last_known(records: Iterable[Record], state: str) -> list[Record]:
+    """Return for each kernel the record that it is in a state since its last one.
+
+    That closes the run that was not told to have ended, if there is one.
+    """
+    latest: dict[str, float] = {}
+    for record in records:
+        latest[record.kernel] = max(record.time, latest.get(record.kernel, 0))
+    content = {"state": state}
+    return [Record(time, kernel, "kernel", content=content) for kernel, time in latest.items()]
+
+
 def runs_of(records: Iterable[Record]) -> Runs:
     """Return the runs in records."""
     runs = Runs()
@@ -196,7 +210,7 @@ def runs_of(records: Iterable[Record]) -> Runs:
 
 def _fate(record: Record) -> str:
     state = record.text("state")
-    return state if state in KERNEL_ENDS else UNKNOWN
+    return state if state in (*KERNEL_ENDS, UNSURE) else UNKNOWN
 
 
 def output_of(record: Record) -> Output:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from jlremote import times
 from jlremote.output.records import Record
-from jlremote.output.runs import RUNNING, Output, Run
+from jlremote.output.runs import GONE, RUNNING, UNSURE, Output, Run
 from jlremote.output.screen import LineScreen, shown
 from jlremote.text import one_line
 
@@ -90,11 +90,20 @@ def heading(run: Run) -> str:
     return ", ".join(filter(None, (f"{name} [{count}]", begun, code)))
 
 
+_STATES = {
+    "died": "ended: its kernel died",
+    "restarted": "ended: its kernel was restarted",
+    "ended": "ended: its kernel was ended",
+    GONE: "ended: its kernel is gone; last heard of",
+    UNSURE: "cannot tell whether it runs; last heard of",
+}
+
+
 def ending(run: Run, now: float | None = None) -> str:
     """Return the line below it: how and after how long it ended."""
     until = run.ended if run.ended is not None else now if now is not None else time.time()
     lasted = times.in_words(max(0, round(until - run.started)))
-    state = one_line(run.status)
+    state = _STATES.get(run.status) or one_line(run.status)
     gaps = "" if run.complete else "; output is missing"
     return f"[{run.count or ' '}] {state} {'for' if run.ended is None else 'after'} {lasted}{gaps}"
 

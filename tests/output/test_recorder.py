@@ -38,10 +38,14 @@ def desk(file_laptop: Laptop) -> Iterator[Desktop]:
         yield shown
 
 
+def raw(here: Container) -> str:
+    """Return all records of a session, as they were written."""
+    return here.execute("sh", "-c", f"cat {FOLDER}/{here.name}/output/*.jsonl 2>/dev/null; :")
+
+
 def records(here: Container) -> list[dict[str, Any]]:
     """Return all records of a session."""
-    text = here.execute("sh", "-c", f"cat {FOLDER}/{here.name}/output/*.jsonl 2>/dev/null; :")
-    return [json.loads(line) for line in text.splitlines()]
+    return [json.loads(line) for line in raw(here).splitlines()]
 
 
 def text_of(here: Container, request: str) -> str:
@@ -135,7 +139,7 @@ def test_a_dead_recorder_is_noticed_and_started_again(
     file_laptop: Laptop, here: Container, command: str
 ) -> None:
     session = started(file_laptop, here)
-    wait_until(lambda: len(recorder(here)) == 3, "the recorder")
+    wait_until(lambda: len(recorder(here)) == 4, "the recorder")
     with session.notebook("died.ipynb") as kernel:
         kernel.await_start()
         kernel.run("1")
@@ -153,6 +157,31 @@ def test_a_dead_recorder_is_noticed_and_started_again(
         ]
         assert lost["content"]["why"] == "the recorder did not run"
         assert lost["content"]["from"] <= lost["content"]["until"] <= lost["time"]
+
+
+def test_a_cell_that_ran_when_its_container_was_killed_is_told_as_ended(
+    file_laptop: Laptop, container: ContainerFactory
+) -> None:
+    """As where docker itself is restarted, without live restore."""
+    own = container()
+    session = started(file_laptop, own)
+    with session.notebook("dead.ipynb") as kernel:
+        kernel.await_start()
+        kernel.send("import time; print('so far', flush=True); time.sleep(600)")
+        assert "running for" in session.output_with("so far")
+        own.engine.docker("kill", own.name)
+        own.engine.docker("start", own.name)
+        for again in (False, True):
+            if again:  # the next server's recorder tells it, also to those who follow it
+                started(file_laptop, own)
+                wait_until(lambda: '"state":"gone"' in raw(own), "the next recorder's word")
+            told = file_laptop.jlr("output", own.name)
+            assert told.status == 1, told
+            assert "so far" in told.stdout
+            assert "ended: its kernel is gone; last heard of after" in told.stdout
+            [run] = json.loads(file_laptop.jlr("output", own.name, "--json").stdout)
+            assert (run["status"], run["ended"] is None) == ("gone", False)
+        assert raw(own).count('"state":"gone"') == 1
 
 
 def test_a_dead_kernel_is_told_on_the_desktop(
@@ -173,7 +202,7 @@ def test_a_server_of_somebody_else_is_recorded_from_start_on_and_no_other_kernel
 ) -> None:
     here = with_a_server(container)
     session = started(file_laptop, here)
-    wait_until(lambda: len(recorder(here)) == 3, "the recorder")
+    wait_until(lambda: len(recorder(here)) == 4, "the recorder")
     with session.notebook("theirs.ipynb") as kernel:
         kernel.await_start()
         request = kernel.send("print(6 * 7)")

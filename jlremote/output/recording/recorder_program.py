@@ -36,7 +36,7 @@ from jlremote.output.recording.recorded_server import (
     RecordedServer,
     process_start,
 )
-from jlremote.output.recording.store import Store, changed_at
+from jlremote.output.recording.store import SMALL_BYTES, Store, changed_at, kernel_of
 
 MOST_BYTES = 200 << 20  # of a session
 PAUSE_SECONDS = 0.1  # in which messages gather
@@ -94,8 +94,11 @@ class Recorder:
 
     def run(self) -> None:
         """Record until the server ends."""
-        self.missed()
+        others = self.missed()
         self.find(anew=True)
+        if not others:
+            self.tell_gone()
+        self.store.write()
         while self.server.runs and not self.ended:
             self.poller.poll(self.patience() * 1000)
             self.turn()
@@ -178,22 +181,46 @@ class Recorder:
             return changed_at(file) >= self.server.since
         return ident in (self.server.kernels or ())
 
-    def missed(self) -> None:
-        """Say in the records of kernels that run since when this server was not listened to."""
+    def missed(self) -> bool:
+        """Say in the records of kernels that run since when this server was not listened to.
+
+        Return whether another server may have kernels that were recorded.
+        """
         now = time.time()
         try:
             with open(self.state) as file:
                 before = file.read().split()
             last = os.path.getmtime(self.state) if before[2:3] == [str(self.server.pid)] else None
         except OSError:
-            last = None
-        own = os.getpid()
-        write_whole(self.state, f"{own} {process_start(own)} {self.server.pid}\n")
+            before, last = [], None
+        own, server = os.getpid(), self.server
+        write_whole(self.state, f"{own} {process_start(own)} {server.pid} {server.start}\n")
         if last is not None or now - self.server.since > START_SECONDS:
             why = "recording began" if last is None else "the recorder did not run"
             self.server.learn()
             for ident in self.server.kernels or ():
                 self.store.lose(ident, last, now, why)
+        pid, start = before[2:4] if len(before) == 4 else ("0", "")
+        return pid != str(server.pid) and bool(start) and process_start(int(pid)) == start
+
+    def tell_gone(self) -> None:
+        """Say in the records of kernels that are not the server's that they are gone."""
+        if not self.is_ours(""):  # it tells which ones are
+            self.server.learn()
+            if self.server.kernels is None:
+                return
+        known = {*self.kernels, *(self.server.kernels or ())}
+        for path in self.store.pieces():
+            kernel = kernel_of(path)
+            if path == self.store.path(kernel) and kernel not in known and not told_its_end(path):
+                self.store.add(
+                    {
+                        "time": changed_at(path) + 0.1,  # whose clock is coarse
+                        "kernel": kernel,
+                        "kind": "kernel",
+                        "content": {"state": "gone"},
+                    }
+                )
 
     def tell_running(self) -> None:
         """Write which cells have been running for a while, and since when."""
@@ -209,6 +236,13 @@ class Recorder:
                 write_whole(self.running, text)
             except OSError as failure:
                 print("cannot tell what runs:", failure, file=sys.stderr, flush=True)
+
+
+def told_its_end(path: str) -> bool:
+    """Return whether the last record of a kernel says that it ended."""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - SMALL_BYTES))
+        return b'"kind":"kernel"' in file.read().rstrip().rpartition(b"\n")[2]
 
 
 def write_whole(path: str, text: str) -> None:

@@ -56,8 +56,12 @@ def _tell_running(start: StartContext, now: Recording) -> None:
         )
 
 
-def revive(host: Host, record: SessionRecord, context: Context) -> None:
-    """Run the recorder of a session again if it has ended while the server runs, and say so."""
+def revive(host: Host, record: SessionRecord, context: Context) -> bool | None:
+    """Run the recorder of a session again if it has ended while the server runs, and say so.
+
+    Return whether the server is there, and with it kernels that are not told to have ended; `None`
+    where that cannot be asked.
+    """
     runtime = runtime_of(record)
     try:
         now = look(host, runtime, record.name)
@@ -66,13 +70,14 @@ def revive(host: Host, record: SessionRecord, context: Context) -> None:
     except JlrError:
         if not runtime.in_jobs:  # whose records can be read without its node
             raise
-        return
-    if now.state != "dead":
-        return
+        return None
+    if now.state != "dead" or not now.served:
+        return now.served
     server = survey(host, runtime, record.name).server_on(record.server or None)
     if server is not None:
         _run(host, runtime, record.name, server)
         context.progress.note(_again(record.name))
+    return True
 
 
 def _again(name: str) -> str:

@@ -15,7 +15,7 @@ from jlremote.link.client.link import Link
 from jlremote.output import pieces
 from jlremote.output.pieces import Reader
 from jlremote.output.records import Record
-from jlremote.output.runs import Run, Runs
+from jlremote.output.runs import GONE, UNSURE, Run, Runs, last_known
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import did_you_mean, listed, one_line
@@ -50,11 +50,12 @@ def recorded(
     """
     session = session_selection.chosen(selector, context)
     host = link_of(session, context)
-    recording.revive(host, session, context)
+    served = recording.revive(host, session, context)
     runs = Runs()
     reader, records = _all(host, session, end_only=end_only)
     # A piece may have got its later name between two looks.
-    for record in sorted(records, key=lambda record: record.time):
+    records.sort(key=lambda record: record.time)
+    for record in (*records, *_unheard_of(records, served)):
         runs.take(record)
     found, lost = runs.all(), runs.lost
     if notebook is not None:
@@ -77,7 +78,7 @@ def followed(
     """
     session = session_selection.chosen(selector, context)
     host = link_of(session, context)
-    recording.revive(host, session, context)
+    served = recording.revive(host, session, context)
     reader = Reader()
     records = _again(lambda: _printed(host, session, reader, follow=True), session, context)
     before: list[Record] = []
@@ -86,11 +87,17 @@ def followed(
             break
         before.append(record)
     before.sort(key=lambda record: record.time)
+    before += last_known(before, GONE) if served is False else []
     name = None
     if notebook is not None:
         name = chosen(notebook, [record.notebook for record in before])
     every = _then(before, (record for record in records if record is not None))
     return _of_notebook(every, name) if name else every
+
+
+def _unheard_of(records: list[Record], served: bool | None) -> list[Record]:
+    """Return what is known of the kernels once their recorder has told all that it did."""
+    return [] if served else last_known(records, UNSURE if served is None else GONE)
 
 
 def _all(host: Link, session: SessionRecord, *, end_only: bool) -> tuple[Reader, list[Record]]:

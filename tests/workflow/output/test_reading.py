@@ -12,6 +12,7 @@ import pytest
 from jlremote.errors import JlrError, LinkLost, NotFound, Usage
 from jlremote.output import pieces
 from jlremote.output.records import Record
+from jlremote.output.view import ending
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.output import reading
 from jlremote.workflow.output.reading import chosen, followed, recorded
@@ -82,10 +83,10 @@ class _Process:
 def asking(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that lets a session be read from a host that prints so."""
 
-    def answer(*printed: tuple[bytes, int | None]) -> Host:
+    def answer(*printed: tuple[bytes, int | None], served: bool | None = True) -> Host:
         host, session = Host(*printed), SessionRecord("dgx", "cont1", "none", 8888)
         monkeypatch.setattr(reading, "link_of", lambda *_: host)
-        monkeypatch.setattr(reading, "recording", SimpleNamespace(revive=lambda *_: None))
+        monkeypatch.setattr(reading, "recording", SimpleNamespace(revive=lambda *_: served))
         monkeypatch.setattr(session_selection, "chosen", lambda *_: session)
         monkeypatch.setattr(reading, "PAUSES", (0.0,))
         return host
@@ -123,6 +124,29 @@ def test_only_the_notebook_that_was_asked_for_is_shown(asking: Any) -> None:
     later = line("stream", {"text": "later\n"}) + line("stream", {"text": "not\n"}, **other)
     asking((b"\x1e1 0\n" + told + b"\x1e\n\x1e1 99\n" + later, None), (b"no", 1))
     assert texts(followed(None, "a.ipynb", context())) == ["", "mine\n", None, "later\n"]
+
+
+@pytest.mark.parametrize(
+    ("served", "words"),
+    [
+        (True, "running for"),
+        (False, "ended: its kernel is gone; last heard of after 2s"),
+        (None, "cannot tell whether it runs; last heard of after 2s"),
+    ],
+)
+def test_a_cell_runs_only_where_its_kernel_is_known_to_be_there(
+    asking: Any, served: bool | None, words: str
+) -> None:
+    began = line("code", {"code": "1", "execution_count": 1})
+    told = b"\x1e1 0\n" + began + line("stream", {"text": "a\n"}, time=3.0) + b"\x1e\n"
+    asking((told, 0), served=served)
+    [run] = recorded(None, None, context()).runs
+    assert words in ending(run)
+    asking((told, None), (b"no", 1), served=served)
+    kinds: list[str] = []
+    with pytest.raises(JlrError, match="cannot read"):
+        kinds.extend(record.kind for record in followed(None, None, context()) if record)
+    assert kinds == ["code", "stream", *(["kernel"] if served is False else [])]
 
 
 def texts(records: Iterator[Record | None]) -> list[str | None]:

@@ -50,12 +50,13 @@ def output(
     save: Path | None,
     force: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Show what a session's cells printed, also while no page was open.
 
     NOTEBOOK is a path below Jupyter's root, or its end; by default all, with --save the one that
     ran last. A program on the host records the kernels, so a closed lid or a lost connection loses
-    nothing; 200 MB of a session are kept.
+    nothing; 200 MB of a session are kept. The exit code is 1 if the last cell of a notebook ended
+    with its kernel.
     """
     if session is not None and notebook is None and session.endswith(NOTEBOOK):
         session, notebook = None, session
@@ -69,18 +70,22 @@ def output(
     elif follow:
         _follow(session, notebook, context, as_json=as_json)
     else:
-        _show(session, notebook, context, as_json=as_json)
+        return _show(session, notebook, context, as_json=as_json)
+    return 0
 
 
-def _show(session: str | None, notebook: str | None, context: Context, *, as_json: bool) -> None:
+def _show(session: str | None, notebook: str | None, context: Context, *, as_json: bool) -> int:
     from jlremote.output import live
+    from jlremote.output.runs import KERNEL_ENDS
     from jlremote.text import size_in_words
     from jlremote.workflow.output.reading import recorded
 
     found = recorded(session, notebook, context, end_only=not as_json)
+    latest = {run.notebook: run for run in found.runs}.values()
+    code = int(any(run.status in KERNEL_ENDS for run in latest))
     if as_json:
         answer_json([run.to_json() for run in found.runs])
-        return
+        return code
     from jlremote.cli.screen.cell_output import CellOutput
 
     CellOutput().show(live.whole(found.runs, found.lost))
@@ -91,6 +96,7 @@ def _show(session: str | None, notebook: str | None, context: Context, *, as_jso
         context.progress.note(
             f"{size} of records before that are left out; `jlr output {place} --json` has them"
         )
+    return code
 
 
 def _follow(session: str | None, notebook: str | None, context: Context, *, as_json: bool) -> None:
