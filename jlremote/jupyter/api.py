@@ -39,6 +39,10 @@ class AccessRefused(JlrError):
     """The server wants a password, which the user types in the browser."""
 
 
+class IdentityRefused(JlrError):
+    """The server does not take the token that its file names."""
+
+
 class Access(StrEnum):
     """The credential that a server asks for before it runs code."""
 
@@ -190,7 +194,8 @@ class JupyterApi:
         if response.status in (302, 401, 403) and not self.server.token:
             raise AccessRefused("Jupyter asks for its password")
         if response.status >= 300:
-            raise JlrError(f"Jupyter answers {response.status} {response.reason} to `{path}`")
+            refused = IdentityRefused if response.status in (401, 403) else JlrError
+            raise refused(f"Jupyter answers {response.status} {response.reason} to `{path}`")
         with understood("Jupyter"):
             return document(body) if body else None
 

@@ -30,7 +30,11 @@ _SERVER = f"""\
 import jupyter_server
 settings = get_config()
 application = settings.ServerApp
-identity = settings.IdentityProvider if jupyter_server.version_info[0] >= 2 else application
+identity = application
+if jupyter_server.version_info[0] >= 2:
+    identity = settings.IdentityProvider
+    # One of the image may not take the token, but a header of a proxy that is not there.
+    application.identity_provider_class = "jupyter_server.auth.identity.PasswordIdentityProvider"
 """
 
 # What each server gets, as the modules of `in_server` and the functions that they begin with.

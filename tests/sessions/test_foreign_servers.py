@@ -46,6 +46,33 @@ def test_settings_of_ours_are_on_though_an_image_switches_configuration_off(
     assert f"/{here.name}-" in session.url
 
 
+KNOWN_BY_HEADER = """\
+from jupyter_server.auth.identity import IdentityProvider, User
+class Proxied(IdentityProvider):
+    def get_user(self, handler):
+        name = handler.request.headers.get("X-Forwarded-User")
+        return User(name) if name else None
+c.ServerApp.identity_provider_class = Proxied
+"""
+
+
+def test_a_server_that_knows_people_by_a_header_is_told_and_one_of_ours_takes_its_token(
+    laptop: Laptop, container: ContainerFactory
+) -> None:
+    here = container()
+    file = ("sh", "-c", 'mkdir -p ~/.jupyter; printf %s "$1" >~/.jupyter/jupyter_server_config.py')
+    here.execute(*file, "sh", KNOWN_BY_HEADER)
+    here.engine.docker("exec", "-d", here.name, *OPEN)
+    listens = f"grep -q ':{8888:04X} ' /proc/net/tcp && echo yes; :"
+    wait_until(lambda: here.execute("sh", "-c", listens), "its server")
+    words = ("answers 403 Forbidden", "by a header", f"hint: `jlr start lab {here.name}`")
+    failed(start(laptop, "lab", here.name), 1, *words)
+    told = "/root/.local/share/jupyter/runtime/jpserver-*.json"
+    here.execute("sh", "-c", f"set -- {told}; pid=${{1##*-}}; kill ${{pid%.json}}")
+    wait_until(lambda: not here.execute("sh", "-c", f"ls {told} 2>/dev/null; :"), "its end")
+    assert started(laptop, here).ask("api/status")["kernels"] == 0
+
+
 @pytest.mark.parametrize(
     ("begin", "option", "served"),
     [

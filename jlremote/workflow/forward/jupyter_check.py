@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.host.loopback import LOCALHOST
-from jlremote.jupyter.api import Access, JupyterApi, NoAnswer
+from jlremote.jupyter.api import Access, IdentityRefused, JupyterApi, NoAnswer
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.origins import hostname
@@ -28,6 +28,7 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
     Raises:
         NoAnswer: it does not answer; with the reason, where the link knows one.
         Busy: too many relays into containers are open.
+        IdentityRefused: Jupyter does not take its own token.
         JlrError: the host's SSH server forbids the forward, or Jupyter refused.
     """
     try:
@@ -36,6 +37,13 @@ def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
             return JupyterApi(forward.local_port, forward.server).accepted_name(own)
     except NoAnswer as silent:
         raise why_silent(link, forward, silent) from silent
+    except IdentityRefused as refused:
+        start = f"`jlr start {link.name} {forward.session}`"
+        raise IdentityRefused(
+            f"{refused.message}, though the token is the one in its file; an identity provider may "
+            "know people by other means, as by a header that a proxy sets",
+            hint=f"{start} launches one that takes its token, once you have ended this one",
+        ) from refused
 
 
 def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
@@ -60,8 +68,8 @@ def access_note(access: str, host: str) -> str | None:
     """Return the sentence for a person about a server that has no token."""
     explained: dict[str, str] = {
         Access.OPEN: f"open to all on `{host}`: Jupyter asks for neither token nor password",
-        Access.PASSWORD: "Jupyter asks for a password in the browser; without it jlr cannot list "
-        "kernels",
+        Access.PASSWORD: "Jupyter asks for a password in the browser, or its identity provider for "
+        "what a proxy adds; without it jlr cannot list kernels",
     }
     return explained.get(access)
 
