@@ -58,6 +58,7 @@ An error that is defined in another package is drawn with that package's name. :
     ├── JobStarts                jupyter   … it runs, and Jupyter does not listen yet
     ├── JobEnded                 jupyter   … it has ended, or there is none
     ├── AccessRefused            jupyter   Jupyter wants a password
+    ├── IdentityRefused          jupyter   … it does not take its own token
     ├── OpenToAll                workflow  Jupyter asks for neither token nor password
     ├── NoResult                 jupyter   a kernel gave no result
     ├── NothingListens           ports     nothing listens on a forwarded port

@@ -8,6 +8,15 @@ import shlex
 from collections.abc import Iterable
 
 _STDIN = re.compile(r"(<<'(end-[0-9a-f]{16})'\n).*?^\2\n", re.DOTALL | re.MULTILINE)
+# Puts `env` and the variables whose names are not for shells (`app.mode`, functions of bash) before
+# the command that the arguments are: dash and busybox keep those from what they run. They are this
+# shell's own, and those of the process `$jlr_main` where there is one.
+KEEP_ODD_VARIABLES = r"""
+jlr_odd=$(LC_ALL=C sed -zn "/^[A-Za-z_][A-Za-z0-9_]*=/d
+  /^[^-=][^=]*=/!d; s/'/'\\\\''/g; s/.*/'&'/p" \
+  "/proc/$$/environ" ${jlr_main:+"/proc/$jlr_main/environ"} 2>/dev/null | tr '\0' ' ')
+[ -z "$jlr_odd" ] || eval "set -- env $jlr_odd \"\$@\""
+"""
 TOOK_TOO_LONG = 124  # the exit status of `timeout`
 # Changes to the folder `$1`; `~` is the home, though it was quoted.
 IN_FOLDER = 'case $1 in "~"|"~/"*) cd && cd "./${1#"~"}";; *) cd -- "$1";; esac'

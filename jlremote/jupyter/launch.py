@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from jlremote.host.shell_text import KEEP_ODD_VARIABLES
 from jlremote.jupyter import configuration, launch_lock
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.scripts import LAUNCH_MARK, SOCKET, session_directory
@@ -152,6 +153,7 @@ def launch(
         _LAUNCH.replace("CONFIGURE\n", settings)
         .replace("PATH_FILE", PATH_FILE)
         .replace("FIND_JUPYTER\n", jupyter + _FASTER + opening)
+        .replace("KEEP_ODD_VARIABLES\n", KEEP_ODD_VARIABLES)
         .replace("LAUNCH_MARK", LAUNCH_MARK)
         .replace("OPTIONS", shlex.join(options))
     )
@@ -190,6 +192,7 @@ LAUNCH_MARK
 unset JUPYTER_NO_CONFIG
 export JUPYTER_CONFIG_PATH="$directory/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
 FIND_JUPYTER
+KEEP_ODD_VARIABLES
 # Not in the background: a shell makes background processes ignore SIGINT, and then Ctrl-C works
 # in none of JupyterLab's terminals.
 sh -c 'echo $$ >"$0/pid"; echo $$ >"$0/pid-$1"

@@ -16,7 +16,7 @@ Output = dict[str, Any]  # as nbformat 4 has it; a stream's text as the program 
 
 RUNNING = "running"
 UNKNOWN = "unknown"  # its end was not recorded
-GONE = "gone"  # its kernel is, and nobody recorded when
+GONE = "gone"  # its kernel is, and when was not recorded
 UNSURE = "unsure"  # whether its kernel is there cannot be asked
 KERNEL_ENDS = ("died", "restarted", "ended", GONE)  # what ends a run with its kernel
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 
 from jlremote.host.shell_text import (
+    KEEP_ODD_VARIABLES,
     TOOK_TOO_LONG,
     bounded,
     pause,
@@ -58,6 +62,30 @@ def test_a_command_is_bounded_by_the_host_s_own_timeout() -> None:
 def test_a_host_without_timeout_runs_the_command_as_it_is() -> None:
     without = "command() { false; }\ntimeout() { echo never; }\n"
     assert run_sh("sh", without + bounded(("echo", "a b"), 1)).stdout == "a b\n"
+
+
+ODD = {
+    "app.mode": "it's\\ two\nlines'\n",
+    "BASH_FUNC_hi%%": '() {  echo "hi"\n}',
+    "a-b": "",
+    "é": "ü",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("odd", [ODD, {}], ids=["odd", "none"])
+def test_variables_with_names_that_are_not_for_shells_reach_a_command(
+    shell: str, odd: dict[str, str]
+) -> None:
+    """One whose name is an option of `env` cannot, and it harms nothing."""
+    script = f'{KEEP_ODD_VARIABLES}exec "$@"'
+    environment = {"PATH": os.environ["PATH"], "OWN": "o w n", **odd, "-u": "OWN"}
+    argv = (shell, "-c", script, shell, "env", "-0", "--")
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
+    found = dict(item.partition("=")[::2] for item in done.stdout.split("\0")[:-1])
+    assert {name: found.get(name) for name in odd} == odd
+    assert found["OWN"] == "o w n"
+    assert "jlr_odd" not in found
 
 
 @pytest.mark.parametrize(

@@ -90,12 +90,17 @@ def test_variables_of_an_entrypoint_reach_notebooks_also_after_a_restart(
 ) -> None:
     name = container.name()
     made = image('ENTRYPOINT ["/entry"]', 'CMD ["/bin/bash"]', entry=BANNER)
-    expected = ["it's  two words", "one\ntwo=2", ""]
-    exported = ("GREETING", "TWO_LINES", "EMPTY")
-    first = started(laptop, name, "--image", made)
+    # Shells take no variables with the names of the last two.
+    shout, odd = '() {  echo "$1"\n}', "it's  \\' odd"
+    expected = ["it's  two words", "one\ntwo=2", "", shout, odd]
+    exported = ("GREETING", "TWO_LINES", "EMPTY", "BASH_FUNC_shout%%", "app.mode")
+    first = started(laptop, name, "--image", made, "--env", f"app.mode={odd}")
     assert variables(first, *exported) == expected
     engine.docker("stop", "--time", "1", name)
     assert variables(started(laptop, name), *exported) == expected
+    for words in (("shell", name), ("run", "lab", "--in", name)):
+        ran = laptop.jlr(*words, "--", "printenv", "app.mode")
+        assert (ran.status, ran.stdout) == (0, f"{odd}\n"), ran
 
 
 def test_an_entrypoint_behind_an_init_of_its_own(

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from jlremote.host import process_mark
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import KEEP_ODD_VARIABLES, command_line
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.scripts import sftp, shells
 from jlremote.runtimes.table import for_container, runtime_named
@@ -19,9 +19,10 @@ from jlremote.runtimes.table import for_container, runtime_named
 ALLOWED = ("LANG", "LC_*", "COLORTERM", "NO_COLOR", "GIT_PROTOCOL")
 
 # sshd gives a command to the user's login shell; a container's is bash where it has one.
-_LINE = """\
-[ -x "${SHELL:-}" ] || SHELL=$(command -v bash || command -v sh)
-exec "$SHELL" -c "$1"
+_LINE = f"""\
+[ -x "${{SHELL:-}}" ] || SHELL=$(command -v bash || command -v sh)
+set -- "$SHELL" -c "$1"
+{KEEP_ODD_VARIABLES}exec "$@"
 """
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from jlremote.host import process_mark
-from jlremote.host.shell_text import command_line
+from jlremote.host.shell_text import KEEP_ODD_VARIABLES, command_line
 from jlremote.host.sudo import endable
 from jlremote.runtimes.bare import PATH_KEPT
 from jlremote.runtimes.contract import Attachment, Runtime
@@ -33,6 +33,7 @@ _SHELL = f"""\
   esac
 }}
 unset {PATH_KEPT}
+{KEEP_ODD_VARIABLES}\
 exec "$@"
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 
-from jlremote.host.shell_text import wait_while
+from jlremote.host.shell_text import KEEP_ODD_VARIABLES, wait_while
 
 ENTRYPOINT_SECONDS = 20
 ANOTHER_USER = 77  # sysexits.h: EX_NOPERM
@@ -48,6 +48,7 @@ if [ -O "{_NOTE}" ]; then
 {_UNTIL_IT_RUNS.replace("OTHERWISE", ":")}
   eval "$(sed -z {_AS_EXPORTS} "/proc/$main/environ" 2>/dev/null | tr -d '\\0')"
   cd -P "/proc/$main/cwd" 2>/dev/null
+  jlr_main=$main
 fi
 """
 
@@ -56,7 +57,7 @@ fi
 # waits as. Where the note is the user's own, no program is started to find that out. In a container
 # that a person created of jupyter/docker-stacks' image, variables name the user that it made.
 _AS_MAIN_USER = f"""\
-read -r note </proc/sys/kernel/hostname; note=/tmp/.jlr-waits-$note
+{KEEP_ODD_VARIABLES}read -r note </proc/sys/kernel/hostname; note=/tmp/.jlr-waits-$note
 if [ -f "$note" ] && [ ! -O "$note" ] && [ "$(id -u)" = 0 ] &&
   {{ [ "$(cat "$note")" = 1 ] || grep -q {_BEGINNING} /proc/1/cmdline; }} 2>/dev/null; then
 {_WAIT.replace("OTHERWISE", ":")}
@@ -85,7 +86,8 @@ def command(script: str) -> tuple[str, ...]:
     # Without `-C` it would follow a link that another user has put there.
     write = '(umask 077; rm -f "$jlr_note"; set -C; echo $$ >"$jlr_note")'
     note = f"{_BEGINNING}{_NOTE}; {write}\n"
-    return ("sh", "-c", f"{note}{script}exec sleep infinity")
+    wait = f'set -- sleep infinity\n{KEEP_ODD_VARIABLES}exec "$@"'
+    return ("sh", "-c", f"{note}{script}{wait}")
 
 
 def until_ready(otherwise: str) -> str:

@@ -13,6 +13,7 @@ from jlremote.gpus.waiting import archive
 from jlremote.host import process_mark
 from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, run_script
+from jlremote.host.shell_text import KEEP_ODD_VARIABLES
 from jlremote.jobs import orphans, processes, terminal
 from jlremote.jobs.notebook import as_typed, is_notebook
 from jlremote.jobs.processes import ProcessPlan
@@ -160,7 +161,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
             argv = runtime.attached(place, command, how, plain)
     else:
         # The process is marked to be signalled, because signals end at the engine's client.
-        before = take + homes.writable_home(place) + packages.USE
+        before = take + homes.writable_home(place) + packages.USE + KEEP_ODD_VARIABLES
         if is_notebook(request.command):  # as in kernels of the session
             before += packages.hint_at_pip_in_job(f"{start.request.host}/{place}", place)
         before += process_mark.MARK_ITSELF

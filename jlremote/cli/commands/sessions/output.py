@@ -82,7 +82,7 @@ def _show(session: str | None, notebook: str | None, context: Context, *, as_jso
 
     found = recorded(session, notebook, context, end_only=not as_json)
     latest = {run.notebook: run for run in found.runs}.values()
-    code = int(any(run.status in KERNEL_ENDS for run in latest))
+    code = 1 if any(run.status in KERNEL_ENDS for run in latest) else 0
     if as_json:
         answer_json([run.to_json() for run in found.runs])
         return code
