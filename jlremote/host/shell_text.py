@@ -14,7 +14,7 @@ _STDIN = re.compile(r"(<<'(end-[0-9a-f]{16})'\n).*?^\2\n", re.DOTALL | re.MULTIL
 KEEP_ODD_VARIABLES = r"""
 jlr_odd=$(LC_ALL=C sed -zn "/^[A-Za-z_][A-Za-z0-9_]*=/d
   /^[^-=][^=]*=/!d; s/'/'\\\\''/g; s/.*/'&'/p" \
-  "/proc/$$/environ" ${jlr_main:+"/proc/$jlr_main/environ"} 2>/dev/null | tr '\0' ' ')
+  "/proc/$$/environ" ${jlr_main:+"/proc/$jlr_main/environ"} 2>/dev/null | tr '\0' ' ' 2>/dev/null)
 [ -z "$jlr_odd" ] || eval "set -- env $jlr_odd \"\$@\""
 """
 TOOK_TOO_LONG = 124  # the exit status of `timeout`

@@ -107,7 +107,7 @@ def configure(settings: Any) -> None:
         "websocket_max_message_size": MOST_BYTES,
     }
     opened = partial(websocket.websocket_connect, max_message_size=MOST_BYTES)
-    websocket.websocket_connect = opened  # type: ignore[assignment]
+    websocket.websocket_connect = opened
     settings.LabApp.extension_manager = "readonly"
     # The session must not lead it to other addresses, nor a proxy of the environment see it.
     client = "tornado.simple_httpclient.SimpleAsyncHTTPClient"
