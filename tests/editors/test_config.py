@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from jlremote.errors import JlrError, NeedsAuthentication
+from jlremote.errors import JlrError, NeedsAuthentication, NotFound
 from jlremote.questions import NeverAsks, Question
 from jlremote.storage.sessions import SessionRecord, delete, save
 from jlremote.storage.settings.ssh_hosts import host_names
@@ -93,6 +94,29 @@ def test_a_line_for_each_known_session_comes_and_goes_with_it(home: Path) -> Non
     ssh_config.remove(Says("yes"), lambda _: None)
     delete(second)
     assert not file.exists()
+
+
+def test_plain_blocks_are_of_the_sessions_that_are_known(home: Path) -> None:
+    with pytest.raises(NotFound, match="no session is known"):
+        ssh_config.plain_blocks()
+    save(SessionRecord("me@dgx", "cont1", "docker", 8888))
+    hosts = [line for line in ssh_config.plain_blocks().splitlines() if line.startswith("Host ")]
+    assert hosts == ["Host cont1.jlr", "Host dgx.jlr"]
+
+
+def test_an_old_ssh_gets_no_option_that_it_refuses(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "SessionType default" in ssh_config.block()
+    old = home.parent / "ssh"
+    old.write_text("""#!/bin/sh
+awk 'tolower($1) == "sessiontype" {
+    print "/dev/stdin: line " NR ": Bad configuration option: sessiontype"; exit }' >&2
+""")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home.parent}:{os.environ['PATH']}")
+    assert "SessionType" not in ssh_config.block()
+    assert "RequestTTY auto" in ssh_config.block()
 
 
 def test_without_a_terminal_the_file_is_left_alone(home: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,10 +122,10 @@ config, name = sys.argv[1:]
 found = paramiko.SSHConfig.from_path(config).lookup(name)
 client = paramiko.SSHClient()
 client.load_host_keys(found["userknownhostsfile"])
-key = client.get_host_keys()["jlr"]["ssh-ed25519"]
-client.get_host_keys().add(name, "ssh-ed25519", key)
-proxy = paramiko.ProxyCommand(found["proxycommand"].replace("%n", name))
-client.connect(name, sock=proxy, key_filename=found["identityfile"])
+proxy = paramiko.ProxyCommand(found["proxycommand"])
+client.connect(
+    found["hostname"], username=found["user"], sock=proxy, key_filename=found["identityfile"]
+)
 stdin, stdout, _ = client.exec_command("cat; exit 5")
 stdin.write(b"x" * 100_000)
 stdin.channel.shutdown_write()
@@ -135,10 +136,35 @@ client.close()
 """
 
 
-def test_paramiko_runs_the_proxy_with_pipes(clients: Clients) -> None:
+@pytest.fixture
+def plain(clients: Clients, tmp_path: Path) -> str:
+    """A configuration for programs with an SSH library of their own."""
+    told = clients.laptop.jlr("ssh-config", "--plain")
+    assert not re.search("Include|Match|%", told.stdout), told
+    config = tmp_path / "plain"
+    config.write_text(f"Host *\n    ForwardAgent no\n{told.stdout}", encoding="utf-8")
+    return str(config)
+
+
+def test_paramiko_runs_the_proxy_with_pipes(clients: Clients, plain: str) -> None:
     """OpenSSH takes the socket of `jlr proxy`; others leave it on the way of their bytes."""
-    done = clients.run(sys.executable, "-c", _PARAMIKO, str(clients.config), clients.name)
+    done = clients.run(sys.executable, "-c", _PARAMIKO, plain, clients.name)
     assert done.stdout.split() == [b"100000", b"5", b"/srv"], done
+
+
+def test_asyncssh_and_openssh_read_the_plain_blocks_too(
+    clients: Clients, plain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in clients.laptop.environment.items():
+        monkeypatch.setenv(name, value)
+
+    async def folder() -> object:
+        async with asyncssh.connect(clients.name, config=plain) as connection:
+            return (await connection.run("pwd")).stdout
+
+    assert asyncio.run(folder()) == "/srv\n"
+    done = clients.run("ssh", "-F", plain, "-o", "StrictHostKeyChecking=yes", "lab.jlr", "echo it")
+    assert done.stdout == b"it\n", done
 
 
 def test_asyncssh_sends_signals_and_gets_every_exit_code(

@@ -14,16 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jlremote.errors import JlrError, NeedsAuthentication
+from jlremote.errors import JlrError, NeedsAuthentication, NotFound
 from jlremote.host.shell_text import command_line
 from jlremote.questions import Asker, Question
 from jlremote.storage import paths, ssh_names
 from jlremote.storage.editor_keys import HOST_ALIAS, editor_keys
 from jlremote.text import reason_of
 from jlremote.workflow.editors import connection_sharing
+from jlremote.workflow.editors.client_settings import client_settings
 
-# ssh takes ChaCha20 first, which costs the link's server twice the processor's time.
-_CIPHERS = "aes128-gcm@openssh.com,chacha20-poly1305@openssh.com"
 # ssh's own check of a name is younger than the versions that many machines have.
 _NAME = '"%n"' if sys.platform == "win32" else "'%n'"
 # Ends our line as older versions wrote it: zsh and fish find no names through such an `Include`.
@@ -46,18 +45,40 @@ def block() -> str:
         f"ProxyCommand {command_line(_program())} proxy {_NAME}",
         f"HostKeyAlias {HOST_ALIAS}",
         f"UserKnownHostsFile {_quoted(keys.known_hosts)}",
-        "StrictHostKeyChecking yes",
         f"IdentityFile {_quoted(keys.client)}",
-        "IdentitiesOnly yes",
-        "PreferredAuthentications publickey",
-        "CheckHostIP no",
-        f"Ciphers {_CIPHERS}",
+        *client_settings(),
     ]
     if sys.platform != "win32":
         lines.insert(1, "ProxyUseFdpass yes")
     if shared := connection_sharing.files():
         lines.append(f"Include {_quoted(shared)}")
+    lines.append("ControlPath none")  # behind the one that was included
     return ssh_names.PATTERN + "".join(f"    {line}\n" for line in lines)
+
+
+def plain_blocks() -> str:
+    """Return a block for each known name, for programs that read no `Include`, `Match` or `%n`.
+
+    Raises:
+        NotFound: no session is known on this laptop.
+    """
+    names = ssh_names.ssh_names()
+    if not names:
+        raise NotFound("no session is known here", hint="`jlr start HOST` begins one")
+    keys = editor_keys()
+    known_hosts = keys.known_hosts.with_name("known_hosts_plain")
+    _, public = keys.known_hosts.read_text(encoding="utf-8").split(" ", 1)
+    paths.write_whole(known_hosts, f"{','.join(names)} {public}")
+    return "".join(
+        f"Host {name}\n"
+        f"    HostName {name}\n"
+        "    User jlr\n"
+        f"    IdentityFile {_quoted(keys.client)}\n"
+        "    IdentitiesOnly yes\n"
+        f"    UserKnownHostsFile {_quoted(known_hosts)}\n"
+        f"    ProxyCommand {command_line((*_program(), 'proxy', name))}\n"
+        for name in names
+    )
 
 
 def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:

@@ -17,16 +17,18 @@ from jlremote.errors import JlrError, Usage
     examples=(
         "jlr ssh-config                     # the block, to look at or to copy",
         "jlr ssh-config --install           # then: ssh cont1.jlr, scp, rsync, git, editors",
+        "jlr ssh-config --plain             # for programs with an SSH library of their own",
         "jlr ssh-config --remove",
     ),
 )
 @click.option("--install", is_flag=True, help="Include the block in ~/.ssh/config.")
+@click.option("--plain", is_flag=True, help="Print a block for each session, with nothing fancy.")
 @click.option("--remove", is_flag=True, help="Take that line out of ~/.ssh/config again.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before ~/.ssh/config is changed.")
 @shared.json_option("Print the block, or what was changed, as a JSON object.")
 @click.pass_obj
 def ssh_config(
-    invocation: Invocation, install: bool, remove: bool, yes: bool, as_json: bool
+    invocation: Invocation, install: bool, plain: bool, remove: bool, yes: bool, as_json: bool
 ) -> None:
     """Let ssh, and all that uses it, reach sessions as `NAME.jlr`.
 
@@ -34,14 +36,14 @@ def ssh_config(
     connection that jlr has anyway, so there is no second login, and nothing is installed there.
 
     --install adds one `Include` line to ~/.ssh/config, shows it first, and leaves all else as it
-    is.
+    is. Programs that follow no such line (Claude Desktop, paramiko) read what --plain prints.
     """
     from jlremote.workflow.editors import ssh_config as workflow
 
-    if install and remove:
-        raise Usage("`--install` and `--remove` cannot be combined", hint="choose one")
+    if install + plain + remove > 1:
+        raise Usage("`--install`, `--plain` and `--remove` cannot be combined", hint="choose one")
     if not (install or remove):
-        block = workflow.block()
+        block = workflow.plain_blocks() if plain else workflow.block()
         if as_json:
             answer_json({"block": block, "installed": workflow.is_installed()})
         else:

@@ -1,0 +1,175 @@
+"""Ssh clients under a `Host *` of the user that suits no name below `.jlr`."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+from tests.editors.conftest import SECONDS, Clients
+
+# Each breaks a name below `.jlr`, or makes it slow or noisy, where our block leaves it out.
+HOSTILE = """
+    HostName %h.invalid
+    User somebody
+    Port 2
+    ProxyJump jump.invalid
+    ProxyUseFdpass no
+    HostKeyAlgorithms rsa-sha2-512
+    PubkeyAcceptedAlgorithms rsa-sha2-512
+    KexAlgorithms sntrup761x25519-sha512@openssh.com
+    Ciphers aes256-ctr
+    MACs umac-64@openssh.com
+    RekeyLimit 1M
+    Compression yes
+    CASignatureAlgorithms rsa-sha2-512
+    RequiredRSASize 16384
+    HostKeyAlias other
+    UserKnownHostsFile {folder}/none
+    GlobalKnownHostsFile {folder}/none
+    StrictHostKeyChecking ask
+    KnownHostsCommand /bin/sh -c "echo * $(cat {key}.pub)"
+    VerifyHostKeyDNS yes
+    UpdateHostKeys ask
+    CheckHostIP yes
+    HashKnownHosts yes
+    IdentityFile {key}
+    CertificateFile {key}-cert.pub
+    IdentitiesOnly no
+    IdentityAgent {folder}/agent
+    AddKeysToAgent yes
+    PKCS11Provider {folder}/none.so
+    PubkeyAuthentication no
+    PreferredAuthentications password
+    PasswordAuthentication yes
+    BatchMode yes
+    GSSAPIAuthentication yes
+    HostbasedAuthentication yes
+    ConnectTimeout 1
+    ConnectionAttempts 3
+    ServerAliveInterval 1
+    ServerAliveCountMax 1
+    AddressFamily inet6
+    BindAddress 192.0.2.1
+    BindInterface none0
+    CanonicalizeHostname always
+    CanonicalDomains invalid
+    CanonicalizeFallbackLocal no
+    CanonicalizeMaxDots 9
+    ControlMaster auto
+    ControlPath {folder}/%C
+    ControlPersist 60
+    RequestTTY force
+    RemoteCommand echo hostile
+    SessionType none
+    StdinNull yes
+    ForkAfterAuthentication yes
+    PermitLocalCommand yes
+    LocalCommand echo hostile
+    ClearAllForwardings yes
+    LocalForward {port} 127.0.0.1:1
+    ExitOnForwardFailure yes
+    ForwardX11 yes
+    Tunnel yes
+    SetEnv PATH=/nowhere LC_HOSTILE=yes
+    SendEnv *
+    EscapeChar none
+    LogLevel QUIET
+"""
+
+
+@pytest.fixture(scope="module")
+def hostile(clients: Clients) -> Iterator[Clients]:
+    """Clients with all of it below our block, and with a port that is taken."""
+    folder = clients.laptop.folder
+    key = clients.laptop.make_key("theirs")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config = folder / "hostile_config"
+        lines = HOSTILE.format(folder=folder, key=key, port=taken.getsockname()[1])
+        config.write_text(f"{clients.config.read_text('utf-8')}Host *{lines}", encoding="utf-8")
+        yield replace(clients, config=config)
+
+
+# What stays the user's: ssh adds their values to ours, or it does no harm.
+THEIRS = {
+    *("user", "port", "hostname", "addressfamily", "bindaddress", "bindinterface"),
+    *("batchmode", "connectionattempts", "compression", "hashknownhosts", "escapechar", "loglevel"),
+    *(
+        "gssapiauthentication",
+        "macs",
+        "rekeylimit",
+        "casignaturealgorithms",
+        "requiredrsasize",
+        "globalknownhostsfile",
+    ),
+    *("identityfile", "certificatefile", "identityagent", "hostbasedauthentication"),
+    *("canonicaldomains", "canonicalizefallbacklocal", "canonicalizemaxdots"),
+    *("localforward", "localcommand", "serveralivecountmax"),
+    *("sendenv", "setenv", "controlpath"),  # the path where `ControlMaster` is off
+}
+
+
+def test_each_setting_is_ours_or_does_no_harm(hostile: Clients, clients: Clients) -> None:
+    def settings(of: Clients) -> set[str]:
+        return {*of.ssh("-G", of.name).stdout.decode().splitlines()}
+
+    changed = {line.partition(" ")[0] for line in settings(hostile) - settings(clients)}
+    assert changed <= THEIRS
+    names = {name.lower() for name in re.findall(r"^    (\w+)", HOSTILE, re.MULTILINE)}
+    assert changed >= names & THEIRS - {"controlpath"}
+
+
+@pytest.mark.parametrize("way", ["own", "shared"])
+def test_a_command_has_its_streams_variables_and_status(hostile: Clients, way: str) -> None:
+    options = ("-S", "none") if way == "own" else ()
+    for name in (hostile.name, "lab.jlr"):
+        done = hostile.ssh(*options, name, "cat; echo $LC_HOSTILE; exit 7", given=b"given\n")
+        assert (done.returncode, done.stdout) == (7, b"given\nyes\n"), done
+
+
+def test_scp_sftp_rsync_and_git_work(hostile: Clients, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "large").write_bytes(os.urandom(3_000_000))
+    ssh = ("ssh", "-F", str(hostile.config))
+    sent, got = f"{hostile.name}:/var/tmp/users", tmp_path / "got"
+    hostile.ssh(hostile.name, "rm -rf /var/tmp/users")
+    for argv in (("-r", str(tree), sent), ("-r", sent, str(got))):
+        done = hostile.run("scp", *ssh[1:], *argv)
+        assert done.returncode == 0, done
+    assert (got / "large").read_bytes() == (tree / "large").read_bytes()
+    listed = hostile.run("sftp", *ssh[1:], "-b", "-", hostile.name, given=b"ls /var/tmp/users\n")
+    assert b"/var/tmp/users/large" in listed.stdout, listed
+    hostile.ssh("lab.jlr", "git init -q --bare users.git")
+    script = f"""set -e
+cd {tmp_path}; export GIT_SSH_COMMAND='{" ".join(ssh)}'
+git clone -q lab.jlr:users.git here; cd here; cp {tree}/large .
+git -c user.name=a -c user.email=a@example add large
+git -c user.name=a -c user.email=a@example commit -qm one
+git push -q origin HEAD:main; git ls-remote origin main
+"""
+    pushed = hostile.run("sh", "-c", script)
+    assert b"refs/heads/main" in pushed.stdout, pushed
+    copied = hostile.run("rsync", "-r", "-e", " ".join(ssh), f"{tree}/", "lab.jlr:users/")
+    assert copied.returncode == 0, copied
+
+
+def test_a_terminal_begins_a_shell_and_the_words_of_an_error_arrive(hostile: Clients) -> None:
+    argv = ("ssh", "-F", str(hostile.config))
+    environment = hostile.laptop.environment | {"TERM": "xterm-256color"}
+    terminal = Terminal((*argv, hostile.name), environment=environment)
+    try:
+        terminal.wait_for(":/srv# ", seconds=SECONDS)
+        terminal.type("exit 3\r")
+        assert terminal.process.wait(SECONDS) == 3
+    finally:
+        terminal.close()
+    gone = hostile.ssh("no-such.lab.jlr", "true")
+    assert gone.returncode == 255
+    assert b"neither a session nor a container `no-such` on `lab`" in gone.stderr
