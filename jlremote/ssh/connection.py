@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import paramiko
 
 from jlremote.errors import Busy, LinkLost, NotBegun
 from jlremote.ssh.channels.session_slots import SessionSlots
-from jlremote.ssh.contract import Output, Stdin, SudoPassword, Terminal, WriteNow
+from jlremote.ssh.contract import (
+    NOTHING,
+    Output,
+    Stdin,
+    SudoPassword,
+    Terminal,
+    WriteNow,
+)
 from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.shell_session import ShellSession
 from jlremote.ssh.sessions.startup_files import mended
@@ -52,13 +59,14 @@ class SSHConnection:
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
         write_now: WriteNow | None = None,
+        variables: Mapping[str, str] = NOTHING,
     ) -> int:
         deadline = Deadline(timeout, cancelled)
         sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=terminal is not None)
         if sudo.output != output:  # it looks at what is printed
             write_now = None
         with self._slot(deadline, lasting=timeout is None):
-            session = ShellSession(self.transport, deadline, terminal, write_now)
+            session = ShellSession(self.transport, deadline, terminal, write_now, variables)
             return session.run(
                 self._begun(sudo.script), sudo.output, sudo.stdin, hold_stdin=hold_stdin
             )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from jlremote.host.target import Target
@@ -14,6 +15,8 @@ Output = Callable[[Stream, bytes], None]
 # Writes output without waiting, from the transport's thread. It returns how much of its own message
 # is left to be written, or `None` if nothing was written; then, or for a rest, `Output` follows.
 WriteNow = Callable[[Stream, memoryview], memoryview | None]
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Stdin(Protocol):
@@ -74,6 +77,7 @@ class Connection(Protocol):
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
         write_now: WriteNow | None = None,
+        variables: Mapping[str, str] = NOTHING,
     ) -> int:
         """Feed `script` to `exec /bin/sh -s` and return its exit status, 128 + N for signal N.
 
@@ -94,6 +98,7 @@ class Connection(Protocol):
                 connection is gone, for whatever reason.
             terminal: runs the script in a terminal of its own, in which `stdin` never ends and
                 both streams are one. `stdin` also wakes the call when the size changes.
+            variables: set for the shell, as far as the server accepts them.
             write_now: writes output in place of `output`, as long as that does not have to wait.
 
         Raises:

@@ -6,13 +6,17 @@ import os
 import subprocess
 from pathlib import Path
 
+import pexpect
 import pytest
 
+from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
-from tests.shell.parts import running
+from tests.lab.remote_host import Keys
+from tests.mounts.parts import remember_session
+from tests.shell.parts import SECONDS, running
 
 SESSIONS = pytest.mark.parametrize("session", ["latest", "lab/bare"])
 
@@ -57,6 +61,39 @@ def test_the_folder_and_the_user_are_the_requested_ones(owner: Laptop, account: 
     done = owner.jlr("shell", "lab/bare", "-w", "~/.", "--", "pwd", stdin="")
     assert done.stdout == f"{account.home}\n"
     assert owner.jlr("shell", "lab/bare", "-u", "root", stdin="").status == 2
+
+
+@pytest.fixture
+def german(laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys) -> Laptop:
+    """A laptop that sends its locale to the host `accepts`, and to `refuses`, as ssh does."""
+    sends = ("SendEnv LANG LC_*", "SetEnv LC_FIXED=here")
+    for name, options in (("accepts", ("AcceptEnv LANG LC_*",)), ("refuses", ())):
+        laptop.add_host(name, another_sshd(*options), account, key=keys.private, options=sends)
+        remember_session(laptop, f"bare-{name}", "none", name)
+    laptop.environment |= {"LANG": "C.UTF-8", "LC_OWN": "yes", "LCX": "no"}
+    return laptop
+
+
+@pytest.mark.parametrize("host", ["accepts", "refuses"])
+def test_the_locale_is_sent_as_by_ssh(german: Laptop, host: str, account: Account) -> None:
+    (account.home / "ü").touch()
+    shown = "echo [$LANG $LC_OWN $LC_FIXED $LCX]; ls -d --quoting-style=shell-escape *"
+    theirs = german.ssh(host, shown).stdout
+    assert ("[C.UTF-8 yes here ]" in theirs, "\nü\n" in theirs) == (host == "accepts",) * 2
+    for place in (host, f"{host}/bare-{host}"):
+        assert german.jlr("shell", place, "--", "sh", "-c", shown).stdout == theirs
+        with german.terminal("jlr", "shell", place, "--", "sh", "-c", shown) as terminal:
+            terminal.expect(pexpect.EOF)
+            assert terminal.before is not None
+            assert theirs in terminal.before.replace("\r\n", "\n")
+
+
+def test_a_shell_that_is_kept_has_the_locale_too(german: Laptop) -> None:
+    argv = ("jlr", "shell", "accepts", "--keep", "--", "sh", "-c", "echo [ü $LANG]; read line")
+    with german.terminal(*argv, timeout=SECONDS) as terminal:
+        terminal.expect_exact("[ü C.UTF-8]")  # tmux shows what it takes for no letter as `_`
+        terminal.sendline()
+        terminal.expect(pexpect.EOF)
 
 
 def test_any_container_and_the_host_itself_need_no_session(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket as plain_sockets
 import sys
 import threading
@@ -149,6 +150,7 @@ class Link:
         request: Message = {"script": announced(script, marker) if marker else script}
         if terminal:
             request["terminal"] = {"kind": terminal.kind, "size": terminal.size}
+            request["environment"] = dict(os.environ)
         with self._caller.call("run", timeout=None, gives=True, **request) as call:
             call.on_silence = self._patience(script, once=True)
             process = RemoteProcess(call.messages(), marker, call.say)
@@ -177,6 +179,8 @@ class Link:
         request: Message = {"place": asdict(place), **asdict(shell), "marker": marker}
         request["terminal"] = terminal and {"kind": terminal.kind, "size": terminal.size}
         request |= {"timeout": None, "gives": True, "checked": checked, "passes": bool(streams)}
+        if not shell.copies:  # whose messages are read here
+            request["environment"] = dict(os.environ)  # the link sends what ssh would send of it
         with self._caller.call("shell", **request) as call:
             if streams is not None:
                 call.pass_descriptors(streams.descriptors)

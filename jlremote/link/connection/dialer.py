@@ -18,6 +18,7 @@ from jlremote.link.wire.login_shell import LoginShell
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.questions import Asker
 from jlremote.ssh.config.destination import Destination, resolve
+from jlremote.ssh.config.rules import SentVariables
 from jlremote.ssh.connect import connect
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.login.credentials import forget
@@ -48,12 +49,13 @@ class Dialer:
 
     Relative paths in the settings begin in `folder`, that of the command which started the link.
     Of the latest connection, `probing` are its `ServerAlive` settings, `notes` a sentence for each
-    setting that jlr does not support.
+    setting that jlr does not support, and `variables` what its settings send of an environment.
     """
 
     def __init__(self, files: LinkFiles, folder: Path) -> None:
         self.probing = Probing()
         self.notes: tuple[str, ...] = ()
+        self.variables = SentVariables()
         self._files = files
         self._folder = folder
         self._agent_socket = os.environ.get("SSH_AUTH_SOCK")
@@ -68,6 +70,7 @@ class Dialer:
     def dial(self, asker: Asker) -> Connection:
         destination = self._destination()
         self.notes = destination.notes
+        self.variables = destination.variables
         wanted = destination.alive_interval, destination.alive_count
         self.probing = Probing(*wanted) if destination.alive_interval > 0 else Probing()
         connection = connect(

@@ -81,7 +81,7 @@ class Operations:
         connection = self.supervisor.connection(conversation)
         script = str(conversation.request["script"])
         self.dialer.elevate(connection, script, conversation)
-        return run(conversation, connection, script)
+        return run(conversation, connection, script, self._variables(conversation.request))
 
     def _shell(self, conversation: Conversation) -> int:
         """Run a shell or command in a place, as `_run_shell`, with the streams that are passed."""
@@ -109,15 +109,19 @@ class Operations:
                 raise Unproved(f"the link does not know whether `{place.selector}` runs")
         script = place.shell(request)
         self.dialer.elevate(connection, script, conversation)
-        marker = request["marker"]
+        marker, variables = request["marker"], self._variables(request)
         begun = script if marker is None else announced(script, marker)
         self.running[conversation] = _in_words(request, place.selector)
         try:
             if passed is None:
-                return run(conversation, connection, begun, shown=script)
-            return run_passed(conversation, connection, begun, passed, shown=script)
+                return run(conversation, connection, begun, variables, shown=script)
+            return run_passed(conversation, connection, begun, variables, passed, shown=script)
         finally:
             del self.running[conversation]
+
+    def _variables(self, request: Message) -> dict[str, str]:
+        """Return what ssh would send of the command's environment."""
+        return self.dialer.variables.of(request.get("environment", {}))
 
     def _forward(self, conversation: Conversation) -> Message:
         request = conversation.request

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -86,6 +86,7 @@ def run(
     conversation: Conversation,
     connection: Connection,
     script: str,
+    variables: Mapping[str, str],
     *,
     shown: str | None = None,
 ) -> int:
@@ -132,6 +133,7 @@ def run(
             hold_stdin=bool(request.get("hold_stdin")),
             terminal=terminal,
             write_now=write_now,
+            variables=variables,
         )
     except TimeoutError as late:
         raise JlrError(
@@ -144,6 +146,7 @@ def run_passed(
     conversation: Conversation,
     connection: Connection,
     script: str,
+    variables: Mapping[str, str],
     passed: PassedStreams,
     *,
     shown: str,
@@ -169,6 +172,7 @@ def run_passed(
         cancelled=cancelled,
         stdin=passed,
         write_now=passed.write_now,
+        variables=variables,
     )
     passed.check_begun()
     return status

@@ -39,6 +39,7 @@ class Destination:
     host_key: rules.HostKeyRules = field(default_factory=rules.HostKeyRules)
     login: rules.LoginRules = field(default_factory=rules.LoginRules)
     algorithms: rules.Algorithms = field(default_factory=rules.Algorithms)
+    variables: rules.SentVariables = field(default_factory=rules.SentVariables)
     connect_timeout: float | None = None  # seconds, `None` for our default
     address_family: AddressFamily = "any"
     bind_address: str | None = None
@@ -97,6 +98,7 @@ def _resolve(asked: RequestedHost, ssh_config: Path | None, hops: int) -> Destin
         host_key=rules.host_key_rules(settings, names),
         login=rules.login_rules(settings, names),
         algorithms=rules.algorithms(settings),
+        variables=rules.SentVariables(settings.every("sendenv"), settings.every("setenv")),
         connect_timeout=_seconds(settings.first("connecttimeout")) or None,
         address_family=_FAMILIES.get(settings.first("addressfamily"), "any"),
         bind_address=settings.first("bindaddress") or None,

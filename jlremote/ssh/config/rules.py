@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
@@ -67,6 +69,23 @@ class LoginRules:
     methods: tuple[str, ...] = _PREFERRED
     prompts: int = 3  # how many times a password is asked for; never with `batch`
     batch: bool = False
+
+
+@dataclass(frozen=True)
+class SentVariables:
+    """The variables of a command's environment that its shell on the host is to have."""
+
+    patterns: tuple[str, ...] = ()  # SendEnv
+    fixed: tuple[str, ...] = ()  # SetEnv, `NAME=VALUE`
+
+    def of(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return them with their values."""
+        sent = {
+            name: value
+            for name, value in environment.items()
+            if any(fnmatchcase(name, pattern) for pattern in self.patterns)
+        }
+        return sent | {name: value for name, _, value in (one.partition("=") for one in self.fixed)}
 
 
 def host_key_rules(settings: SshSettings, names: TokenValues) -> HostKeyRules:

@@ -47,7 +47,6 @@ _REMARKS = {
     "dynamicforward": "jlr opens only its own forwards",
     "rekeylimit": "keys are renewed after jlr's own limit of bytes",
     "remotecommand": "jlr runs only its own commands",
-    "setenv": "the variables are not sent",
     "tunnel": "no tunnel device is opened",
 }
 

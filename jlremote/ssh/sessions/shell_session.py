@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost, NotBegun
 from jlremote.ssh.channels.session_slots import SessionSlots
-from jlremote.ssh.contract import Output, Stdin, Terminal, WriteNow
+from jlremote.ssh.contract import NOTHING, Output, Stdin, Terminal, WriteNow
 from jlremote.ssh.sessions import pseudo_terminal
 from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.script_channel import ScriptChannel
@@ -148,12 +150,14 @@ class ShellSession:
         deadline: Deadline,
         terminal: Terminal | None,
         write_now: WriteNow | None = None,
+        variables: Mapping[str, str] = NOTHING,
     ) -> None:
         self._transport = transport
         self._deadline = deadline
         self._terminal = terminal
         self._size = None if terminal is None else terminal.size
         self._write_now = write_now
+        self._variables = variables
         self._channel = self._open()
 
     def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
@@ -236,6 +240,8 @@ class ShellSession:
         if self._terminal is not None and self._size is not None:
             details = pseudo_terminal.pty_request(self._terminal.kind, self._size)
             self._channel.request(b"pty-req", details)
+        for name, value in self._variables.items():
+            self._channel.request(b"env", string(os.fsencode(name)) + string(os.fsencode(value)))
         in_terminal = self._terminal is not None
         command = pseudo_terminal.command(script) if in_terminal else _COMMAND
         self._channel.request(b"exec", string(command.encode()), want_reply=True)

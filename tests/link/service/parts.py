@@ -24,6 +24,7 @@ from jlremote.link.wire.files import LinkFiles, link_files
 from jlremote.link.wire.states import Condition, State
 from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker, NeverAsks
+from jlremote.ssh.config.rules import SentVariables
 from jlremote.ssh.contract import Connection, Output
 from tests.link.fakes import FakeConnection, FakeListener
 
@@ -78,6 +79,7 @@ class FakeDialer:
     """Remembers the agents, and the scripts for which `sudo` may want a password."""
 
     notes = ("`Compression` is left out",)
+    variables = SentVariables(("LC_*",))
 
     def __init__(self) -> None:
         self.agents: list[str] = []

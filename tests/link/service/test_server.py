@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing.connection as sockets
+import os
 import re
 import subprocess
 import threading
@@ -18,6 +19,7 @@ from jlremote.host.framing import OutputTooLong
 from jlremote.link.client import call, dial
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
+from jlremote.link.client.remote_process import TerminalKind
 from jlremote.link.service import server
 from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import LinkFiles
@@ -176,6 +178,9 @@ def test_a_script_runs_and_its_steps_come_back(parts: Parts, link: Link) -> None
     assert (done["two"].stderr, done["two"].status) == ("2\n", 3)
 
 
+TERMINAL = TerminalKind("xterm", os.terminal_size((80, 24)))
+
+
 def shell(link: Link, *command: str, container: str = "c0ffee", checked: bool = False) -> int:
     place = SshPlace("dgx/cont1", "cont1", "docker", "cont1", container)
     with link.shell(place, ShellCommand(command, user="ada"), None, checked=checked) as process:
@@ -206,6 +211,25 @@ def test_a_shell_needs_a_forward_that_knows_the_container(parts: Parts, link: Li
     assert "c0ffee sh -c" in scripts[0]
     assert parts.dialer.elevated[-1] in scripts[0]
     assert shell(link, "true", container="beef", checked=True) == 5
+
+
+def test_a_shell_gets_the_locale_and_a_copy_whose_words_are_read_here_does_not(
+    parts: Parts, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[dict[str, str]] = []
+
+    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
+        sent.append(options["variables"])
+        return 0
+
+    parts.supervisor.host.run = run
+    monkeypatch.setenv("LC_SHOWN", "de")
+    place = SshPlace("dgx", None, "none", "dgx", "")
+    for copies in (False, True):
+        what = ShellCommand(("true",), copies=copies)
+        with link.shell(place, what, TERMINAL, checked=True) as process:
+            assert list(process) == []
+    assert sent == [{"LC_SHOWN": "de"}, {}]
 
 
 def test_output_beyond_the_limit_ends_the_script(parts: Parts, link: Link) -> None:
