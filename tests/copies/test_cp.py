@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ from jlremote.workflow.copies.names import RemotePath, parsed
 from jlremote.workflow.copies.staging import leads_out
 from tests.cli.terminal import Terminal
 from tests.copies.test_tar import same
-from tests.lab.accounts import Account
+from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -304,18 +306,95 @@ def test_a_terminal_shows_rate_and_time_left(owner: Laptop, tmp_path: Path) -> N
 def test_what_cannot_be_is_told(owner: Laptop, inside: Container, tmp_path: Path) -> None:
     name = inside.name
     for words, status, told in (
-        ((f"{name}:/no/such", str(tmp_path)), 6, "there is no file `/no/such` there"),
+        ((f"{name}:/no/such", str(tmp_path)), 6, f"there is no file `{name}:/no/such`"),
         ((f"{name}:/etc", str(tmp_path)), 2, "`-r` copies it"),
         ((str(tmp_path / "none"), f"{name}:/tmp"), 6, "there is no file"),
         (("a", "b"), 2, "one end of a copy is on this machine"),
         ((f"{name}:a", "lab:b"), 2, "one end of a copy is on this machine"),
-        ((f"{name}:/none*", str(tmp_path)), 6, "nothing there matches `/none*`"),
+        ((f"{name}:/none*", str(tmp_path)), 6, f"nothing matches `{name}:/none*`"),
         ((f"{name}:/etc/hosts", str(tmp_path / "no" / "x")), 6, "there is no folder"),
         (("only",), 2, "needs a source and a target"),
     ):
         failed = owner.jlr("cp", *words)
         assert failed.status == status, failed
         assert told in failed.stderr, failed
+
+
+@pytest.fixture
+def full(account: Account, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """Folders on small disks, in the account's home and here."""
+    there, here = account.home / "full", tmp_path / "full"
+    for disk in (there, here):
+        disk.mkdir()
+        mounted = subprocess.run(("mount", "-t", "tmpfs", "-o", "size=1m,mode=777", "none", disk))
+        if mounted.returncode:
+            pytest.skip("this machine lets nobody mount a tmpfs")
+    yield there, here
+    for disk in (there, here):
+        subprocess.run(("umount", disk), check=True)
+        disk.rmdir()
+
+
+@pytest.mark.parametrize("way", ["tar", "rsync"])
+def test_a_full_disk_is_told_with_file_place_and_reason_and_keeps_no_part(
+    owner: Laptop, account: Account, full: tuple[Path, Path], tmp_path: Path, way: str
+) -> None:
+    options = () if way == "tar" else ("-r",)
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "big").write_bytes(os.urandom(3_000_000))
+    shutil.copytree(source, account.home / "source", dirs_exist_ok=True)
+    what = "source/big" if way == "tar" else "source"
+    sent = owner.jlr("cp", *options, str(tmp_path / what), "lab:full/new")
+    got = owner.jlr("cp", *options, f"lab:{what}", str(full[1] / "new"))
+    for done, place in ((sent, "lab:full/new"), (got, str(full[1]))):
+        *_, error = done.stderr.splitlines()
+        assert done.status == 1
+        assert "big" in error
+        assert place in error
+        assert "no space" in error.lower(), error
+        assert ".part" not in error
+    for disk in full:
+        assert not [path for path in disk.rglob("*") if path.is_file()]
+        assert not list(disk.rglob("*part"))
+
+
+def test_a_folder_that_cannot_be_used_is_told_with_its_reason(
+    owner: Laptop, account: Account, tmp_path: Path
+) -> None:
+    """A path that the account may not look at is not called missing."""
+    (file := tmp_path / "file").write_text("x")
+    (account.home / "locked" / "below").mkdir(parents=True)  # root's
+    (account.home / "locked").chmod(0o700)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for words, told in (
+        ((str(file), "lab:locked/x"), "cannot copy `{file}` to `lab:locked/x`"),
+        ((str(file), "lab:locked/below/x"), ""),
+        (("-r", str(folder), "lab:locked/below"), ""),
+        (("lab:locked/x", str(tmp_path)), "cannot look for `lab:locked/x`"),
+        (("lab:locked/*.png", str(tmp_path)), "cannot look for `lab:locked/*.png`"),
+        (("-r", "lab:locked/x", str(tmp_path)), "cannot look for `lab:locked/x`"),
+    ):
+        done = owner.jlr("cp", *words)
+        assert done.status == 1, done
+        assert told.format(file=file) in done.stderr, done
+        assert "Permission denied" in done.stderr, done
+
+
+def test_a_home_that_is_missing_is_told(
+    laptop: Laptop, sshd: SSHServer, keys: Keys, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("x")
+    with claimed_account() as other:
+        laptop.add_host("homeless", sshd, other, key=keys.private)
+        away = other.home.rename(other.home.with_name(f"{other.name}-away"))
+        try:
+            done = laptop.jlr("cp", str(tmp_path / "file"), "homeless:x")
+        finally:
+            away.rename(other.home)
+    assert done.status == 1
+    assert f"to `homeless:x`: .: Permission denied; the home folder {other.home}" in done.stderr
 
 
 def test_a_link_here_is_replaced_and_not_followed(

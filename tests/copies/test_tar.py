@@ -205,8 +205,8 @@ def test_files_folders_patterns_and_names(place: LocalPlace, tmp_path: Path) -> 
     assert fetched("runs/..")[-2:] == ["runs/no", "runs/é.csv"]
     assert fetched("~/runs/.") == fetched("runs/./") == runs
     for sources, error, told in (
-        (("none",), NotFound, "there is no file `none` there"),
-        (("no*",), NotFound, "nothing there matches `no\\*`"),
+        (("none",), NotFound, "there is no file `place:none`"),
+        (("no*",), NotFound, "nothing matches `place:no\\*`"),
     ):
         with pytest.raises(error, match=told):
             place.fetch(*sources, into=got)

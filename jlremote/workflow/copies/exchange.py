@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +21,18 @@ from jlremote.workflow.session.shell import place_of, recorded, recorded_place
 
 _PIECE = 128 << 10
 _COMPLAINT = 2000
+# What programs say beside the cause, and what it is in plain words.
+_NOISE = (
+    (
+        re.compile(
+            r"^(?:\S*/)?(?:tar|bsdtar|rsync|sh|mv|chmod): (?:(?:line )?\d+: )?(?:\[\w+\] )?"
+        ),
+        "",
+    ),
+    (re.compile(r"[^\s\"']*\.jlr-\w+\.part/+(?:files/+|\d+/+)?|^files/"), ""),
+    (re.compile(r"Wrote only \d+ of \d+ bytes"), "no space is left, or a limit is reached"),
+    (re.compile(r" \(\d+\)$"), ""),
+)
 
 
 class Reached:
@@ -120,7 +133,15 @@ class Ended:
 
     @property
     def reason(self) -> str:
-        return self.complaint[0] if self.complaint else f"its command ended with {self.status}"
+        first = self.complaint[0] if self.complaint else f"its command ended with {self.status}"
+        return cause(first)
+
+
+def cause(complaint: str) -> str:
+    """Return what a program complains of, without its own name and names that only jlr knows."""
+    for noise, instead in _NOISE:
+        complaint = noise.sub(instead, complaint)
+    return complaint
 
 
 def exchange(

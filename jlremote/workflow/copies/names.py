@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -46,6 +47,19 @@ class RemotePath:
         if len(typed) != len(parts) or not all(map(_is_meant, parts, typed)):
             raise Refused(f"`{one_line(found)}` was not asked for, but `{self.path}`")
         return _name(parts)
+
+
+def sent(sources: Sequence[Path], into: RemotePath) -> str:
+    """Return in words what is copied to a place."""
+    what = f"`{one_line(str(sources[0]))}`" if len(sources) == 1 else f"{len(sources)} sources"
+    return f"{what} to `{into.where}:{into.path}`"
+
+
+def fetched(sources: Sequence[RemotePath], into: Path) -> str:
+    """Return in words what is copied from a place."""
+    where = sources[0].where
+    one = f"`{where}:{sources[0].path}`"
+    return f"{one if len(sources) == 1 else f'{len(sources)} sources of `{where}`'} to `{into}`"
 
 
 def _name(parts: list[str]) -> str:

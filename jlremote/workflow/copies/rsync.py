@@ -25,8 +25,8 @@ from jlremote.errors import JlrError
 from jlremote.text import one_line, size_in_words
 from jlremote.untrusted import Refused, whole_number
 from jlremote.workflow.copies import rsync_pipe
-from jlremote.workflow.copies.exchange import Complaint, CopyStreams, Reached
-from jlremote.workflow.copies.names import RemotePath
+from jlremote.workflow.copies.exchange import Complaint, CopyStreams, Reached, cause
+from jlremote.workflow.copies.names import RemotePath, fetched, sent
 from jlremote.workflow.copies.report import CopyReport
 from jlremote.workflow.copies.staging import settle, staging
 
@@ -70,7 +70,14 @@ if [ -d "$path/." ]; then path=$path/$name; fi
   exit NOT_SO
 """
 _FROM = '[ ! -L "$path" ] || exit NOT_SO\n'
-_COPY = 'cd -- "$path" 2>/dev/null || exit NOT_SO\nexec "$@"\n'
+# Where nothing more can be written, a part would only take the space that is left.
+_COPY = """\
+cd -- "$path" 2>/dev/null || exit NOT_SO
+"$@"
+status=$?
+[ "$status" != 11 ] || find . -name .jlr-part -type d -prune -exec rm -rf {} +
+exit "$status"
+"""
 _NOT_THERE = 77
 _NOT_SO = 78  # the folder is not as it has to be
 _DONE = 0
@@ -92,7 +99,8 @@ def send(
         return False
     there = (_INTO, into.path, sources[0].resolve().name)
     options = (*_SENDING, *(_PRESERVING if preserve else ()))
-    return _run(report, reached, sources[0], there, (*options, "--", "./", "there:./")) == _DONE
+    words = (*options, "--", "./", "there:./")
+    return _run(report, reached, sources[0], there, words, sent(sources, into)) == _DONE
 
 
 def fetch(
@@ -114,7 +122,7 @@ def fetch(
         target = into / source.name if into.is_dir() else into
         if source.is_pattern or not source.name or (target.exists() and not target.is_dir()):
             continue
-        ended = _fetch_folder(report, reached, source.path, target, preserve=preserve)
+        ended = _fetch_folder(report, reached, source, target, preserve=preserve)
         if ended == _NOT_THERE:
             break
         if ended == _DONE:
@@ -123,7 +131,7 @@ def fetch(
 
 
 def _fetch_folder(
-    report: CopyReport, reached: Reached, remote: str, target: Path, *, preserve: bool
+    report: CopyReport, reached: Reached, source: RemotePath, target: Path, *, preserve: bool
 ) -> int:
     """Copy what is in a folder there to one here; what is whole stays if that breaks off."""
     options = (*_FETCHING, *(_PRESERVING if preserve else ()))
@@ -133,7 +141,8 @@ def _fetch_folder(
         arrived = private / "0"  # which rsync makes, with the mode that it has there
         words = (*options, "--", "there:./", "./0/")
         try:
-            ended = _run(report, reached, private, (_FROM, remote), words)
+            what = fetched([source], target)
+            ended = _run(report, reached, private, (_FROM, source.path), words, what)
         except BaseException:
             with suppress(JlrError, OSError):  # the first failure counts
                 settle(arrived, target, report, preserve=preserve)
@@ -168,6 +177,7 @@ def _run(
     local: Path,
     there: tuple[str, ...],
     words: tuple[str, ...],
+    what: str,
 ) -> int:
     """Run both halves and return `_DONE`, or why they have done nothing."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RSYNC_")}
@@ -204,7 +214,8 @@ def _run(
             "the other side sends more than it has told, or files grew", hint="copy them again"
         )
     if status not in (0, _VANISHED):
-        raise JlrError(complaint[0] if complaint else f"`rsync` ended with {status}")
+        why = cause(complaint[0]) if complaint else f"`rsync` ended with {status}"
+        raise JlrError(f"cannot copy {what}: {why}")
     report.found(listener.size, listener.files)
     return _DONE
 

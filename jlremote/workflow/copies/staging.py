@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jlremote.errors import JlrError, NotFound
-from jlremote.text import one_line
+from jlremote.text import one_line, reason_of
 from jlremote.workflow.copies.report import CopyReport
 
 UNUSABLE = "/rsyncd-munged/"
@@ -28,7 +28,10 @@ def staging(target: Path) -> Iterator[Path]:
     folder = target if target.is_dir() else target.parent
     if not folder.is_dir():
         raise NotFound(f"there is no folder `{folder}`")
-    made = Path(tempfile.mkdtemp(prefix=".jlr-", suffix=".part", dir=folder))
+    try:
+        made = Path(tempfile.mkdtemp(prefix=".jlr-", suffix=".part", dir=folder))
+    except OSError as failure:
+        raise JlrError(f"cannot write into `{folder}`: {reason_of(failure)}") from failure
     try:
         yield made
     finally:

@@ -14,17 +14,17 @@ import socket
 import struct
 import tarfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.text import one_line, size_in_words
+from jlremote.text import one_line, reason_of, size_in_words
 from jlremote.untrusted import Refused, path_part, whole_number
 from jlremote.workflow.copies import tar_scripts
 from jlremote.workflow.copies.exchange import Ended, Reached, exchange
-from jlremote.workflow.copies.names import RemotePath
+from jlremote.workflow.copies.names import RemotePath, fetched
 from jlremote.workflow.copies.report import CopyReport
 from jlremote.workflow.copies.staging import UNUSABLE, settle, staging
 
@@ -74,7 +74,7 @@ def fetch(
         arrival = _Arrival(report, sources, into, folder, recursive, preserve)
         ended = exchange(reached, argv, arrival.receive)
         arrival.settle(ended)
-    tar_scripts.check(ended)
+    tar_scripts.check(ended, fetched(sources, into))
     for line in filter(_SOCKET.search, ended.complaint):
         report.leave_out(f"left out what is no file: {line}")
 
@@ -121,8 +121,8 @@ class _Arrival:
         for source in self.sources:
             of_source = [one for one in found if one.source is source]
             if not of_source:
-                what = "nothing there matches" if source.is_pattern else "there is no file"
-                raise NotFound(f"{what} `{source.path}`" + ("" if source.is_pattern else " there"))
+                what = "nothing matches" if source.is_pattern else "there is no file"
+                raise NotFound(f"{what} `{source.where}:{source.path}`")
             if len(of_source) > 1 and not source.is_pattern:
                 raise Refused(f"`{source.path}` came {len(of_source)} times")
         for one in found:
@@ -141,10 +141,12 @@ def _listed(stream: ForwardReader, sources: Sequence[RemotePath]) -> Iterator[Fo
         words = stream.word().split(" ", 3)
         if words == [""]:
             return
-        if len(words) < 4 or words[0] not in ("d", "f"):
+        if len(words) < 4 or words[0] not in ("d", "f", "!"):
             raise Refused(f"`{one_line(' '.join(words))}` instead of a file's kind and name")
         kind, number, size, path = words
         source = sources[whole_number(number, most=len(sources) - 1)]
+        if kind == "!":
+            raise JlrError(f"cannot look for `{source.where}:{source.path}`: {one_line(path)}")
         name = source.name_of(path)
         yield Found(source, kind == "d", 1024 * whole_number(size or "0"), name)
     raise Refused(f"it has more than {_MOST_FOUND} files")
@@ -294,7 +296,8 @@ class Archive:
         free = shutil.disk_usage(path.parent).free
         if member.size > free:
             needs = f"{size_in_words(member.size)} needs more than {size_in_words(free)}"
-            raise JlrError(f"no space is left for `{one_line(member.name)}`: {needs}")
+            where = f"in `{self._at.parent.parent}` for `{_shown(member.name)}`"
+            raise JlrError(f"no space is left {where}: {needs}")
         self._report.found(member.size)
         source = self._archive.extractfile(member)
         assert source is not None
@@ -302,7 +305,8 @@ class Archive:
         mode = member.mode & 0o777  # without setuid, setgid and sticky; the system applies umask
         with os.fdopen(os.open(path, flags, mode), "wb") as target:
             while data := source.read(_PIECE):
-                target.write(data)
+                with _named(member.name, self._at.parent.parent):
+                    target.write(data)
                 self._report.moved(len(data))
         if self._preserve:
             path.chmod(mode)
@@ -323,6 +327,20 @@ class Archive:
             return self._archive.next()
         except (ValueError, ArithmeticError, LookupError, struct.error, RecursionError) as error:
             raise tarfile.ReadError("a header makes no sense") from error
+
+
+@contextmanager
+def _named(name: str, folder: Path) -> Iterator[None]:
+    """Name the file of an error that names none."""
+    try:
+        yield
+    except OSError as failure:
+        why = f"cannot write `{_shown(name)}` in `{folder}`: {reason_of(failure)}"
+        raise JlrError(why) from failure
+
+
+def _shown(name: str) -> str:
+    return one_line(name).removeprefix("./")
 
 
 def _parts(name: str) -> list[str]:

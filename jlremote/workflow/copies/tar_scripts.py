@@ -16,6 +16,7 @@ WHOLE = "whole"  # the last file of an archive that is sent: it has come to its 
 FILES = "files"  # the folder before it
 
 _PROGRAM = (importlib.resources.files(__package__) / "tar_program.py").read_text("utf-8")
+# `unseen` finds why a path cannot be looked at: `[ -e` takes that for one that is not there.
 _BEGIN = f"""\
 program=$1; shift
 by_python() (
@@ -30,6 +31,13 @@ else
   unpack() {{ by_python -I -c "$program" x; }}
   unpack_p() {{ by_python -I -c "$program" xp; }}
 fi
+unseen() {{
+  why=$(LC_ALL=C ls "$@" 2>&1 >/dev/null)
+  case $why in
+    *"No such file"* | *"ot a directory"* | *"ot found"*) why= ;;
+    *) why=${{why##*: }} ;;
+  esac
+}}
 found_at() {{
   case $1 in
     "~") begin=$HOME rest= ;;
@@ -41,15 +49,23 @@ found_at() {{
 """
 # First what there is, each with its kind, the number of its source, and a folder's size in KiB.
 _FETCH = """\
+why_not() {
+  case $rest in
+    *[*?[]*) rest=${rest%%[*?[]*}; unseen "$begin${rest%"${rest##*/}"}." ;;
+    *) unseen -d "$begin$rest" ;;
+  esac
+  [ ! "$why" ] || printf '! %s  %s\\0' "$number" "$why"
+}
 recursive=$1; shift
 number=0 status=0 IFS=
 for typed; do
   shift
   found_at "$typed"
   if [ -e "$begin$rest" ]; then set -f; else set +f; fi
+  found=
   for path in "$begin"$rest; do
     [ -e "$path" ] || continue
-    kind=f size=
+    found=yes kind=f size=
     if [ -d "$path" ]; then
       kind=d
       if [ "$recursive" ]; then size=$(du -sk "$path/." 2>/dev/null); fi
@@ -57,6 +73,7 @@ for typed; do
     set -- "$@" "$path"
     printf '%s %s %s %s\\0' "$kind" "$number" "${size%%[!0-9]*}" "${path#"$begin"}"
   done
+  [ "$found" ] || why_not
   number=$((number + 1))
 done
 printf '\\0'
@@ -83,10 +100,21 @@ if [ -d "$path/." ]; then folder=$path; else
   case $needs$path in several* | */) exit {NOT_SO} ;; esac
   if [ "$needs" = folder ] && [ -e "$path" ]; then exit {NOT_SO}; fi
   folder=${{path%/*}}/
-  [ -d "$folder." ] || exit {NO_FOLDER}
+  if [ ! -d "$folder." ]; then
+    unseen -d "$folder."
+    [ "$why" ] || exit {NO_FOLDER}
+    printf '%s: %s\n' "${{folder%/}}" "$why" >&2
+    exit 1
+  fi
 fi
 staging=$folder/$mark
-mkdir -m 700 "$staging" || exit
+why=$(LC_ALL=C mkdir -m 700 "$staging" 2>&1) || {{
+  if [ -n "${{begin#/}}" ] && [ ! -d "$HOME/." ]; then
+    why="$why; the home folder $HOME is missing"
+  fi
+  printf '%s: %s\n' "${{folder%/}}" "${{why##*: }}" >&2
+  exit 1
+}}
 trap 'chmod -R u+rwx "$staging"; rm -rf "$staging"' EXIT
 trap 'exit 1' HUP INT TERM
 (cd -- "$staging" && "$unpack") || exit
@@ -115,11 +143,11 @@ def send(
     return ("sh", "-c", _BEGIN + _SEND, "sh", _PROGRAM, unpack, needs, mark, path, *names)
 
 
-def check(ended: Ended) -> None:
-    """Raise the error of a command that failed."""
+def check(ended: Ended, what: str) -> None:
+    """Raise the error of a command that failed; `what` tells what it was to copy."""
     if ended.status == _NOT_THERE:
         raise JlrError(
             "neither `tar` nor Python 3.6 is there", hint="install `tar` there, then copy again"
         )
     if ended.status:
-        raise JlrError(ended.reason)
+        raise JlrError(f"cannot copy {what}: {ended.reason}")

@@ -17,7 +17,7 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.text import one_line
 from jlremote.workflow.copies import tar_scripts
 from jlremote.workflow.copies.exchange import Reached, exchange
-from jlremote.workflow.copies.names import RemotePath
+from jlremote.workflow.copies.names import RemotePath, sent
 from jlremote.workflow.copies.report import CopyReport
 from jlremote.workflow.copies.staging import leads_out
 
@@ -57,7 +57,7 @@ def send(
         raise NotFound(f"`{into.where}:{into.path}` is not a folder")
     if ended.status == tar_scripts.NO_FOLDER:
         raise NotFound(f"there is no folder for `{into.where}:{into.path}`")
-    tar_scripts.check(ended)
+    tar_scripts.check(ended, sent(sources, into))
 
 
 @dataclass(frozen=True)
