@@ -77,11 +77,13 @@ _MODULES = """\
   set -- sh -c '. "$0"; KEEP_PATHexec "$@"' "$jlr_job/modules" "$@"
 """
 # Login shells take neither quotes nor newlines as `sh` does. A host key that is not known, or a
-# question, is a refusal.
+# question, is a refusal. Startup files that print, or that become another shell, would change the
+# bytes: they run for an ssh to a node, and for no step of a job.
 _SSH = "ssh -T -x -o BatchMode=yes -o ConnectTimeout=5 -o LogLevel=ERROR -o ClearAllForwardings=yes"
 GPUS = "gpus"  # the file of the job with its variables for GPUs, which ssh does not have
 _BY_SSH = rf"""
-if command -v ssh >/dev/null && {_SSH} "$jlr_node" exit </dev/null 2>/dev/null; then
+jlr_answer=$({_SSH} "$jlr_node" printf jlr </dev/null 2>/dev/null) || :
+if [ "$jlr_answer" = jlr ]; then
   jlr_gpus=$(grep -E '^[A-Z_]+=[A-Za-z0-9_,:.-]*$' "$jlr_job/{GPUS}" 2>/dev/null | tr '\n' ' ')
   jlr_line="exec env $jlr_gpus"
   for jlr_word; do

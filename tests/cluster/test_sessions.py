@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import secrets
 import signal
@@ -174,6 +175,27 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
     failed(zih.jlr("start", "zih", called), 6, "was stopped with `jlr stop`", "--slurm")
     refused = cluster.try_run("login", *user("alice"), "ssh -o BatchMode=yes node1 true")
     assert "you have no active jobs on this node" in refused.stderr, "pam_slurm_adopt looks at jobs"
+
+
+def test_startup_files_of_a_node_change_no_byte(
+    cluster: Cluster, zih: Laptop, stack: ExitStack
+) -> None:
+    """They run for each `ssh` to a node, where some print, and others become another shell."""
+    called = name()
+    session: Session = started(zih, called, *on_node(1), host="zih")
+    home, data, bashrc = zih.folder / "home", os.urandom(100_001), "/home/alice/.bashrc"
+    (home / "sent").write_bytes(data)
+    stack.callback(cluster.run, "login", "rm", bashrc)
+    for line in ("exec cat", "exit 0", "echo welcome; echo oops >&2"):
+        text = f"[ $(uname -n) = login ] || {{ {line}; }}"
+        cluster.run("login", "sh", "-c", f"echo '{text}' >{bashrc}")
+        for words in (("sent", f"{called}:{called}"), (f"{called}:{called}", "got")):
+            done = zih.jlr("cp", *words)
+            assert done.status == 0, done
+        assert (home / "got").read_bytes() == data
+        cluster.run("login", "rm", f"/home/alice/{called}")
+        (home / "got").unlink()
+    assert f"cancelled job {session.report['job']}" in zih.jlr("stop", called).stdout
 
 
 @pytest.mark.parametrize("number", [1, LONG(2)])

@@ -297,6 +297,20 @@ def test_sockets_are_left_out_with_a_word(place: LocalPlace, tmp_path: Path) -> 
     assert not list((tmp_path / "folder").iterdir())
 
 
+@pytest.mark.parametrize("program", ["true", "cat"])
+def test_a_shell_that_ran_nothing_has_copied_nothing(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    """Startup files may end in `exit 0`, or in `exec cat`."""
+    place = LocalPlace(tmp_path, Path("/usr/bin"))
+    run = place.run
+    monkeypatch.setattr(place, "run", lambda _, streams: run((program,), streams))
+    with pytest.raises(EOFError, match=r"its command ended|did not say that the copy has arrived"):
+        place.send(tree, into="there")
+    with pytest.raises(EOFError, match="no list of files"):
+        place.fetch("there", into=tmp_path)
+
+
 def test_without_tar_and_python_it_is_said(tmp_path: Path) -> None:
     for name in ("home", "tools"):
         (tmp_path / name).mkdir()

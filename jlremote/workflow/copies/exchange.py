@@ -104,10 +104,10 @@ class CopyStreams:
 
 
 class Complaint:
-    """What is written to a stderr, in a thread: the beginning is kept, the rest only read."""
+    """What a command says, read by a thread: the beginning is kept."""
 
-    def __init__(self, stderr: io.RawIOBase) -> None:
-        self._stderr = stderr
+    def __init__(self, said: io.RawIOBase) -> None:
+        self._said = said
         self._kept = b""
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -119,8 +119,8 @@ class Complaint:
         return [line for line in map(one_line, lines) if line]
 
     def _read(self) -> None:
-        with self._stderr as stderr, suppress(OSError):
-            while data := stderr.read(_PIECE):
+        with self._said as said, suppress(OSError):
+            while data := said.read(_PIECE):
                 self._kept += data[: _COMPLAINT - len(self._kept)]
 
 
@@ -174,9 +174,12 @@ def exchange(
             raise
         try:
             done.result()
-        except (EOFError, BrokenPipeError, ConnectionResetError):
+        except EOFError:
             if not status:
                 raise
+        except (BrokenPipeError, ConnectionResetError) as gone:
+            if not status:
+                raise EOFError("its command ended before the copy did") from gone
     return Ended(status, complaint.lines())
 
 

@@ -14,6 +14,7 @@ NOT_SO = 78  # the target is no folder
 NO_FOLDER = 79  # the target's folder is missing
 WHOLE = "whole"  # the last file of an archive that is sent: it has come to its end
 FILES = "files"  # the folder before it
+LANDED = "landed"  # printed once all has its final name: a shell that ran nothing may exit with 0
 
 _PROGRAM = (importlib.resources.files(__package__) / "tar_program.py").read_text("utf-8")
 # `unseen` finds why a path cannot be looked at: `[ -e` takes that for one that is not there.
@@ -123,6 +124,7 @@ for name; do
   if [ "$folder" = "$path" ]; then into=$path/$name; else into=$path; fi
   land "$staging/{FILES}/$name" "$into" || exit
 done
+printf {LANDED}
 """
 
 

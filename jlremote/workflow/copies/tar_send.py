@@ -16,7 +16,7 @@ from typing import IO, cast
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.text import one_line
 from jlremote.workflow.copies import tar_scripts
-from jlremote.workflow.copies.exchange import Reached, exchange
+from jlremote.workflow.copies.exchange import Complaint, Reached, exchange
 from jlremote.workflow.copies.names import RemotePath, sent
 from jlremote.workflow.copies.report import CopyReport
 from jlremote.workflow.copies.staging import leads_out
@@ -103,6 +103,7 @@ def _packed(path: Path, folder: str) -> _Packed:
 def _write(
     packed: Sequence[_Packed], link: socket.socket, report: CopyReport, *, preserve: bool
 ) -> None:
+    told = Complaint(link.makefile("rb", buffering=0))  # which reads whatever comes
     with cast("IO[bytes]", link.makefile("wb", buffering=_PIECE)) as stream:
         for one in packed:
             if stat.S_ISREG(one.facts.st_mode):
@@ -112,6 +113,8 @@ def _write(
         stream.write(tarfile.TarInfo(tar_scripts.WHOLE).tobuf())
         stream.write(bytes(2 * tarfile.BLOCKSIZE))
     link.shutdown(socket.SHUT_WR)
+    if told.lines() != [tar_scripts.LANDED]:
+        raise EOFError("it did not say that the copy has arrived")
 
 
 def _head(one: _Packed, *, preserve: bool = True) -> bytes:
