@@ -96,6 +96,17 @@ def test_a_shell_that_is_kept_has_the_locale_too(german: Laptop) -> None:
         terminal.expect(pexpect.EOF)
 
 
+def test_a_forced_command_that_runs_what_was_asked_for_is_no_obstacle(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, tmp_path: Path
+) -> None:
+    server = another_sshd("ForceCommand exec $SSH_ORIGINAL_COMMAND")
+    laptop.add_host("forced", server, account, key=keys.private)
+    assert laptop.jlr("shell", "forced", "--", "echo", "it's  here").stdout == "it's  here\n"
+    (tmp_path / "sent").write_text("text")
+    assert laptop.jlr("cp", str(tmp_path / "sent"), "forced:forced").status == 0
+    assert (account.home / "forced").read_text() == "text"
+
+
 def test_any_container_and_the_host_itself_need_no_session(
     account: Account, inside: Container, laptop: Laptop
 ) -> None:

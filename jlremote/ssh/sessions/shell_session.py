@@ -1,4 +1,4 @@
-"""One script on the host: `exec /bin/sh -s` with the script on its stdin."""
+"""One script on the host: `/bin/sh -s` with the script on its stdin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.script_channel import ScriptChannel
 from jlremote.ssh.wire_format import string
 
-_COMMAND = "exec /bin/sh -s"
+# Without `exec`, which a `ForceCommand exec $SSH_ORIGINAL_COMMAND` has already.
+_COMMAND = "/bin/sh -s"
 _OPEN_SECONDS = 60.0
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
 # A process that the shell left behind may hold its output open for ever.
