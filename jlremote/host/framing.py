@@ -20,6 +20,11 @@ NOISE_BYTES = 4096  # kept of what startup files print
 _MOST_NOISE = 64 << 20  # bytes of it, before the shell is given up
 _EXPIRED = re.compile("password (?:has expired|change required)", re.IGNORECASE)
 _STATUS = re.compile("[0-9]{1,3}")
+# What shells say that read a script for `sh`, because a startup file ended in `exec SHELL`.
+_OTHER_SHELLS = {
+    "fish": re.compile(r"^fish: ", re.MULTILINE),
+    "tcsh": re.compile(r"^Missing '}'\.", re.MULTILINE),
+}
 
 Execute = Callable[[str, Callable[[str, bytes], None]], object]
 
@@ -99,6 +104,13 @@ def _moved_output() -> NoShell:
 
 def ended_early(stdout: str, stderr: str) -> NoShell:
     """Return the error of a shell that ended before the script, with its last words."""
+    for shell, says in _OTHER_SHELLS.items():
+        if says.search(stderr):
+            return NoShell(
+                f"{shell} has read what is for `sh`: a startup file of the host, as `~/.bashrc`, "
+                f"ends in `exec {shell}` for commands, too",
+                hint=f"`case $- in *i*) exec {shell} ;; esac` in its place leaves commands to `sh`",
+            )
     last_words = printable((stderr.strip() or stdout.strip())[-200:].strip())
     said = f"; it said: {last_words}" if last_words else ""
     hint = "look in the host's startup files for `exit`, `exec`, an error or a reader of stdin"

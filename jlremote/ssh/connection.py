@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 import paramiko
 
 from jlremote.errors import Busy, LinkLost, NotBegun
+from jlremote.host.framing import FromMarker, ended_early, new_marker
 from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.contract import (
     NOTHING,
     Output,
     Stdin,
+    Stream,
     SudoPassword,
     Terminal,
     WriteNow,
@@ -36,6 +38,7 @@ class SSHConnection:
     _route: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _sudo: SudoPassword | None = None
     _head: Callable[[], bytes] = bytes  # what each script begins with
+    _has_shell: bool = False
 
     def __post_init__(self) -> None:
         self._slots = SessionSlots.of(self.transport)
@@ -62,6 +65,8 @@ class SSHConnection:
         variables: Mapping[str, str] = NOTHING,
     ) -> int:
         deadline = Deadline(timeout, cancelled)
+        if stdin is not None:
+            self._check_shell(deadline)
         sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=terminal is not None)
         if sudo.output != output:  # it looks at what is printed
             write_now = None
@@ -122,6 +127,34 @@ class SSHConnection:
     def close(self) -> None:
         self.transport.close()
         self._route.close()
+
+    def _check_shell(self, deadline: Deadline) -> None:
+        """Check once that scripts are read by `sh`.
+
+        Startup files may have put another shell in its place, and that may wait for the end of a
+        stdin which is kept open for a command's input.
+
+        Raises:
+            NoShell: they are not.
+        """
+        if self._has_shell:
+            return
+        marker = new_marker()
+        said: dict[Stream, FromMarker] = {
+            "stdout": FromMarker(marker),
+            "stderr": FromMarker(marker),
+        }
+
+        def hear(stream: Stream, data: bytes) -> None:
+            said[stream].take(data)
+
+        with self._slot(deadline, lasting=False):
+            ShellSession(self.transport, deadline, None).run(
+                f"echo {marker}\n".encode(), hear, None, hold_stdin=False
+            )
+        self._has_shell = said["stdout"].begun
+        if not self._has_shell:
+            raise ended_early(*(each.noise for each in said.values()))
 
     @contextlib.contextmanager
     def _slot(self, deadline: Deadline, *, lasting: bool) -> Iterator[None]:

@@ -79,7 +79,7 @@ class Connection(Protocol):
         write_now: WriteNow | None = None,
         variables: Mapping[str, str] = NOTHING,
     ) -> int:
-        """Feed `script` to `exec /bin/sh -s` and return its exit status, 128 + N for signal N.
+        """Feed `script` to `/bin/sh -s` and return its exit status, 128 + N for signal N.
 
         Both output streams are drained all the time. At most eight commands run at once, fewer
         beside relays and mounts (sshd's `MaxSessions` is 10); further calls wait. A call without a
@@ -104,6 +104,7 @@ class Connection(Protocol):
         Raises:
             TimeoutError: `timeout` seconds went by.
             LinkLost: the connection broke, or `cancelled` was set.
+            NoShell: another shell than `sh` reads scripts, where there is `stdin`.
             Busy: too many calls without a time limit, or too many sessions for the server.
         """
 

@@ -273,6 +273,8 @@ def test_startup_files_that_print_for_ever_are_given_up() -> None:
         ),
         ("This service allows sftp connections only.", "may only transfer files"),
         ("only this", "`ForceCommand`"),
+        ("noise\nfish: Unsupported use of '='.\nmore", "`case $- in *i*) exec fish ;; esac`"),
+        ("Missing '}'.\nelse: endif not found.", "`case $- in *i*) exec tcsh ;; esac`"),
         ("This account is currently not available.", "a login shell"),
         ("", "`/bin/false`"),
     ],

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -69,3 +70,30 @@ def test_start_logs_list_and_stop_work(
         assert "welcome" not in said
     finally:
         servers.end()
+
+
+@pytest.mark.parametrize("shell", ["fish", "tcsh"])
+def test_startup_files_that_become_another_shell_are_told_by_each_command(
+    laptop: Laptop, sshd: SSHServer, keys: Keys, tmp_path: Path, shell: str
+) -> None:
+    """Those whose stdin is kept open would wait for ever: the other shell waits for its end."""
+    file = tmp_path / "file"
+    file.touch()
+    with claimed_account("/bin/bash") as account:
+        (account.home / ".bashrc").write_text(f"exec {shell}\n")
+        laptop.add_host("other", sshd, account, key=keys.private)
+        config = tmp_path / "config"
+        config.write_text(laptop.jlr("ssh-config").stdout)
+        for status, *words in (
+            (1, "jlr", "list", "other"),
+            (1, "jlr", "shell", "other", "--", "echo", "ran"),
+            (1, "jlr", "cp", str(file), "other:file"),
+            (1, "jlr", "cp", "-r", "other:", str(tmp_path / "got")),
+            (255, "ssh", "-F", str(config), "other.jlr", "echo ran"),
+        ):
+            failed = laptop.run(*map(str, words))
+            assert failed.status == status, failed
+            assert f"ends in `exec {shell}` for commands" in failed.stderr
+            assert f"`case $- in *i*) exec {shell} ;; esac`" in failed.stderr
+        (account.home / ".bashrc").write_text(f"case $- in *i*) exec {shell} ;; esac\n")
+        assert laptop.jlr("shell", "other", "--", "echo", "ran").stdout == "ran\n"
