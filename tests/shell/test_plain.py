@@ -105,6 +105,8 @@ def test_a_forced_command_that_runs_what_was_asked_for_is_no_obstacle(
     (tmp_path / "sent").write_text("text")
     assert laptop.jlr("cp", str(tmp_path / "sent"), "forced:forced").status == 0
     assert (account.home / "forced").read_text() == "text"
+    with laptop.terminal("jlr", "shell", "forced", "--", "echo", "here") as terminal:
+        terminal.expect_exact("a command of its own around each (`ForceCommand`)")
 
 
 def test_any_container_and_the_host_itself_need_no_session(

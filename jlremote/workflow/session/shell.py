@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 HUNG_UP = 255  # as ssh
 # How docker and podman exit where a container does not run; a command may exit so, too.
 _OF_ENGINES = (1, 125, 126, 255)
+# How shells exit that could not read or find a command.
+_NOT_RUN = (2, 126, 127)
+_IS_FORCED = '[ "${SSH_ORIGINAL_COMMAND-}" ]'
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,21 @@ def _run(
         raise _lost(place.selector, lost) from lost
     if not checked and status in _OF_ENGINES:  # the container may have stopped a moment ago
         place_of(request.where, context, as_shared=request.as_shared)
+    if screen.kind and status in _NOT_RUN:
+        _tell_forced(host, context)
     return status
+
+
+def _tell_forced(host: Link, context: Context) -> None:
+    """Tell of a `ForceCommand`, which may take apart the command that a terminal needs."""
+    from jlremote.host.contract import run_script
+
+    if run_script(host, _IS_FORCED).status == 0:
+        context.progress.note(
+            f"the SSH server of `{host.name}` puts a command of its own around each"
+            " (`ForceCommand`), and a terminal may not get through it; with `</dev/null` none is"
+            " asked for"
+        )
 
 
 def _kept(
