@@ -47,6 +47,7 @@ def test_a_busy_kernel_behind_a_failing_exec_is_not_called_stopped(
         why = f"cannot ask `lab/{here.name}` for busy kernels and programs: "
         failed(laptop.jlr("stop"), 7, why, "nothing was stopped", anyway)
         failed(laptop.jlr("restart", here.name), 7, f"cannot ask what runs in `{here.name}`: ")
+        failed(laptop.jlr("output", here.name), 1, f"cannot read what `lab/{here.name}` printed: ")
         [shown] = json.loads(laptop.jlr("list", "--json").stdout)
         assert (shown["name"], shown["state"]) == (here.name, "up")
         assert session.ask("api/status")["kernels"] == 1

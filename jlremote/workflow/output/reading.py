@@ -103,7 +103,9 @@ def _unheard_of(records: list[Record], served: bool | None) -> list[Record]:
 def _all(host: Link, session: SessionRecord, *, end_only: bool) -> tuple[Reader, list[Record]]:
     def read(*, in_job: bool) -> tuple[Reader, list[Record]]:
         reader = Reader()
-        printed = _printed(host, session, reader, end_only=end_only, in_job=in_job)
+        printed = list(_printed(host, session, reader, end_only=end_only, in_job=in_job))
+        if None not in printed:
+            raise _unreadable(session, "it printed something else than its records")
         return reader, [record for record in printed if record]
 
     try:
@@ -190,10 +192,15 @@ def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) 
     if status:
         halted.check(host, session)
         why = one_line(said.decode(errors="replace")) or f"exit status {status}"
-        raise JlrError(
-            f"cannot read what `{place}` printed: {why}",
-            hint=f"`jlr status {place}` says whether its container runs",
-        )
+        raise _unreadable(session, why)
+
+
+def _unreadable(session: SessionRecord, why: str) -> JlrError:
+    place = f"{session.host}/{session.name}"
+    return JlrError(
+        f"cannot read what `{place}` printed: {why}",
+        hint=f"`jlr status {place}` says whether its container runs",
+    )
 
 
 def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
