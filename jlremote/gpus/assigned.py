@@ -53,11 +53,14 @@ _CONTAINER = "{{.ID}}|{{.Names}}|{{.Status}}"
 _LABELS = f'{{{{.Label "{USER_LABEL}"}}}}|{{{{.Label "{GPUS_LABEL}"}}}}'
 _TABLE = f'{{{{index .Labels "{USER_LABEL}"}}}}|{{{{index .Labels "{GPUS_LABEL}"}}}}'
 
+_ANSWER_SECONDS = 10
 # Shell functions that print what engines and Slurm have given, a line each, or why they do not
-# tell. Where docker does not answer, processes show whether it has containers at all; where it is
-# not found, or nothing listens on its socket, only those of the machine's own count. Slurm is asked
-# where its daemon or a job of it runs.
+# tell, within `$limit`, which is empty or begins with `timeout`. Where docker does not answer,
+# processes show whether it has containers at all; where it is not found, or nothing listens on its
+# socket, only those of the machine's own count. Slurm is asked where its daemon or a job of it
+# runs.
 FUNCTIONS = f"""\
+within() {{ $limit ${{limit:+{_ANSWER_SECONDS}}} "$@"; }}
 in_line() {{ tr '\\n|' '  '; }}
 unless_idle() {{
   case $listed in
@@ -75,7 +78,7 @@ list_containers() {{
   {ALONE_UNLESS_KNOWN}
   for program; do :; done
   for format in '{_CONTAINER}|{_LABELS}' '{_CONTAINER}|{_TABLE}' '{_CONTAINER}||'; do
-    listed=$($limit "$@" ps --no-trunc --format "$format" 2>&1); asked=$?
+    listed=$(within "$@" ps --no-trunc --format "$format" 2>&1); asked=$?
     case $asked in 0|{TOOK_TOO_LONG}) break;; esac
   done
   if [ "$asked" != 0 ]; then
@@ -85,7 +88,7 @@ list_containers() {{
   ids=$(printf '%s\n' "$listed" | cut -d'|' -f1 | grep -xE '[0-9a-f]{{64}}')
   [ -n "$ids" ] || return
   for format in {" ".join(map(shlex.quote, _FORMATS))}; do
-    told=$($limit "$@" container inspect --format "$format" $ids 2>&1); asked=$?
+    told=$(within "$@" container inspect --format "$format" $ids 2>&1); asked=$?
     case $asked,$told in {TOOK_TOO_LONG},*|*']}}}}'*) break;; esac
   done
   printf '%s\n' "$told" | grep -E '^[0-9a-f]{{64}} [{{].*]}}}}$'
@@ -96,15 +99,15 @@ list_jobs() {{
   command -v scontrol >/dev/null || return
   [ ! -r /proc/1/stat ] || grep -qs '^slurm[ds]' /proc/[0-9]*/comm || return
   node=$(uname -n); node=${{node%%.*}}
-  told=$($limit scontrol --details show node "$node" 2>&1); asked=$?
+  told=$(within scontrol --details show node "$node" 2>&1); asked=$?
   case $asked,$told in
   0,*) ;;
   *'not found'*|*'configuration source'*) return;;
   *) printf 'silent|%s\n' "$(printf %s "${{told:-no answer}}" | in_line)"; return;;
   esac
   printf 'node|%s|%s\n' "$node" "$(printf '%s\n' "$told" | grep '^ *Gres' | in_line)"
-  for job in $($limit squeue --noheader --nodelist="$node" --format=%A | head -n 64); do
-    printf 'job|%s\n' "$($limit scontrol --oneliner --details show job "$job" | in_line)"
+  for job in $(within squeue --noheader --nodelist="$node" --format=%A | head -n 64); do
+    printf 'job|%s\n' "$(within scontrol --oneliner --details show job "$job" | in_line)"
   done
 }}
 """

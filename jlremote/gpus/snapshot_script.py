@@ -50,12 +50,12 @@ clean() {{ {TAKE_OUT}; }}
 say() {{ printf '%s{PRINT_FIELD}' "$@"; printf '{PRINT_RECORD}'; }}
 limit=; ! command -v timeout >/dev/null || limit=timeout
 ! timeout -k 1 1 true || limit='timeout -k 2'
+ask_smi() {{ $limit ${{limit:+{ANSWER_SECONDS}}} "$smi" "$@"; }}
 csv=--format=csv,noheader,nounits
 smi=$(command -v nvidia-smi)
 for folder in {_FOLDERS}; do
   [ -n "$smi" ] || [ ! -x "$folder/nvidia-smi" ] || smi=$folder/nvidia-smi
 done
-ask_smi() {{ $limit ${{limit:+{ANSWER_SECONDS}}} "$smi" "$@"; }}
 ask_gpus() {{
   for fields in {" ".join(GPU_FIELDS)}; do
     gpus=$(ask_smi --query-gpu="$fields" $csv 2>&1); status=$?
