@@ -150,7 +150,7 @@ class SSHConnection:
 
         with self._slot(deadline, lasting=False):
             ShellSession(self.transport, deadline, None).run(
-                f"echo {marker}\n".encode(), hear, None, hold_stdin=False
+                self._begun(f"echo {marker}\n".encode()), hear, None, hold_stdin=False
             )
         self._has_shell = said["stdout"].begun
         if not self._has_shell:

@@ -162,7 +162,7 @@ def test_a_full_home_refuses_a_job_and_names_the_quota(cluster: Cluster, zih: La
         cluster.run("login", "umount", folder)
     for refused in (run, start):
         assert refused.status == 1, refused
-        assert "cannot write the job's files in your home on the cluster" in refused.stderr
+        assert f"cannot write the job's files in `{folder}" in refused.stderr
         assert "No space left on device" in refused.stderr
         assert "quota" in refused.stderr
     assert called not in zih.jlr("list").stdout

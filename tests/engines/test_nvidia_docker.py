@@ -213,6 +213,7 @@ def test_without_gpus_docker_itself_creates(old: OldHost, session: str, name: st
         old.engines.remove("docker", name)
 
 
+@pytest.mark.usefixtures("session")  # which has the first two GPUs
 def test_a_job_with_gpus_runs_and_is_found_again(old: OldHost, name: str) -> None:
     words = ("run", "lab", "--name", name, "--image", IMAGE, "--gpus", "1")
     try:
@@ -230,6 +231,7 @@ def test_a_job_with_gpus_runs_and_is_found_again(old: OldHost, name: str) -> Non
         old.engines.remove("docker", name)
 
 
+@pytest.mark.usefixtures("session")  # which has the first two GPUs
 def test_a_dry_run_shows_it_and_why(old: OldHost, name: str) -> None:
     plan = old.start(name, "--gpus", "1", "--dry-run")
     assert plan.status == 0, plan

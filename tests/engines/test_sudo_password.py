@@ -17,6 +17,7 @@ from tests.engines.parts import told
 from tests.gpus.stand_in import Gpus
 from tests.images.parts import USER, missing_programs, running_registry, unlocked_keychain
 from tests.lab import podman
+from tests.lab.accounts import logging_in_with
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import GROUP, Engine
 from tests.lab.laptop import Laptop
@@ -296,6 +297,7 @@ def test_where_nothing_else_works_it_is_found_and_asked_for(
         with (
             running_sshd(engine, keys, environment=variables) as server,
             new_laptop(server, host.account, keys) as laptop,
+            logging_in_with(host.account, path),
         ):
             looked = without_terminal(laptop, "list", "lab", "--json")
             assert "jlr cannot ask" not in looked.stderr, looked

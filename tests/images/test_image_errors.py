@@ -68,7 +68,7 @@ DAEMON = "Error response from daemon: "
             EngineNotRunning,
             "does not run",
         ),
-        ("sh: 1: docker: not found", EngineMissing, "`docker` is not installed"),
+        ("sh: 1: docker: not found", EngineMissing, "`docker` was not found"),
         ("", JlrError, "no reason given"),
     ],
 )
@@ -144,7 +144,7 @@ def test_the_advice_about_a_key_is_that_of_the_registry(
 def test_a_missing_engine_is_recognized_by_the_exit_status() -> None:
     said = ["sh: line 1: docker: command not found"]
     error = transfer_error(FailedTransfer(DOCKER, "pull", "me/x", parse("me/x"), "dgx"), said, 127)
-    assert "`docker` is not installed" in error.message
+    assert "`docker` was not found" in error.message
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "ssh.md"
 
 
 def defined() -> set[str]:
-    folders = (Path(__file__).parent, Path(__file__).parents[1] / "login")
-    sources = [path.read_text() for folder in folders for path in folder.glob("test_*.py")]
+    sources = [path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py")]
     return {
         name for source in sources for name in re.findall(r"^def (test_\w+)", source, re.MULTILINE)
     }

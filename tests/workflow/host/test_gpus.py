@@ -13,7 +13,7 @@ from jlremote.schedulers.contract import ClusterGpus
 from jlremote.workflow.host import gpus
 from tests.workflow.parts import Notes, context
 
-HEADING = "HOSTNAMES\x1d\x1dalice\n"
+HEADING = "HOSTNAMES\x1dJOBID\x1dalice\n"
 SILENT = "slurm_load_node: Unable to contact slurm controller\x1d\x1dalice\n"
 
 
