@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import BrowserContext
 
-from jlremote.ports.origins import hostname
 from tests.adversity.sites import Site, site
 from tests.forward.conftest import forward_key, forward_sshd, transport
-from tests.jupyter.test_configuration import applied
 from tests.link.conftest import desk, servers
 
 __all__ = ["desk", "forward_key", "forward_sshd", "servers", "transport"]
@@ -33,6 +31,5 @@ def hostile() -> Iterator[Site]:
 @pytest.fixture
 def jupyter() -> Iterator[Site]:
     """The server of the session `dgx/cont1`, which sets its cookie for the path that ours have."""
-    base = applied("cont1", hostname("dgx", "cont1")).ServerApp.base_url
-    with site("jupyter", base=base) as served:
+    with site("jupyter", base="/cont1-0123456789abcdef/") as served:
         yield served
