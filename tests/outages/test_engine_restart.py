@@ -88,16 +88,20 @@ def test_a_connection_that_is_lost_while_dockerd_is_away(
 
 def test_a_restart_of_dockerd_that_ends_its_containers(work: Work, lone: LoneEngine) -> None:
     """What was in the kernel's memory is gone with it; the session comes back on its port."""
-    born = work.session.born()
+    born, laptop = work.session.born(), work.session.laptop
+    work.kernel.keep_busy()
     lone.shut_down()
     lone.start(live_restore=False)  # ends the containers that it finds
     lone.shut_down()
     lone.start(live_restore=True)
     until(lambda: state(work)[0] == "container-stopped", "the state", timeout=30)
     assert "does not run" in state(work)[1]
-    again = started(work.session.laptop, work.session.name, host="alone")
+    again = started(laptop, work.session.name, host="alone")
     assert again.port == work.session.port
     assert again.born() > born
+    output = laptop.jlr("output", again.name, "--json")
+    assert output.status == 1, output
+    assert json.loads(output.stdout)[-1]["status"] == "gone"
 
 
 def test_a_dockerd_that_is_killed_at_any_moment_of_a_start_is_told_and_the_next_start_works(
