@@ -13,12 +13,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
-from tests.lab.ports import free_port
+from tests.lab.ports import free_port, listens
 from tests.lab.programs import run, wait_until
 
 USER, CLOUD_USER = "$oauthtoken", "AWS"  # of nvcr.io, and of Amazon's registries
@@ -102,12 +100,6 @@ class Registry:
         whole = self.push(local, name)
         self.engine.docker("rmi", local)
         return whole
-
-
-def listens(port: int) -> bool:
-    """Return whether something listens on a port of 127.0.0.1."""
-    connections = psutil.net_connections("tcp4")
-    return any(c.laddr.port == port for c in connections if c.status == "LISTEN" and c.laddr)
 
 
 @contextmanager

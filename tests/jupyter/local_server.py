@@ -14,7 +14,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from jlremote.jupyter import configuration
-from tests.lab.ports import free_port
+from tests.lab.ports import free_port, listens
 from tests.lab.programs import wait_until
 
 JUPYTER = Path(sys.executable).with_name("jupyter-lab")
@@ -63,7 +63,8 @@ def local_server(folder: Path, faster: int = 1) -> Iterator[LocalServer]:
         environment = {**os.environ, **{name: str(path) for name, path in here.items()}}
         with subprocess.Popen(argv, cwd=root, env=environment, stdout=log, stderr=log) as process:
             try:
-                wait_until(lambda: list(runtime.glob("jpserver-*.json")), "the server", timeout=90)
+                # It writes its file a moment before it listens.
+                wait_until(lambda: listens(port), "the server", timeout=90)
                 (file,) = runtime.glob("jpserver-*.json")
                 told = json.loads(file.read_text())
                 yield LocalServer(f"127.0.0.1:{port}{told['base_url']}", told["token"], folder)

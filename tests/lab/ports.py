@@ -14,6 +14,8 @@ from functools import cache
 from itertools import cycle
 from typing import IO
 
+import psutil
+
 from tests.lab.place import LabError, open_lock, root, try_lock
 
 FIRST, END = 10240, 32768  # /proc/sys/net/ipv4/ip_local_port_range begins at 32768
@@ -33,6 +35,12 @@ def free_port() -> int:
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
     raise LabError(f"all ports from {port - BLOCK} to {port} are in use")
+
+
+def listens(port: int) -> bool:
+    """Return whether something listens on a port of 127.0.0.1."""
+    connections = psutil.net_connections("tcp4")
+    return any(c.laddr.port == port for c in connections if c.status == "LISTEN" and c.laddr)
 
 
 @cache
