@@ -133,7 +133,7 @@ def _engine(facts: HostFacts) -> Judgement:
         return fail(
             f"neither docker nor podman was found on the host{where}"
             if both
-            else f"`{engine.name}` is not installed on the host{chosen}{where}",
+            else f"`{engine.name}` was not found on the host{chosen}{where}",
             *installation.commands(engine.everyday.kind.program, facts.distribution),
             *(("or images by Apptainer: `--runtime apptainer`",) if facts.apptainer else ()),
             "or without containers: `--runtime none`",

@@ -47,7 +47,7 @@ class HostFacts:
     kills_at_logout: bool = False  # whether systemd ends the user's processes at the last logout
     engine: Engine | None = None  # `None` for runtime `none`
     engine_chosen_by: str = ""  # the setting that names it, in words
-    engine_version: str | None = None  # `None` if it is not installed
+    engine_version: str | None = None  # `None` if it was not found
     engine_error: JlrError | None = None  # why it cannot be used
     gpus_by: OtherWay | None = None  # the other engine that gives new containers GPUs, and why
     scheduler: SchedulerFacts | None = None  # the scheduler of its cluster, `None` for none

@@ -11,11 +11,12 @@ import pytest
 
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
-from tests.lab.containers import Container
+from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.mounts.parts import remember_session
+from tests.sessions.parts import started
 from tests.shell.parts import SECONDS, running
 
 SESSIONS = pytest.mark.parametrize("session", ["latest", "lab/bare"])
@@ -97,7 +98,12 @@ def test_a_shell_that_is_kept_has_the_locale_too(german: Laptop) -> None:
 
 
 def test_a_forced_command_that_runs_what_was_asked_for_is_no_obstacle(
-    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, tmp_path: Path
+    laptop: Laptop,
+    another_sshd: SSHServerFactory,
+    account: Account,
+    keys: Keys,
+    container: ContainerFactory,
+    tmp_path: Path,
 ) -> None:
     server = another_sshd("ForceCommand exec $SSH_ORIGINAL_COMMAND")
     laptop.add_host("forced", server, account, key=keys.private)
@@ -107,6 +113,9 @@ def test_a_forced_command_that_runs_what_was_asked_for_is_no_obstacle(
     assert (account.home / "forced").read_text() == "text"
     with laptop.terminal("jlr", "shell", "forced", "--", "echo", "here") as terminal:
         terminal.expect_exact("a command of its own around each (`ForceCommand`)")
+    name = container.name()
+    by_relay = ("--image", "lab/jupyter", "--network", "bridge")
+    assert started(laptop, name, *by_relay, host="forced").ask("api/status")["kernels"] == 0
 
 
 def test_any_container_and_the_host_itself_need_no_session(

@@ -11,7 +11,6 @@ import json
 import logging
 import secrets
 import shlex
-import struct
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -36,15 +35,16 @@ from jlremote.ssh.forward.relay_program import (
 )
 from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
+from jlremote.ssh.sessions.startup_files import SHELL
 from jlremote.ssh.trust.certificate_program import (
     NO_FILE,
     NO_TLS,
     OTHER_CERTIFICATE,
     WANTS_CERTIFICATE,
 )
+from jlremote.ssh.wire_format import string
 
 _LOG = logging.getLogger("jlremote.ssh")
-_SHELL = b"exec /bin/sh -s"
 _COMPLAINT_LIMIT = 2000
 _LAST_NUMBER = ACCEPTED_FROM - 1
 
@@ -297,7 +297,7 @@ class Relay:
         Nothing follows the line until the marker comes: dash reads ahead, and the program that
         takes its place would miss that input.
         """
-        self._channel.request(b"exec", struct.pack(">I", len(_SHELL)) + _SHELL)
+        self._channel.request(b"exec", string(SHELL.encode()))
         line = shlex.join(relay_argv(self._target, self._marker))
         # `sudo` gets its password from the shell, which must still run.
         script = f"{line}\nexit\n" if line.startswith(SUDO[0]) else f"exec {line}\n"

@@ -15,10 +15,9 @@ from jlremote.ssh.contract import NOTHING, Output, Stdin, Terminal, WriteNow
 from jlremote.ssh.sessions import pseudo_terminal
 from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.script_channel import ScriptChannel
+from jlremote.ssh.sessions.startup_files import SHELL
 from jlremote.ssh.wire_format import string
 
-# Without `exec`, which a `ForceCommand exec $SSH_ORIGINAL_COMMAND` has already.
-_COMMAND = "/bin/sh -s"
 _OPEN_SECONDS = 60.0
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
 # A process that the shell left behind may hold its output open for ever.
@@ -244,7 +243,7 @@ class ShellSession:
         for name, value in self._variables.items():
             self._channel.request(b"env", string(os.fsencode(name)) + string(os.fsencode(value)))
         in_terminal = self._terminal is not None
-        command = pseudo_terminal.command(script) if in_terminal else _COMMAND
+        command = pseudo_terminal.command(script) if in_terminal else SHELL
         self._channel.request(b"exec", string(command.encode()), want_reply=True)
         return b"" if in_terminal else script
 

@@ -1,7 +1,9 @@
-"""What the startup files of the host may have broken, mended at the head of each script."""
+"""The shell of each script, and what startup files may have broken, mended at its head."""
 
 from __future__ import annotations
 
+# Without `exec`, which a `ForceCommand exec $SSH_ORIGINAL_COMMAND` has already.
+SHELL = "/bin/sh -s"
 # zsh splits no words, and takes the place of `sh` where a startup file of bash ends in `exec zsh`.
 # It reads a line at a time, so what follows is left to `sh`. With TMOUT, which hardened hosts set,
 # `read` gives up after so many seconds. A path without these two programs lacks the engines, too;
