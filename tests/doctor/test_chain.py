@@ -314,7 +314,7 @@ def test_an_engine_that_is_not_installed(
     add(laptop, another_sshd(f'SetEnv "PATH={path}"'), account, keys)
     with logging_in_with(account, path):
         report = examined(laptop, "odd", "--image", "lab/jupyter", *DOCKER)
-    report.failed("engine", 1, "not installed", "sudo apt install docker.io")
+    report.failed("engine", 1, "`docker` was not found on the host", "sudo apt install docker.io")
     assert report.of("kernel")["text"] == "needs `engine`"
 
 

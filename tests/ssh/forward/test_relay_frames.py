@@ -155,7 +155,7 @@ def test_the_relay_replaces_the_shell_unless_sudo_needs_it(
     plain = Desk()
     plain.relay.opened()
     assert plain.channel.requests[0][0] == b"exec"
-    assert plain.channel.requests[0][1].endswith(b"exec /bin/sh -s")
+    assert plain.channel.requests[0][1].endswith(b"\n/bin/sh -s")
     assert plain.channel.sent.startswith(b"exec docker exec -i cont1 python3 -c ")
     behind_sudo = Desk(Target("127.0.0.1", 1, ("sudo", "-A", "-k", "docker")))
     behind_sudo.relay.opened()
