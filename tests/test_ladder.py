@@ -16,7 +16,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
-LEAVES = {"desktop", "untrusted", "times", "errors", "questions", "text", "root"}
+LEAVES = {"desktop", "remote", "untrusted", "times", "errors", "questions", "text", "root"}
 MIDDLE = {
     *("doctor", "gpus", "images", "jobs", "jupyter", "mounts", "ports", "runtimes", "schedulers"),
     *("kernels", "output", "storage"),
