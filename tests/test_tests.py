@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 TESTS = Path(__file__).parent
 FAILS = {"raises", "fail", "warns", "expect", "expect_exact"}  # pytest's and pexpect's
+IMPORTS_A_TEST = re.compile(
+    r"^\s*(?:from|import) tests\S*(?:\.| import (?:.*, )?)test_", re.MULTILINE
+)
 
 
 class Function:
@@ -56,6 +60,13 @@ def test_every_test_asserts_something() -> None:
         if not function.asserts and not function.calls & helpers
     ]
     assert idle == []
+
+
+def test_no_test_module_imports_from_another() -> None:
+    """What two of them need is in the folder's parts.py or conftest.py, or in tests/lab."""
+    sources = {path: path.read_text("utf-8") for path in sorted(TESTS.rglob("*.py"))}
+    wrong = {str(path) for path, text in sources.items() if IMPORTS_A_TEST.search(text)}
+    assert wrong == set()
 
 
 def parsed(text: str) -> Function:
