@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import socket
+import subprocess
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -233,3 +234,15 @@ def chromium(tmp_path: Path) -> Iterator[BrowserContext]:
         pytest.skip(f"`{browser.CHROMIUM}` is not installed")
     with browser.chromium(tmp_path / "profile") as context:
         yield context
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Give a file system of 64 KiB of its own."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk])
+    if mounted.returncode:
+        pytest.skip("this machine lets nobody mount a tmpfs")
+    yield disk
+    subprocess.run(["umount", disk], check=True)

@@ -8,13 +8,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
+from tests.sources import imports, modules, ours
 
 LEAVES = {"desktop", "remote", "untrusted", "times", "errors", "questions", "text", "root"}
 MIDDLE = {
@@ -68,17 +67,6 @@ STREAMS = {"stdin", "stdout", "stderr"}
 
 
 @cache
-def modules() -> dict[str, ast.Module]:
-    """Return all modules of the package by name."""
-    found = {}
-    for path in PACKAGE.rglob("*.py"):
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        name = ".".join(part for part in parts if part != "__init__")
-        found[name] = ast.parse(path.read_text("utf-8"), str(path))
-    return found
-
-
-@cache
 def folders() -> set[str]:
     """Return all folders of the package, as modules are named."""
     return {module.rpartition(".")[0] for module in modules()}
@@ -100,25 +88,6 @@ def room(module: str) -> str:
     folder = module if module in folders() else module.rpartition(".")[0]
     beside_folders = any(other.startswith(f"{folder}.") for other in folders())
     return module if beside_folders else folder
-
-
-def imports(tree: ast.AST, *, module: str) -> Iterator[str]:
-    """Return the full names of all that a module imports, in functions and for types too."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module} imports relatively"
-            assert node.module
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield inner if inner in modules() else node.module
-
-
-def ours(module: str) -> set[str]:
-    """Return the modules of ours that `module` imports."""
-    found = set(imports(modules()[module], module=module)) & modules().keys()
-    return found - {module}
 
 
 def test_a_package_imports_only_what_is_below_it() -> None:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from tests.test_ladder import modules
+from tests.sources import here, known
 
-# Modules that run on the far side, not on the laptop.
-FAR = re.compile(r".*_program|jupyter\.in_server\..*|output\.recording\..*|jupyter\.configuration")
 # Who writes, and why no far value decides where. Content goes through `storage.paths` only.
 WRITERS = {
     "storage.paths": "the one writer of files: whole, or new and over nothing",
@@ -96,24 +94,11 @@ def writes(call: ast.Call, *, at: int) -> bool:
     return any(isinstance(text, str) and set(text) & set("wax+") for text in texts)
 
 
-def here() -> Iterator[tuple[str, ast.Module]]:
-    """Yield the modules that run on the laptop."""
-    for module, tree in modules().items():
-        name = module.removeprefix("jlremote.")
-        if not FAR.fullmatch(name):
-            yield name, tree
-
-
 def test_each_module_that_writes_local_files_is_known_with_its_reason() -> None:
     found = {name: sorted(set(writers(tree))) for name, tree in here()}
     wrote = {name: calls for name, calls in found.items() if calls}
     assert {name: calls for name, calls in wrote.items() if not known(name, WRITERS)} == {}
     assert {each for each in WRITERS if not any(known(name, (each,)) for name in wrote)} == set()
-
-
-def known(module: str, table: Iterable[str]) -> bool:
-    """Return whether a module, or its folder, is in a table."""
-    return any(module == each or module.startswith(f"{each}.") for each in table)
 
 
 def test_far_names_of_local_files_pass_the_door() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.test_local_files import here, known
+from tests.sources import here, known
 
 STARTERS = {
     "cli.commands.machine": "the editor of VISUAL or EDITOR, through a shell: jlr's own path",

@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.test_ladder import PACKAGE
+from tests.sources import PACKAGE
 
 _ECHO = re.compile(r"\becho\b(?P<words>[^|;&<>\n]*)")
 _VARIABLE = re.compile(r"\$(\w+|\{[^}]*\}|\(\(|[?$@*(])")

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import random
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
+import psutil
 import pytest
 from playwright.sync_api import BrowserContext
 
+from jlremote.errors import ConnectionRefused
+from jlremote.host.contract import Completed, Steps
+from jlremote.link.client import dial
+from jlremote.link.client.link import Link
+from jlremote.link.wire.status import LinkStatus
+from tests.adversity.parts import answer
 from tests.adversity.sites import Site, site
+from tests.cli.conftest import remember
 from tests.forward.conftest import forward_key, forward_sshd, transport
 from tests.link.conftest import desk, servers
 
@@ -33,3 +47,51 @@ def jupyter() -> Iterator[Site]:
     """The server of the session `dgx/cont1`, which sets its cookie for the path that ours have."""
     with site("jupyter", base="/cont1-0123456789abcdef/") as served:
         yield served
+
+
+@pytest.fixture
+def no_host_answers(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Know a session, whose host refuses every connection at once; no link begins."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionRefused("nothing listens on port 22 of `dgx`")
+
+    monkeypatch.setattr(dial, "_spawn", refuse)
+    remember(("dgx", "cont1"))
+    here = laptop / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    yield
+    assert links_of_this_process() == []
+
+
+def links_of_this_process() -> list[list[str]]:
+    """Return the command lines of links that this process began and that still run."""
+    commands: list[list[str]] = []
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            commands.append(child.cmdline())
+    return [command for command in commands if "jlremote.link" in command]
+
+
+@pytest.fixture
+def draw(no_host_answers: None, monkeypatch: pytest.MonkeyPatch) -> random.Random:
+    """Be connected to a host that answers what is drawn."""
+    chance = random.Random()
+
+    def run(self: Link, steps: Steps, **_: object) -> dict[str, Completed]:
+        if chance.random() < 0.05:
+            raise ConnectionRefused("nothing listens")
+        statuses = (0, 0, 0, 0, 1, 2, 125, 126, 127, 255)
+        return {
+            name: Completed(chance.choice(statuses), answer(chance), answer(chance))
+            for name in steps
+        }
+
+    def status(self: Link, **_: object) -> LinkStatus:
+        return LinkStatus("up", time.time(), None, (), ())
+
+    monkeypatch.setattr(Link, "run", run)
+    monkeypatch.setattr(Link, "status", status)
+    return chance

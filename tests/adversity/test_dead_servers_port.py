@@ -16,11 +16,10 @@ from jlremote.ssh.forward.connection_router import WaitLimits
 from tests.lab.accounts import claimed_account
 from tests.lab.containers import ContainerFactory
 from tests.lab.ports import free_port
-from tests.link.desk import Desk
+from tests.link.desk import Desk, asked, check_turned_away
 from tests.link.servers import HostServers, Squatter, start_inside
-from tests.link.test_proof import asked, check_turned_away
-from tests.ssh.forward.test_connection_router import PAGE, is_closed
-from tests.ssh.forward.test_connection_router import Desk as Router
+from tests.ssh.forward.parts import PAGE, is_closed
+from tests.ssh.forward.parts import Desk as Router
 
 SECRET = b"GET /cont1/lab HTTP/1.1\r\nHost: localhost:8888\r\nCookie: secret\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\n\r\n<script>"

@@ -25,6 +25,7 @@ import pytest
 from jlremote.link.connection.backoff import FLAPPING_SECONDS
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
+from tests.lab.disks import disk, fill
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
@@ -36,7 +37,6 @@ from tests.long import LONG, WANTED
 from tests.outages.conftest import QUICK
 from tests.outages.parts import Work, within, work_in
 from tests.sessions.parts import START_SECONDS, failed, start, started
-from tests.sessions.test_bad_state import disk, fill
 
 HOST = "far"
 BACK = 4.0  # two seconds, and as much again where the tests share two cores

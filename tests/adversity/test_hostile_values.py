@@ -47,13 +47,12 @@ from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.schedulers.slurm.nodes import read_gpus
 from jlremote.schedulers.slurm.queue import COLUMNS, HEADING, read_queue
 from jlremote.ssh.forward import browser_requests
-from tests.adversity.test_hostile_host import COMMANDS, draw
-from tests.adversity.test_inputs import CODES, MOST_SECONDS, bounded, no_host_answers
+from tests.adversity.parts import CODES, COMMANDS, MOST_SECONDS, bounded
 from tests.cli.conftest import Jlr, jlr, laptop
 from tests.gpus.parts import DATA, FIELDS, answer, process, record, row
-from tests.jupyter import test_discovery as probes
+from tests.jupyter.parts import FACTS, listening, probed, server
 
-__all__ = ["draw", "jlr", "laptop", "no_host_answers"]
+__all__ = ["jlr", "laptop"]
 
 INSPECTED = {
     "Id": "c0ffee" * 10 + "abcd",
@@ -194,8 +193,8 @@ JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
     "names of notebooks": (pieces.names, {"notebook": "a"}),
     "a wait": (processes.waits, {"place": 1, "why": "x"}),
     "runtime file": (
-        lambda text: read_probe(probes.probed(probes.server(text))),
-        probes.FACTS,
+        lambda text: read_probe(probed(server(text))),
+        FACTS,
     ),
     "frame": (lambda text: _message(text.encode("utf-8", "replace")), {"op": "status"}),
 }
@@ -234,15 +233,15 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
     ),
     "image files": (image_files.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
     "processes": (activity.read, "self\x1f7\x1e7 (a) S 1 7 7 0 -1\x1fa\0b\x1e"),
-    "probe": (read_probe, probes.probed(probes.server(), status="1")),
-    "tcp": (tcp_table.read_listeners, probes.listening()),
+    "probe": (read_probe, probed(server(), status="1")),
+    "tcp": (tcp_table.read_listeners, listening()),
     "unix": (
         lambda text: unix_table.listening_inodes(text, "/a"),
         "0: 00000002 0 00010000 0001 01 7 /a\n",
     ),
     "what listens": (
         listeners.read,
-        f"user\x1f0\x1epython\x1fp\x1elistening\x1f{probes.listening()}\x1eheld\x1f\x1e",
+        f"user\x1f0\x1epython\x1fp\x1elistening\x1f{listening()}\x1eheld\x1f\x1e",
     ),
     "framing": (framed, "\nm begin one\nx\nm end one 0\n"),
     "pull": (lambda text: taken(Transfer(), text), "0123456789ab: Downloading  36.45kB/2.001MB\n"),

@@ -6,31 +6,22 @@ from values that are hostile to each. No host answers: links refuse at once.
 
 from __future__ import annotations
 
-import io
 import random
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
-import psutil
 import pytest
 
 from jlremote.cli.program import COMMANDS
 from jlremote.cli.program import jlr as program
-from jlremote.errors import ConnectionRefused
-from jlremote.link.client import dial
-from tests.cli.conftest import Jlr, jlr, laptop, process, remember
+from tests.adversity.parts import CODES, MOST_SECONDS, bounded
+from tests.cli.conftest import Jlr, jlr, laptop, process
 from tests.long import LONG, WANTED
 
 __all__ = ["jlr", "laptop", "process"]
 
 NAMES = [name for rows in COMMANDS.values() for name in rows]
 LISTS_EACH = 1000 if WANTED else 40
-MOST_SECONDS = 30.0
-CODES = {0, 1, 2, 4, 5, 6, 7}
 ENDLESS = {("status", "watch"), ("config", "edit")}  # they wait for Ctrl-C, and for an editor
 
 HOSTILE = (
@@ -45,26 +36,6 @@ HOSTILE = (
     *("", " ", "x" * 5000, "memlock=x"),
 )
 PLAIN = ("dgx", "cont1", "dgx/cont1", "8888", "docker", "none", "1h", "torch", "nvidia", "A=b")
-
-
-class Hang(BaseException):
-    """A command took too long; not an Exception, which the error boundary would take."""
-
-
-@contextmanager
-def bounded(seconds: float) -> Iterator[None]:
-    """Raise `Hang` once the time is over."""
-
-    def ring(*_: object) -> None:
-        raise Hang(f"more than {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def value(draw: random.Random) -> str:
@@ -94,32 +65,6 @@ def arguments(name: str, draw: random.Random) -> list[str]:
     draw.shuffle(words)
     plain = [draw.choice(PLAIN[:3])] if draw.random() < 0.5 else []
     return [name, *plain, *(word for group in words for word in group)]
-
-
-@pytest.fixture
-def no_host_answers(laptop: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Know a session, whose host refuses every connection at once; no link begins."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise ConnectionRefused("nothing listens on port 22 of `dgx`")
-
-    monkeypatch.setattr(dial, "_spawn", refuse)
-    remember(("dgx", "cont1"))
-    here = laptop / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-    yield
-    assert links_of_this_process() == []
-
-
-def links_of_this_process() -> list[list[str]]:
-    """Return the command lines of links that this process began and that still run."""
-    commands: list[list[str]] = []
-    for child in psutil.Process().children():
-        with suppress(psutil.Error):
-            commands.append(child.cmdline())
-    return [command for command in commands if "jlremote.link" in command]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,12 +17,12 @@ import pytest
 from jlremote.workflow.host.rollback import LEFT
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.ports import is_free
 from tests.lab.programs import wait_until
 from tests.link.desk import Desk, is_link
 from tests.link.servers import HostServers, lives
 from tests.long import WANTED
 from tests.outages.parts import within
-from tests.sessions.test_stop import is_free
 
 pytestmark = pytest.mark.timeout(3600)
 

@@ -14,11 +14,11 @@ import psutil
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests.lab.browser import run_cell
 from tests.lab.laptop import Laptop
 from tests.sessions.conftest import lasting_laptop, session
 from tests.sessions.local_lab import local_lab
 from tests.sessions.parts import Session
-from tests.sessions.test_page import run_cell
 
 __all__ = ["lasting_laptop", "session"]
 

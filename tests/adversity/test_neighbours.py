@@ -14,7 +14,7 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
-from tests.outages.test_moved_address import observers
+from tests.outages.parts import observers
 from tests.sessions.parts import Session, started
 
 ATTACK = (importlib.resources.files(__package__) / "arp_program.py").read_text("utf-8")

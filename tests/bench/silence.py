@@ -24,15 +24,15 @@ from tests.bench.page import through
 from tests.bench.tunnel import await_listener
 from tests.lab import browser, images
 from tests.lab.accounts import claimed_account
+from tests.lab.browser import open_notebook, run_cell
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import running_engine
 from tests.lab.laptop import Laptop
 from tests.lab.network import Network
 from tests.lab.ports import free_port
 from tests.lab.remote_host import new_keys, new_laptop, running_sshd
-from tests.outages.test_page import A_SECOND, CELL, lines
+from tests.outages.parts import A_SECOND, CELL, lines
 from tests.sessions.parts import started, with_a_server
-from tests.sessions.test_page import open_notebook, run_cell
 
 SILENCES = (20, 60, 180)
 SOME_SECONDS = 12.0  # that a cell prints beside the silence

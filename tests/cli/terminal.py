@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import select
 import signal
 import struct
 import subprocess
@@ -61,11 +62,8 @@ class Terminal:
         deadline = time.monotonic() + seconds
         while text not in self.screen:
             assert time.monotonic() < deadline, f"no {text!r} in {self.screen!r}"
-            os.set_blocking(self._ours, False)
-            try:
+            if select.select([self._ours], [], [], 0.1)[0]:
                 self.screen += os.read(self._ours, 65536).decode(errors="replace")
-            except BlockingIOError:
-                time.sleep(0.005)
 
     def forget(self) -> None:
         self.screen = ""

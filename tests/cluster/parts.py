@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import base64
+import json
+import secrets
 import shutil
 import sysconfig
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 from tests.lab.cluster import NODES, Cluster
+from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
-from tests.lab.programs import run
+from tests.lab.ports import free_port
+from tests.lab.programs import run, wait_until
+from tests.sessions.parts import Session, started
 
 
 def until(lines: Iterator[str], part: str) -> str:
@@ -83,3 +90,74 @@ def startup_line(cluster: Cluster, line: str) -> Iterator[None]:
         yield
     finally:
         cluster.run("login", "rm", *files)
+
+
+def name() -> str:
+    """Return a name that no other test has."""
+    return f"job-{secrets.token_hex(3)}"
+
+
+def job(laptop: Laptop, called: str) -> dict[str, Any]:
+    """Return a job as `jlr runs --json` shows it."""
+    listed = laptop.jlr("runs", "zih", "--json")
+    found: dict[str, Any] = next(j for j in json.loads(listed.stdout) if j["name"] == called)
+    return found
+
+
+def detached(laptop: Laptop, *options: str, command: tuple[str, ...] = ("sleep", "300")) -> str:
+    """Submit a job and return its name."""
+    called = name()
+    words = ("run", "zih", "--slurm", "--detach", "--name", called, *options, "--", *command)
+    done = laptop.jlr(*words)
+    assert done.status == 0, done
+    return called
+
+
+def running(laptop: Laptop, called: str) -> None:
+    wait_until(lambda: job(laptop, called)["state"] == "running", "the start of the job")
+
+
+def said_up(laptop: Laptop, called: str) -> None:
+    """Wait for the command itself: in Slurm's words a job runs before a node has its script.
+
+    A job that ends in between has no exit code.
+    """
+    wait_until(lambda: laptop.jlr("logs", called).stdout == "up\n", "the start of the command")
+
+
+JUPYTER = ("--slurm", "--module", "jupyter", "--cpus", "1")
+
+
+def on_node(number: int) -> tuple[str, ...]:
+    return (*JUPYTER, f"--sbatch-arg=--nodelist=node{number}")
+
+
+def user(called: str) -> tuple[str, ...]:
+    """Return what begins a script of a user."""
+    return ("setpriv", "--reuid", called, "--regid", called, "--clear-groups", "sh", "-c")
+
+
+def listed(laptop: Laptop, called: str, *host: str) -> dict[str, Any]:
+    """Return a session as `jlr list --json` shows it."""
+    found: dict[str, Any] = next(
+        each
+        for each in json.loads(laptop.jlr("list", *host, "--json").stdout)
+        if each["name"] == called
+    )
+    return found
+
+
+def started_together(laptop: Laptop, *options: tuple[str, ...]) -> list[Session]:
+    """Start a session with each of the options; much of a start is waiting."""
+    with ThreadPoolExecutor() as pool:
+        # The ports are this thread's: to claim them is not for several at once.
+        words = [(name(), *each, "--port", str(free_port())) for each in options]
+        starts = [pool.submit(started, laptop, *each, host="zih") for each in words]
+        return [each.result() for each in starts]
+
+
+def jobs(cluster: Cluster, called: str) -> list[str]:
+    """Return the states of all jobs of a session, as Slurm has them."""
+    asked = cluster.slurm("squeue", "--states=all", "--noheader", "--format=%j %T")
+    ours = (f"{called}.", f"{called}+next.")
+    return [line.split()[1] for line in asked.splitlines() if line.startswith(ours)]

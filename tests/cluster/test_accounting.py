@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.test_run import detached, job, name, running
+from tests.cluster.parts import detached, job, name, running
 from tests.lab.cluster import Cluster, running_cluster
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop

@@ -8,8 +8,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from tests.cluster.parts import stand_in, startup_line
-from tests.cluster.test_run import name
+from tests.cluster.parts import name, stand_in, startup_line
 from tests.images.parts import Registry, missing_programs, running_registry, unlocked_keychain
 from tests.lab.cluster import Cluster
 from tests.lab.engine import Engine

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import signal
 import subprocess
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.cluster.conftest import cancelled_jobs
-from tests.cluster.parts import busy, stand_in, startup_line, until
+from tests.cluster.parts import (
+    busy,
+    detached,
+    job,
+    name,
+    running,
+    said_up,
+    stand_in,
+    startup_line,
+    until,
+)
 from tests.jobs.parts import Leavers
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
@@ -27,39 +35,6 @@ SILENT = "Socket timed out on send/recv operation"
 def zih(cluster: Cluster, file_zih: Laptop) -> Iterator[Laptop]:
     with cancelled_jobs(cluster):
         yield file_zih
-
-
-def name() -> str:
-    """Return a name that no other test has."""
-    return f"job-{secrets.token_hex(3)}"
-
-
-def job(laptop: Laptop, called: str) -> dict[str, Any]:
-    """Return a job as `jlr runs --json` shows it."""
-    listed = laptop.jlr("runs", "zih", "--json")
-    found: dict[str, Any] = next(j for j in json.loads(listed.stdout) if j["name"] == called)
-    return found
-
-
-def detached(laptop: Laptop, *options: str, command: tuple[str, ...] = ("sleep", "300")) -> str:
-    """Submit a job and return its name."""
-    called = name()
-    words = ("run", "zih", "--slurm", "--detach", "--name", called, *options, "--", *command)
-    done = laptop.jlr(*words)
-    assert done.status == 0, done
-    return called
-
-
-def running(laptop: Laptop, called: str) -> None:
-    wait_until(lambda: job(laptop, called)["state"] == "running", "the start of the job")
-
-
-def said_up(laptop: Laptop, called: str) -> None:
-    """Wait for the command itself: in Slurm's words a job runs before a node has its script.
-
-    A job that ends in between has no exit code.
-    """
-    wait_until(lambda: laptop.jlr("logs", called).stdout == "up\n", "the start of the command")
 
 
 def test_output_and_exit_code_are_the_jobs_own_and_no_variable_is_told(

@@ -6,7 +6,6 @@ import html
 import json
 import os
 import re
-import secrets
 import signal
 import subprocess
 import threading
@@ -24,9 +23,23 @@ from playwright.sync_api import BrowserContext, expect
 
 from tests.cluster.clients import check_clients, check_local_kernel, check_recorder
 from tests.cluster.conftest import known_to
-from tests.cluster.parts import busy, driver, until
-from tests.cluster.test_run import detached, job, running
+from tests.cluster.parts import (
+    JUPYTER,
+    busy,
+    detached,
+    driver,
+    job,
+    jobs,
+    listed,
+    name,
+    on_node,
+    running,
+    started_together,
+    until,
+    user,
+)
 from tests.jobs.parts import Leavers
+from tests.lab.browser import SECONDS, open_notebook, run_cell
 from tests.lab.cluster import LOGINS, USERS, Cluster
 from tests.lab.desktop import Desktop, desktop
 from tests.lab.laptop import Laptop
@@ -35,33 +48,6 @@ from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.long import LONG, WANTED
 from tests.sessions.parts import Session, failed, start, started
-from tests.sessions.test_page import SECONDS, open_notebook, run_cell
-
-JUPYTER = ("--slurm", "--module", "jupyter", "--cpus", "1")
-
-
-def on_node(number: int) -> tuple[str, ...]:
-    return (*JUPYTER, f"--sbatch-arg=--nodelist=node{number}")
-
-
-def name() -> str:
-    """Return a name that no other test has."""
-    return f"s-{secrets.token_hex(3)}"
-
-
-def user(called: str) -> tuple[str, ...]:
-    """Return what begins a script of a user."""
-    return ("setpriv", "--reuid", called, "--regid", called, "--clear-groups", "sh", "-c")
-
-
-def listed(laptop: Laptop, called: str, *host: str) -> dict[str, Any]:
-    """Return a session as `jlr list --json` shows it."""
-    found: dict[str, Any] = next(
-        each
-        for each in json.loads(laptop.jlr("list", *host, "--json").stdout)
-        if each["name"] == called
-    )
-    return found
 
 
 @pytest.fixture
@@ -86,22 +72,6 @@ def watched(watching: subprocess.Popen[str], state: str, reason: str | None = No
     assert watching.stdout
     told = (json.loads(line) for line in watching.stdout)
     return next(each for each in told if (each["state"], each["reason"]) == (state, reason))
-
-
-def started_together(laptop: Laptop, *options: tuple[str, ...]) -> list[Session]:
-    """Start a session with each of the options; much of a start is waiting."""
-    with ThreadPoolExecutor() as pool:
-        # The ports are this thread's: to claim them is not for several at once.
-        words = [(name(), *each, "--port", str(free_port())) for each in options]
-        starts = [pool.submit(started, laptop, *each, host="zih") for each in words]
-        return [each.result() for each in starts]
-
-
-def jobs(cluster: Cluster, called: str) -> list[str]:
-    """Return the states of all jobs of a session, as Slurm has them."""
-    asked = cluster.slurm("squeue", "--states=all", "--noheader", "--format=%j %T")
-    ours = (f"{called}.", f"{called}+next.")
-    return [line.split()[1] for line in asked.splitlines() if line.startswith(ours)]
 
 
 def check_commands(session: Session, gpus: str) -> None:

@@ -11,9 +11,21 @@ from contextlib import contextmanager
 import pytest
 
 from tests.cluster.conftest import cancelled_jobs
-from tests.cluster.parts import busy, stand_in, until
-from tests.cluster.test_run import detached, job, name, running, said_up
-from tests.cluster.test_sessions import JUPYTER, jobs, listed, on_node, user
+from tests.cluster.parts import (
+    JUPYTER,
+    busy,
+    detached,
+    job,
+    jobs,
+    listed,
+    name,
+    on_node,
+    running,
+    said_up,
+    stand_in,
+    until,
+    user,
+)
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until

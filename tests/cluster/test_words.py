@@ -10,9 +10,18 @@ import pexpect
 import pytest
 
 from tests.cluster.conftest import cancelled_jobs
-from tests.cluster.parts import busy, stand_in
-from tests.cluster.test_run import detached, job
-from tests.cluster.test_sessions import JUPYTER, jobs, listed, name, on_node, started_together
+from tests.cluster.parts import (
+    JUPYTER,
+    busy,
+    detached,
+    job,
+    jobs,
+    listed,
+    name,
+    on_node,
+    stand_in,
+    started_together,
+)
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until

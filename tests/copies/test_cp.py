@@ -17,7 +17,7 @@ import pytest
 from jlremote.workflow.copies.names import RemotePath, parsed
 from jlremote.workflow.copies.staging import leads_out
 from tests.cli.terminal import Terminal
-from tests.copies.test_tar import same
+from tests.copies.parts import same
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine

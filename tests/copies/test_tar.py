@@ -27,6 +27,7 @@ from jlremote.workflow.copies.names import RemotePath
 from jlremote.workflow.copies.report import CopyReport
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.conversation import Screen
+from tests.copies.parts import same
 from tests.workflow.parts import Notes
 
 NAMES = ("-n", "é\n$(id)", "漢" * 85, os.fsdecode(b"\xff"), "a b", ".hidden", "a*b", "\\", "'\"")
@@ -110,20 +111,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.mkfifo(top / "pipe")
     (top / "below").chmod(0o555)
     return top
-
-
-def same(one: Path, other: Path) -> None:
-    names = [sorted(str(path.relative_to(top)) for path in top.rglob("*")) for top in (one, other)]
-    assert [name for name in names[0] if name not in ("out", "pipe")] == names[1]
-    for name in names[1]:
-        path, twin = one / name, other / name
-        if path.is_symlink():
-            assert os.readlink(twin) == os.readlink(path)  # noqa: PTH115
-            continue
-        assert stat.S_IMODE(twin.stat().st_mode) == stat.S_IMODE(path.stat().st_mode), name
-        if path.is_file():  # busybox does not keep the times of folders
-            assert twin.read_bytes() == path.read_bytes()
-            assert int(twin.stat().st_mtime) == int(path.stat().st_mtime), name
 
 
 def left_out(report: CopyReport) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from tests.lab.laptop import PROGRAMS, Laptop, description
+from tests.lab.programs import wait_until
 from tests.sessions.parts import Session
 
 HIDDEN = ("docker", "podman", "nerdctl", "ssh", "sshd", "scp", "sftp", "python", "jupyter")
@@ -98,10 +98,7 @@ def traces(laptop: Laptop) -> list[str]:
 
 def wait_for_no_trace(laptop: Laptop) -> None:
     """Wait for the link's process to be gone too, which is asked to go and not waited for."""
-    limit = time.monotonic() + 15
-    while found := traces(laptop):
-        assert time.monotonic() < limit, found
-        time.sleep(0.05)
+    wait_until(lambda: not traces(laptop), "the removal of all traces", timeout=15)
 
 
 def processes_of(laptop: Laptop, word: str) -> list[psutil.Process]:

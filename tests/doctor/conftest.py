@@ -1,3 +1,3 @@
 """Parts that the doctor's tests share."""
 
-from tests.runtimes.test_bare import environment as environment  # a JupyterLab on the host itself
+from tests.runtimes.conftest import environment as environment  # a JupyterLab on the host itself

@@ -27,8 +27,7 @@ from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.long import LONG
-from tests.sessions.parts import started
-from tests.sessions.test_bad_engine import DOCKER, without
+from tests.sessions.parts import DOCKER, started, without
 
 CLIENT = "Docker version 99.1.2, build 0123456"
 THE_CHAIN = [

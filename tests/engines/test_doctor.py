@@ -16,7 +16,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.long import LONG
-from tests.sessions.test_bad_engine import without
+from tests.sessions.parts import without
 
 
 def test_podman_is_examined_where_docker_does_not_run(without_docker: Laptop) -> None:

@@ -19,8 +19,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import Say, private_folder
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
-from tests.sessions.parts import failed, started
-from tests.sessions.test_bad_engine import link_all_but
+from tests.sessions.parts import failed, link_all_but, started
 
 PROGRAMS = ("docker", "podman", "apptainer", "singularity", "nvidia-smi")
 GUARD = "case $- in *i*) ;; *) return;; esac\n"

@@ -15,8 +15,13 @@ import pytest
 
 from tests.engines.conftest import EnginesHost, sudo_host
 from tests.images.conftest import forget_images
-from tests.images.parts import SlowLine, missing_programs, running_registry, unlocked_keychain
-from tests.images.test_pull import log_in
+from tests.images.parts import (
+    SlowLine,
+    log_in,
+    missing_programs,
+    running_registry,
+    unlocked_keychain,
+)
 from tests.jobs.parts import Jobs
 from tests.lab import podman
 from tests.lab.containers import ContainerFactory

@@ -28,7 +28,7 @@ from tests.login.keychain import SecretService
 from tests.login.parts import Terminal, at_terminal, disconnect, without_terminal
 from tests.long import LONG
 from tests.mounts.parts import remember_session
-from tests.sessions.test_bad_engine import link_all_but
+from tests.sessions.parts import link_all_but
 
 # What a shell, a terminal or `printf` could take for something else.
 PASSWORD = 'pass\'w\\0123 "$HOME" %s ü'

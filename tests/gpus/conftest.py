@@ -16,7 +16,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
-from tests.sessions.test_bad_engine import link_all_but
+from tests.sessions.parts import link_all_but
 
 
 @dataclass(frozen=True)
@@ -118,3 +118,12 @@ def sleeper(engine: Engine) -> Iterator[Sleeper]:
             return int(process.pid)
 
         yield start
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """The folder that stands for `/tmp` in a script."""
+    tmp_path.chmod(0o1777)
+    for parent in tmp_path.parents[:3]:
+        parent.chmod(0o1777)
+    return tmp_path

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.inventory import Gpu, Inventory
 from jlremote.gpus.snapshot import read
 from jlremote.gpus.snapshot_script import GPU_FIELDS
 from jlremote.host.records import FIELD, RECORD
+from tests.gpus.conftest import GpuHost
+from tests.lab.accounts import all_leases
+from tests.lab.laptop import Laptop
 
 DATA = Path(__file__).parent / "data"
 NOW, BOOT = 1_800_000_000, "e0a4e7f5-8d41-4f2a-8ce9-97c50418a61d"
@@ -64,3 +68,40 @@ def inventory(
 
 def process(index: int, pid: int = 100) -> str:
     return f"{uuid(index)}, {pid}, 5000, /usr/bin/python3"
+
+
+def run(script: str, shared: Path, uid: int = 0) -> subprocess.CompletedProcess[str]:
+    # `/tmp` is a part of the test's own path, too.
+    here = script.replace("/tmp", str(shared))
+    user = (f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "sh")
+    argv = ("setpriv", *user) if uid else ("sh",)
+    return subprocess.run(argv, input=here, capture_output=True, text=True, timeout=30)
+
+
+def mig() -> tuple[Gpu, ...]:
+    first, second = (
+        "GPU-7fdaf0a5-179b-f636-d15d-daf243e3ff16",
+        "GPU-c92e2d5d-4a69-f1cd-4df0-305f8606705a",
+    )
+    rows = (
+        f"0, {first}, NVIDIA A100, 9924, 81920, [N/A], 35, 90.1, 400.00, Disabled, Enabled\n"
+        f"1, {second}, NVIDIA A100, 3, 81920, 0, 33, 60.0, 400.00, Disabled, Disabled"
+    )
+    slices = record("slices", *((DATA / name).read_text() for name in ("mig-list.txt", "mig.xml")))
+    processes = f"{first}, 34965, 9865, /opt/conda/bin/python"
+    return read(answer(rows, slices, processes=processes), "dgx").gpus
+
+
+NEW = ("--image", "lab/jupyter")
+
+
+def job(laptop: Laptop, name: str, gpus: str) -> None:
+    """Begin a job that keeps GPUs, in a container that is ready sooner than a session's."""
+    words = ("--image", "lab/plain", "--name", name, "--gpus", gpus, "--detach", "--")
+    done = laptop.jlr("run", "lab", *words, "sleep", "600")
+    assert done.status == 0, done
+
+
+def leases_of(host: GpuHost) -> list[str]:
+    names = [path.name for path in all_leases()]
+    return [name for name in names if name.partition("+")[0] in host.gpus.uuids]

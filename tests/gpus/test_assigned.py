@@ -12,8 +12,7 @@ import pytest
 from jlremote.gpus.assigned import FUNCTIONS
 from jlremote.gpus.assigned import read as read_assigned
 from tests.gpus.conftest import GpuHost
-from tests.gpus.parts import inventory, row, uuid
-from tests.gpus.test_start import NEW, job, leases_of
+from tests.gpus.parts import NEW, inventory, job, leases_of, row, uuid
 from tests.host.shells import run_sh
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory

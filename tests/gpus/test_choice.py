@@ -12,8 +12,7 @@ from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker.docker_commands import create_argv
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.runtimes.engine.engine_gpus import gpu_flags
-from tests.gpus.parts import inventory, process, row, uuid
-from tests.gpus.test_reading import mig
+from tests.gpus.parts import inventory, mig, process, row, uuid
 
 FREE = inventory([row(0), row(1)])
 

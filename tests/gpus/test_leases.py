@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 
@@ -16,30 +15,13 @@ from jlremote.gpus.leases import NO_FOLDER, Lease
 from jlremote.gpus.snapshot import read
 from jlremote.gpus.wait_queue import QueueTicket
 from jlremote.host.records import FIELD, RECORD
-from tests.gpus.parts import BOOT, NOW, answer, record, row, uuid
+from tests.gpus.parts import BOOT, NOW, answer, record, row, run, uuid
 from tests.lab.programs import wait_until
 
 UUID = uuid(0)
 ADA, BERT = 61_001, 61_002  # users without an account
 MINE = Lease("cont1", (UUID, uuid(1)), "a1b2", BOOT)
 ROWS = "\n".join((row(0), row(1)))
-
-
-@pytest.fixture
-def shared(tmp_path: Path) -> Path:
-    """The folder that stands for `/tmp` in a script."""
-    tmp_path.chmod(0o1777)
-    for parent in tmp_path.parents[:3]:
-        parent.chmod(0o1777)
-    return tmp_path
-
-
-def run(script: str, shared: Path, uid: int = 0) -> subprocess.CompletedProcess[str]:
-    # `/tmp` is a part of the test's own path, too.
-    here = script.replace("/tmp", str(shared))
-    user = (f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "sh")
-    argv = ("setpriv", *user) if uid else ("sh",)
-    return subprocess.run(argv, input=here, capture_output=True, text=True, timeout=30)
 
 
 def listed(shared: Path) -> list[str]:

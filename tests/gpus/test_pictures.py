@@ -27,6 +27,7 @@ from rich.text import Text
 from tests.conftest import SSHServerFactory
 from tests.gpus.conftest import GpuHost, Sleeper
 from tests.lab.accounts import Account
+from tests.lab.browser import SECONDS, outputs
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -36,7 +37,6 @@ from tests.lab.remote_host import Keys
 from tests.link.desk import is_link
 from tests.link.servers import name_of
 from tests.sessions.parts import START_SECONDS, Session
-from tests.sessions.test_page import SECONDS, outputs
 
 DOCS = Path(__file__).parents[2] / "docs"
 WANTED = bool(os.environ.get("JLR_PICTURES"))

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.gpus import snapshot_script
-from jlremote.gpus.inventory import Gpu
 from jlremote.gpus.snapshot import CannotAsk, read
 from jlremote.gpus.snapshot_script import GPU_FIELDS
 from tests.gpus.parts import (
@@ -19,6 +18,7 @@ from tests.gpus.parts import (
     RECORDED_FIELDS,
     answer,
     inventory,
+    mig,
     process,
     record,
     row,
@@ -155,20 +155,6 @@ def test_a_container_of_jlr_keeps_its_gpus_while_it_runs() -> None:
         "ada",
         NOW - 7200,
     )
-
-
-def mig() -> tuple[Gpu, ...]:
-    first, second = (
-        "GPU-7fdaf0a5-179b-f636-d15d-daf243e3ff16",
-        "GPU-c92e2d5d-4a69-f1cd-4df0-305f8606705a",
-    )
-    rows = (
-        f"0, {first}, NVIDIA A100, 9924, 81920, [N/A], 35, 90.1, 400.00, Disabled, Enabled\n"
-        f"1, {second}, NVIDIA A100, 3, 81920, 0, 33, 60.0, 400.00, Disabled, Disabled"
-    )
-    slices = record("slices", *((DATA / name).read_text() for name in ("mig-list.txt", "mig.xml")))
-    processes = f"{first}, 34965, 9865, /opt/conda/bin/python"
-    return read(answer(rows, slices, processes=processes), "dgx").gpus
 
 
 def test_a_divided_gpu_gives_its_mig_devices() -> None:

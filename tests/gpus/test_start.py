@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from tests.gpus.conftest import GpuHost, Sleeper
+from tests.gpus.parts import NEW, job, leases_of
 from tests.lab.accounts import Account, all_leases
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
@@ -19,23 +20,9 @@ from tests.lab.programs import wait_until
 from tests.long import LONG
 from tests.sessions.parts import START_SECONDS, failed, start, started
 
-NEW = ("--image", "lab/jupyter")
-
 
 def label(engine: Engine, name: str) -> str:
     return Container(engine, name).inspect('{{index .Config.Labels "org.jlremote.gpus"}}')
-
-
-def job(laptop: Laptop, name: str, gpus: str) -> None:
-    """Begin a job that keeps GPUs, in a container that is ready sooner than a session's."""
-    words = ("--image", "lab/plain", "--name", name, "--gpus", gpus, "--detach", "--")
-    done = laptop.jlr("run", "lab", *words, "sleep", "600")
-    assert done.status == 0, done
-
-
-def leases_of(host: GpuHost) -> list[str]:
-    names = [path.name for path in all_leases()]
-    return [name for name in names if name.partition("+")[0] in host.gpus.uuids]
 
 
 def test_auto_takes_a_free_gpu_and_reserves_it(

@@ -11,8 +11,7 @@ from rich.console import Console
 from jlremote.cli.screen import gpu_live, gpu_table
 from jlremote.gpus.inventory import Claim, Inventory
 from jlremote.workflow.host.pools import PoolAnswer
-from tests.gpus.parts import inventory, process, record, row
-from tests.gpus.test_reading import mig
+from tests.gpus.parts import inventory, mig, process, record, row
 
 EVIL = "\x1b]0;gotcha\x07\x1b[31mpy\u202ethon"
 

@@ -16,7 +16,7 @@ import pytest
 
 from jlremote.gpus.wait_queue import PLACE_SECONDS, QueueTicket, ahead, read
 from tests.gpus.conftest import GpuHost
-from tests.gpus.test_leases import run, shared
+from tests.gpus.parts import run
 from tests.lab.accounts import all_leases
 from tests.lab.containers import ContainerFactory
 from tests.lab.desktop import Desktop, desktop
@@ -24,8 +24,6 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.sessions.parts import failed
-
-__all__ = ["shared"]
 
 GPU = "GPU-1"
 BOOT = "b-1"

@@ -14,7 +14,7 @@ from jlremote.gpus.choice import Chosen
 from jlremote.gpus.waiting import archive
 from jlremote.gpus.waiting.placeholders import promised, with_gpus
 from tests.host.shells import run_sh
-from tests.test_ladder import PACKAGE, modules, ours
+from tests.sources import PACKAGE, modules, ours
 
 PROGRAM = "jlremote.gpus.waiting.waiter_program"
 

@@ -9,17 +9,8 @@ import psutil
 
 from jlremote.host.shell_text import until_hang_up
 from jlremote.host.sudo import SUDO, SUDO_IF_KNOWN, endable, given, programs
+from tests.host.parts import OLD_SUDO
 from tests.lab.programs import SYSTEM_PATH, lives, wait_until
-
-# Like 1.9.5, it passes no signal on that comes from its own process group.
-OLD_SUDO = """\
-#!/bin/sh
-trap '' TERM INT
-shift 2
-"$@" & child=$!
-trap 'kill -KILL $child; exit 129' HUP
-wait
-"""
 
 
 def test_a_command_ends_though_sudo_passes_on_no_signals(tmp_path: Path) -> None:

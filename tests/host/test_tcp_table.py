@@ -12,16 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.host.tcp_table import LISTENING, Listener, read_listeners, socket_inodes
+from tests.host.parts import ANYWHERE, ANYWHERE_6, LOOPBACK, LOOPBACK_6, row
 
-ANYWHERE, LOOPBACK = "00000000", "0100007F"
-ANYWHERE_6, LOOPBACK_6 = "0" * 32, "0" * 24 + "01000000"
 MAPPED = "0000000000000000FFFF00000100007F"
-
-
-def row(address: str, port: int = 6006, user: int = 1000, inode: int = 77) -> str:
-    """Return a line of /proc/net/tcp as the kernel writes it."""
-    remote = f"{'0' * len(address)}:0000"
-    return f"   0: {address}:{port:04X} {remote} 0A 0:0 00:0 0 {user:5} 0 {inode} 1 0 100 0 0 10 0"
 
 
 @pytest.mark.parametrize(

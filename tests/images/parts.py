@@ -13,6 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
+from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
@@ -211,3 +214,31 @@ def missing_programs() -> list[str]:
     """Return which of the programs that these parts need are not installed."""
     needed = ("docker-registry", "htpasswd", "dbus-daemon", "gnome-keyring-daemon")
     return [f"`{name}` is not installed" for name in needed if not shutil.which(name)]
+
+
+def log_in(laptop: Laptop, registry: Registry, *names: str, host: str = "lab") -> None:
+    for name in names or (registry.name,):
+        words = ("login", host, name, "--username", "$oauthtoken", "--password-stdin", "--json")
+        done = laptop.jlr(*words, stdin=registry.key)
+        assert done.status == 0, done
+        assert json.loads(done.stdout)["registry"] == name
+
+
+def commands(account: Account) -> list[str]:
+    """Return the command lines of the remote user's processes that have not just ended."""
+    found = []
+    for process in account.processes():
+        with suppress(psutil.Error):
+            found.append(" ".join(process.cmdline()))
+    return found
+
+
+def keys_on_host(account: Account) -> list[str]:
+    """Return the files with keys that are on the host now."""
+    found = (*account.home.glob("**/config.json"), *Path("/tmp").glob("tmp.*/config.json"))
+    mine = []
+    for path in found:
+        with suppress(FileNotFoundError):
+            if path.owner() == account.name:
+                mine.append(str(path))
+    return mine

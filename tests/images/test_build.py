@@ -13,8 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.images.parts import Registry
-from tests.images.test_pull import commands, keys_on_host, log_in
+from tests.images.parts import Registry, commands, keys_on_host, log_in
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop

@@ -6,8 +6,7 @@ import json
 
 import pexpect
 
-from tests.images.parts import CLOUD_USER, USER, Registry
-from tests.images.test_pull import keys_on_host, log_in
+from tests.images.parts import CLOUD_USER, USER, Registry, keys_on_host, log_in
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until

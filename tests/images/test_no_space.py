@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.images.conftest import Layers
-from tests.images.parts import Registry
-from tests.images.test_pull import log_in
+from tests.images.parts import Registry, log_in
 from tests.lab.accounts import Account
 from tests.lab.bridge import new_bridge
 from tests.lab.engine import GROUP, Engine

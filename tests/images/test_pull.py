@@ -10,14 +10,13 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import pexpect
 import psutil
 import pytest
 
 from tests.images.conftest import Layers
-from tests.images.parts import Registry, SlowLine
+from tests.images.parts import Registry, SlowLine, commands, keys_on_host, log_in
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
@@ -31,14 +30,6 @@ from tests.lab.sshd import SSHServer
 @pytest.fixture(scope="module")
 def laptop(file_laptop: Laptop) -> Laptop:
     return file_laptop
-
-
-def log_in(laptop: Laptop, registry: Registry, *names: str, host: str = "lab") -> None:
-    for name in names or (registry.name,):
-        words = ("login", host, name, "--username", "$oauthtoken", "--password-stdin", "--json")
-        done = laptop.jlr(*words, stdin=registry.key)
-        assert done.status == 0, done
-        assert json.loads(done.stdout)["registry"] == name
 
 
 @pytest.fixture
@@ -63,15 +54,6 @@ def has(engine: Engine, image: str) -> bool:
 def docker_processes(account: Account) -> list[str]:
     """Return what of docker runs for the remote user."""
     return [words for words in commands(account) if words.startswith(("docker ", "script "))]
-
-
-def commands(account: Account) -> list[str]:
-    """Return the command lines of the remote user's processes that have not just ended."""
-    found = []
-    for process in account.processes():
-        with suppress(psutil.Error):
-            found.append(" ".join(process.cmdline()))
-    return found
 
 
 def test_a_private_image_is_pulled_with_the_key_from_the_keychain(
@@ -204,17 +186,6 @@ def test_ctrl_c_ends_a_pull_on_the_host_and_names_what_stays(
     wait_until(lambda: not docker_processes(account), "the end of docker's client")
     wait_until(lambda: keys_on_host(account) == [], "the end of the key")
     assert not has(engine, image)
-
-
-def keys_on_host(account: Account) -> list[str]:
-    """Return the files with keys that are on the host now."""
-    found = (*account.home.glob("**/config.json"), *Path("/tmp").glob("tmp.*/config.json"))
-    mine = []
-    for path in found:
-        with suppress(FileNotFoundError):
-            if path.owner() == account.name:
-                mine.append(str(path))
-    return mine
 
 
 def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(

@@ -13,8 +13,7 @@ import psutil
 import pytest
 
 from tests.images.conftest import Layers
-from tests.images.parts import Registry
-from tests.images.test_pull import log_in
+from tests.images.parts import Registry, log_in
 from tests.lab import apptainer
 from tests.lab.accounts import Account, program_name
 from tests.lab.engine import Engine

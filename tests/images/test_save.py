@@ -12,8 +12,7 @@ import pytest
 
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from tests.images.parts import Registry
-from tests.images.test_pull import log_in
+from tests.images.parts import Registry, log_in
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine

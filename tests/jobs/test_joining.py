@@ -21,8 +21,8 @@ from jlremote.host.sudo import SUDO, endable
 from jlremote.jobs import containers, joining_program
 from jlremote.jobs.containers import _JOINED as JOINED
 from jlremote.jobs.containers import _beyond
+from tests.host.parts import OLD_SUDO
 from tests.host.shells import run_sh
-from tests.host.test_sudo import OLD_SUDO
 from tests.lab.programs import SYSTEM_PATH, lives, wait_until
 
 SECONDS = 30

@@ -16,9 +16,8 @@ from jlremote.jobs import processes, terminal
 from jlremote.jobs.job import Job
 from jlremote.jobs.processes import NO_FOLDER, TAKEN, ProcessJobs, ProcessPlan
 from tests.host.shells import run_sh
+from tests.lab.disks import needs_root
 from tests.lab.programs import lives, wait_until
-from tests.storage.test_paths import needs_root
-from tests.storage.test_paths import small_disk as small_disk
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the scripts read /proc")
 

@@ -6,7 +6,6 @@ import json
 import secrets
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from http.client import HTTPConnection
 from itertools import product
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.jupyter.parts import AGES, Age
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
@@ -26,45 +26,8 @@ from tests.long import LONG, WANTED
 from tests.sessions.parts import Kernel, Session, failed, start, started
 
 TRIES = 5
-DEBIAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-@dataclass(frozen=True)
-class Age:
-    """Jupyter as it was at some time.
-
-    Attributes:
-        folder: below `/opt` in the image, where its programs are.
-        program: what a person runs there.
-        family: the class that its options are of.
-        launched: the page that it has when jlr launches what is there.
-        found: the page that it has when a person has run the program.
-    """
-
-    folder: str
-    program: str
-    family: str
-    launched: str
-    found: str
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Options of `docker run` for a container that has this one alone."""
-        return ("--env", f"PATH=/opt/{self.folder}/bin:{DEBIAN_PATH}")
-
-    def command(self, *words: str) -> tuple[str, ...]:
-        """Return what a person runs by hand in a container."""
-        begin = (self.program, "--allow-root", "--no-browser", "--ip=0.0.0.0")
-        return (*begin, f"--{self.family}.base_url=/theirs/", *words)
-
-
-AGES = {
-    "Notebook 6": Age("notebook6", "jupyter-notebook", "NotebookApp", "tree", "tree"),
-    "JupyterLab 2": Age("lab2", "jupyter-lab", "NotebookApp", "lab", "lab"),
-    "JupyterLab 3": Age("lab3", "jupyter-lab", "ServerApp", "lab", "lab"),
-    "JupyterLab 4": Age("jupyter", "jupyter-lab", "ServerApp", "lab", "lab"),
-    "Notebook 7": Age("jupyter", "jupyter-notebook", "ServerApp", "lab", "tree"),
-}
 # Between the oldest and the newest, versions differ less from these than they do.
 ALWAYS = ("Notebook 6", "JupyterLab 4")
 # Its package brings JupyterLab's along, and so it has its programs in a folder of their own.

@@ -3,40 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from jlremote.jupyter.discovery import read_probe
 from jlremote.jupyter.server import Server
-
-DIRECTORY = "/tmp/jlr-0/cont1"
-STAT = "7 (jupyter-lab) S " + " ".join(str(number) for number in range(4, 53))
-FACTS = {"port": 8888, "base_url": "/cont1/", "token": "5ec2e7", "pid": 7, "root_dir": "/work"}
-
-
-def listening(address: str = "00000000", port: int = 8888, inode: int = 99) -> str:
-    return f"   0: {address}:{port:04X} 00000000:0000 0A 0:0 0:0 0 0 0 {inode} 1 0"
-
-
-def server(
-    facts: Any = FACTS,
-    *,
-    path: str = f"{DIRECTORY}/runtime/jpserver-7.json",
-    pid: str = "7",
-    stat: str = STAT,
-    descriptors: str = "lr-x 3 -> socket:[99]",
-    words: str = "python\0/opt/bin/jupyter-lab\0--no-browser\0",
-) -> str:
-    text = facts if isinstance(facts, str) else json.dumps(facts)
-    executable = "lrwxrwxrwx 1 root root 0 Jan 1 /proc/7/exe -> /usr/bin/python3.11\n"
-    return "\037".join(("server", path, pid, text, stat, descriptors, executable, words))
-
-
-def probed(*servers: str, table: str | None = None, status: str = "") -> str:
-    single = (f"directory\037{DIRECTORY}", "jupyter\037/opt/bin/jupyter-lab", f"exit\037{status}")
-    records = (*single, *servers, f"listening\037{listening() if table is None else table}")
-    return "\036".join(records) + "\036"
+from tests.jupyter.parts import DIRECTORY, FACTS, listening, probed, server
 
 
 def test_a_server_is_read_with_all_that_identifies_it() -> None:

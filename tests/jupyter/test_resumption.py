@@ -31,7 +31,8 @@ from jlremote.jupyter.kernel import KernelSocket
 from jlremote.kernels.local_ports import Message
 from jlremote.kernels.remote_kernel import KernelGone, RemoteKernel
 from tests.jupyter.local_server import LocalServer, local_server
-from tests.jupyter.test_ages import AGES
+from tests.jupyter.parts import AGES
+from tests.lab.browser import SECONDS, open_notebook, outputs, run_cell
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
@@ -39,7 +40,6 @@ from tests.lab.programs import wait_until
 from tests.link.fakes import new_server
 from tests.long import LONG
 from tests.sessions.parts import Session, started
-from tests.sessions.test_page import SECONDS, open_notebook, outputs, run_cell
 
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: the end is a reset, and what is under way is lost
 UNTIL = """\

@@ -25,7 +25,7 @@ from jlremote.jupyter.survey import (
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import JOB_LABEL, SESSION_LABEL, Container
 from jlremote.runtimes.engine.engine import DOCKER
-from tests.jupyter.test_discovery import DIRECTORY, probed, server
+from tests.jupyter.parts import DIRECTORY, probed, server
 from tests.workflow.parts import FakeHost
 
 RUNTIME = Containers(DOCKER)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import cycle
 from typing import IO
@@ -52,3 +52,19 @@ def _claimed() -> tuple[IO[str], Iterator[int]]:
             return lock, cycle(range(start, start + BLOCK, STEP))
         lock.close()
     raise LabError("too many test processes on this machine: no block of ports is left")
+
+
+@contextmanager
+def held(port: int) -> Iterator[None]:
+    """Listen on a port of 127.0.0.1, as any other program of the laptop."""
+    with socket.create_server(("127.0.0.1", port)):
+        yield
+
+
+def is_free(port: int) -> bool:
+    """Return whether nobody listens on a port of 127.0.0.1."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True

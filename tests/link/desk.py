@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -28,7 +30,8 @@ from jlremote.workflow.show.report import SessionReport
 from tests.lab.fork_server import link_forker
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
-from tests.link.fakes import FakePerson
+from tests.lab.sshd import SSHServer
+from tests.link.fakes import FakePerson, until
 from tests.link.servers import lives
 
 
@@ -169,3 +172,42 @@ def is_link(process: psutil.Process) -> bool:
         return "jlremote.link" in process.cmdline() and lives(process.pid)
     except psutil.Error:
         return False
+
+
+def logins(server: SSHServer, before: str = "") -> int:
+    """Return how many connections a server has let in since its log was `before`."""
+    return len(re.findall(r"Accepted \w+ for", server.log_text()[len(before) :]))
+
+
+PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: text/html\r\n\r\n"
+
+
+def asked(port: int, request: bytes) -> bytes:
+    """Send a request, with the port to be filled in, and return all that comes back."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
+        sock.sendall(request % port)
+        answer = b""
+        try:
+            while data := sock.recv(65536):
+                answer += data
+        except ConnectionResetError:
+            pass
+        return answer
+
+
+def check_turned_away(desk: Desk, name: str, state: str, detail: str) -> None:
+    """Wait for the state; then a browser is told it, and anything else is turned away."""
+    until(lambda: desk.forward(name).state == state, f"the state {state}")
+    forward = desk.forward(name)
+    assert detail in (forward.detail or "")
+    pages: list[bytes] = []
+
+    def told() -> bytes:
+        # One that is turned away before it has said a word is only hung up on.
+        pages.append(asked(forward.local_port, PAGE_LOAD))
+        return pages[-1]
+
+    until(told, "the page for a browser")
+    assert pages[-1].startswith(b"HTTP/1.1 503 ")
+    assert detail.encode() in pages[-1]
+    assert asked(forward.local_port, b"PUT /api HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n") == b""

@@ -34,7 +34,7 @@ class Time:
         self.backoff = Backoff(self._changed, clock=lambda: self.now, wait=self._wait)
 
     def _wait(self, event: threading.Event, seconds: float) -> bool:
-        self.now += seconds
+        self.now += 0 if event.is_set() else seconds
         if self.hurry_at is not None and self.now >= self.hurry_at:
             self.backoff.hurry()
         return event.is_set()
@@ -163,8 +163,7 @@ def test_two_losses_in_a_row_are_made_good_at_once_and_the_third_waits() -> None
 
 
 def test_the_end_cuts_every_pause() -> None:
-    backoff = Backoff(lambda: False)
-    for _ in range(10):
-        backoff.failed(REFUSED)
-    backoff.end()
-    backoff.rest()
+    time = Time()
+    time.fail(REFUSED, 10)
+    time.backoff.end()
+    assert time.pause() == 0

@@ -15,10 +15,9 @@ from tests.lab.engine import Engine
 from tests.lab.line import Line
 from tests.lab.remote_host import Keys, running_sshd
 from tests.lab.sshd import SSHServer
-from tests.link.desk import Desk
+from tests.link.desk import Desk, logins
 from tests.link.fakes import Call, FakePerson, until
 from tests.link.servers import HostServers
-from tests.link.test_link import logins
 from tests.long import LONG
 
 QUICK = ("ServerAliveInterval 1", "ServerAliveCountMax 3")

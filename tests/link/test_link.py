@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing.connection as sockets
 import os
-import re
 import resource
 import shutil
 import signal
@@ -30,17 +29,12 @@ from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
-from tests.link.desk import Desk
+from tests.link.desk import Desk, logins
 from tests.link.fakes import Call, FakePerson, until
 from tests.link.servers import HostServers, lives
 from tests.outages.parts import within
 
 SQUARE = 'print(link.run({"square": f"echo $(({sys.argv[2]} * {sys.argv[2]}))"})["square"].stdout)'
-
-
-def logins(server: SSHServer, before: str = "") -> int:
-    """Return how many connections a server has let in since its log was `before`."""
-    return len(re.findall(r"Accepted \w+ for", server.log_text()[len(before) :]))
 
 
 def test_twenty_commands_at_once_are_one_link_and_twenty_right_answers(

@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 
 import pytest
 
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.sshd import SSHServer
-from tests.link.desk import Desk
+from tests.link.desk import Desk, check_turned_away
 from tests.link.fakes import until
 from tests.link.servers import HostServers, Squatter, start_inside
 from tests.outages.parts import within
 
-PAGE_LOAD = b"GET /lab HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: text/html\r\n\r\n"
 PORT = 8888
-
-
-def asked(port: int, request: bytes) -> bytes:
-    """Send a request, with the port to be filled in, and return all that comes back."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
-        sock.sendall(request % port)
-        answer = b""
-        try:
-            while data := sock.recv(65536):
-                answer += data
-        except ConnectionResetError:
-            pass
-        return answer
-
-
-def check_turned_away(desk: Desk, name: str, state: str, detail: str) -> None:
-    """Wait for the state; then a browser is told it, and anything else is turned away."""
-    until(lambda: desk.forward(name).state == state, f"the state {state}")
-    forward = desk.forward(name)
-    assert detail in (forward.detail or "")
-    pages: list[bytes] = []
-
-    def told() -> bytes:
-        # One that is turned away before it has said a word is only hung up on.
-        pages.append(asked(forward.local_port, PAGE_LOAD))
-        return pages[-1]
-
-    until(told, "the page for a browser")
-    assert pages[-1].startswith(b"HTTP/1.1 503 ")
-    assert detail.encode() in pages[-1]
-    assert asked(forward.local_port, b"PUT /api HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n") == b""
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import Endpoint, Place
 from jlremote.ports.locate import NothingListens, PortTaken
 from tests.link.fakes import Call, new_endpoint, until
-from tests.link.test_forwards import KEY, Parts, is_in, state_of
+from tests.link.parts import KEY, Parts, is_in, state_of
 
 PLACE = Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
 OWN = Target("172.17.0.2", 6006)

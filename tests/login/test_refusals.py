@@ -18,8 +18,7 @@ from tests.lab.sshd import SSHServer
 from tests.link.servers import HostServers
 from tests.login.parts import start, started, starting
 from tests.outages.parts import within
-from tests.sessions.parts import failed
-from tests.sessions.test_bad_hosts import add, answering, nothing_is_left
+from tests.sessions.parts import add, answering, failed, nothing_is_left
 
 Host = Callable[..., str]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -9,6 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.error import URLError
 
+import psutil
+from playwright.sync_api import Page
+
+from tests.lab.accounts import Account
+from tests.lab.browser import outputs
+from tests.lab.laptop import Laptop
+from tests.link.desk import is_link
 from tests.sessions.parts import Kernel, Session
 
 # Other work runs on the two cores.
@@ -70,3 +78,24 @@ def work_in(session: Session) -> Iterator[Work]:
         kernel.run(f"kept = {value!r}")
         assert kernel.run("kept") == repr(value)
         yield Work(session, kernel, value)
+
+
+def observers(account: Account) -> int:
+    """Return how many of the user's engine clients read events."""
+    found = [process.cmdline()[:2] for process in account.processes()]
+    return sum(words == ["docker", "events"] for words in found)
+
+
+def link_of(laptop: Laptop) -> psutil.Process:
+    """Return the laptop's one link."""
+    [link] = [process for process in laptop.processes() if is_link(process)]
+    return link
+
+
+A_SECOND = 5
+CELL = "import time\nfor n in range({count}): print('line', n, flush=True); time.sleep({pause})"
+
+
+def lines(page: Page) -> list[int]:
+    """Return the numbers of the lines on the page."""
+    return [int(found) for found in re.findall(r"line (\d+)", outputs(page))]

@@ -22,7 +22,7 @@ from tests.lab.place import LabError
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
-from tests.outages.parts import Work, work_in
+from tests.outages.parts import Work, observers, work_in
 from tests.sessions.parts import started
 
 PORT = 8888
@@ -135,12 +135,6 @@ def work(laptop: Laptop, inside: Container, account: Account) -> Iterator[Work]:
     with work_in(started(laptop, inside)) as begun:
         wait_until(lambda: observers(account) > others, "the link's observing the containers")
         yield begun
-
-
-def observers(account: Account) -> int:
-    """Return how many of the user's engine clients read events."""
-    found = [process.cmdline()[:2] for process in account.processes()]
-    return sum(words == ["docker", "events"] for words in found)
 
 
 def state(laptop: Laptop) -> tuple[str, str]:

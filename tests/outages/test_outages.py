@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import time
 
-import psutil
 import pytest
 
 from jlremote.link.connection.backoff import FLAPPING_SECONDS
@@ -13,10 +12,9 @@ from tests.lab.laptop import Laptop
 from tests.lab.network import Network
 from tests.lab.programs import lives
 from tests.lab.sshd import SSHServer, end
-from tests.link.desk import is_link
 from tests.link.fakes import until
 from tests.long import LONG
-from tests.outages.parts import BUSY, Work
+from tests.outages.parts import BUSY, Work, link_of
 
 # What the host's settings above allow until a silent death is noticed.
 NOTICED = 4.0
@@ -38,12 +36,6 @@ def work(lasting_work: Work) -> Work:
     until(lambda: time.monotonic() - since > LASTED, "a connection that has lasted")
     lasting_work.check()
     return lasting_work
-
-
-def link_of(laptop: Laptop) -> psutil.Process:
-    """Return the laptop's one link."""
-    [link] = [process for process in laptop.processes() if is_link(process)]
-    return link
 
 
 def test_killing_the_connections_sshd(work: Work, sshd: SSHServer) -> None:

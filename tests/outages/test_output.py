@@ -16,15 +16,14 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import claimed_account
+from tests.lab.browser import SECONDS
 from tests.lab.containers import ContainerFactory
 from tests.lab.network import Network
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.long import LONG
-from tests.outages.parts import Work
-from tests.outages.test_outages import link_of
+from tests.outages.parts import Work, link_of
 from tests.sessions.parts import Session, failed, started
-from tests.sessions.test_page import SECONDS
 
 A_SECOND = 5
 # All that a cell's output can be, in an order that the page has, too.

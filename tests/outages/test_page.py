@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, Request, expect
+from playwright.sync_api import BrowserContext, Request, expect
 
-from tests.jupyter.test_ages import AGES
+from tests.jupyter.parts import AGES
 from tests.lab.accounts import Account
+from tests.lab.browser import SECONDS, open_notebook, outputs, run_cell
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.network import Network
@@ -22,19 +23,10 @@ from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.long import LONG
 from tests.outages.conftest import add_far
-from tests.outages.parts import BUSY, Work, work_in
+from tests.outages.parts import A_SECOND, BUSY, CELL, Work, lines, work_in
 from tests.sessions.parts import started
-from tests.sessions.test_page import SECONDS, open_notebook, outputs, run_cell
-
-A_SECOND = 5
-CELL = "import time\nfor n in range({count}): print('line', n, flush=True); time.sleep({pause})"
 
 ENDING = CELL.replace("line", "begun") + "\ntime.sleep({more}); print('ended')"
-
-
-def lines(page: Page) -> list[int]:
-    """Return the numbers of the lines on the page."""
-    return [int(found) for found in re.findall(r"line (\d+)", outputs(page))]
 
 
 @pytest.mark.timeout(600)

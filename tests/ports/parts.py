@@ -93,3 +93,14 @@ def only(laptop: Laptop, *words: str) -> dict[str, Any]:
     """Return the only object that `jlr forward … --json` prints."""
     [port] = told(laptop, *words)
     return port
+
+
+def probed(*rows: str, held: int | None = 77, user: int = 1000) -> str:
+    descriptors = "" if held is None else f"lrwx------ 1 u g 64 Jan 1 3 -> socket:[{held}]"
+    told = {
+        "user": str(user),
+        "python": "/usr/bin/python3",
+        "listening": "\n".join(rows),
+        "held": descriptors,
+    }
+    return "".join(f"{name}\037{value}\036" for name, value in told.items())

@@ -19,25 +19,15 @@ from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.scripts.waiting import AS_MAIN_USER
-from tests.host.test_tcp_table import ANYWHERE, ANYWHERE_6, LOOPBACK, LOOPBACK_6, row
+from tests.host.parts import ANYWHERE, ANYWHERE_6, LOOPBACK, LOOPBACK_6, row
 from tests.link.fakes import new_server
+from tests.ports.parts import probed
 
 PORT = 6006
 NETWORK = "5ea"
 ELSEWHERE = "050011AC"  # 172.17.0.5
 PLACE = Place("docker", "cont1", "c0ffee", "2026-01-01T00:00:00Z")
 RELAY = ("docker", "exec", "--interactive", "cont1", "/usr/bin/python3")
-
-
-def probed(*rows: str, held: int | None = 77, user: int = 1000) -> str:
-    descriptors = "" if held is None else f"lrwx------ 1 u g 64 Jan 1 3 -> socket:[{held}]"
-    told = {
-        "user": str(user),
-        "python": "/usr/bin/python3",
-        "listening": "\n".join(rows),
-        "held": descriptors,
-    }
-    return "".join(f"{name}\037{value}\036" for name, value in told.items())
 
 
 class HostThatSays:

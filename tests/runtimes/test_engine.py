@@ -10,7 +10,7 @@ import pytest
 from jlremote.host.contract import Completed
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.runtimes.engine.engine_errors import EngineMissing, engine_error
-from tests.test_ladder import modules
+from tests.sources import modules
 
 PROGRAMS = ("docker", "podman", "nvidia-docker")
 # The first one holds the table; the demo asks an engine of this machine.

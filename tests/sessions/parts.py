@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import socket
+import threading
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +20,7 @@ from websocket import WebSocket, WebSocketTimeoutException, create_connection
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
-from tests.lab.programs import Result, wait_until
+from tests.lab.programs import SYSTEM_PATH, Result, wait_until
 
 # Other work runs on the two cores that a boot of JupyterLab wants for itself.
 START_SECONDS = 150
@@ -261,3 +263,66 @@ class Kernel:
     def state(self) -> str:
         """Return the server's word for what the kernel does."""
         return str(self.session.ask(f"api/kernels/{self.id}")["execution_state"])
+
+
+DOCKER = ("--runtime", "docker")  # else podman takes its place
+
+
+def without(folder: Path, *missing: str) -> Path:
+    """Return a folder with every program of the machine but some, which all may read."""
+    link_all_but(missing, folder)
+    for parent in (folder, *folder.parents):
+        if parent.owner() == "root" and parent != Path("/tmp") and parent != Path("/"):
+            parent.chmod(0o755)
+    return folder
+
+
+def link_all_but(missing: Collection[str], folder: Path) -> None:
+    """Fill a folder with every program of the machine but some."""
+    for path in SYSTEM_PATH.split(":"):
+        for program in Path(path).glob("*"):
+            link = folder / program.name
+            if program.name not in missing and not link.is_symlink():
+                link.symlink_to(program)
+
+
+@contextmanager
+def answering(words: bytes) -> Iterator[int]:
+    """Listen on a port of 127.0.0.1, greet whoever comes and hang up; without words stay silent."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        callers: list[socket.socket] = []
+
+        def greet() -> None:
+            while True:
+                try:
+                    caller, _ = listener.accept()
+                except OSError:
+                    return
+                callers.append(caller)
+                caller.sendall(words)
+                if words:
+                    caller.shutdown(socket.SHUT_WR)
+
+        greeter = threading.Thread(target=greet, daemon=True)
+        greeter.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        greeter.join()
+        for caller in callers:
+            caller.close()
+
+
+def add(laptop: Laptop, alias: str, port: int, *lines: str) -> None:
+    """Make a port known as a host, with further lines of its block."""
+    block = (f"Host {alias}", "HostName 127.0.0.1", f"Port {port}", *lines)
+    with laptop.ssh_config.open("a") as config:
+        config.write("\n    ".join(block) + "\n")
+
+
+def nothing_is_left(laptop: Laptop) -> None:
+    """Check that there is no session, no bug report, no process and no socket."""
+    wait_until(lambda: laptop.processes() == [], "the end of the link")
+    assert json.loads(laptop.jlr("list", "--json").stdout) == []
+    assert not list((laptop.folder / "state" / "jlr" / "sessions").iterdir())
+    assert not list((laptop.folder / "state" / "jlr" / "log").glob("bug-*"))
+    assert not list((laptop.folder / "run" / "jlr").glob("*.socket"))

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 
 from tests.conftest import SSHServerFactory
 from tests.doctor.parts import examined
 from tests.lab.accounts import Account, logging_in_with
 from tests.lab.laptop import Laptop
-from tests.lab.programs import SYSTEM_PATH
 from tests.lab.remote_host import Keys
 from tests.outages.parts import within
-from tests.sessions.parts import failed, start
-
-DOCKER = ("--runtime", "docker")  # else podman takes its place
+from tests.sessions.parts import DOCKER, failed, start, without
 
 
 def add_host(
@@ -40,24 +36,6 @@ def test_an_engine_that_is_not_installed(
         assert "chooses it" not in start(laptop, "odd", "cont1", *DOCKER).stderr
         assert chosen in examined(laptop, "odd").of("engine")["text"]
         assert "chooses it" not in examined(laptop, "odd", *DOCKER).of("engine")["text"]
-
-
-def without(folder: Path, *missing: str) -> Path:
-    """Return a folder with every program of the machine but some, which all may read."""
-    link_all_but(missing, folder)
-    for parent in (folder, *folder.parents):
-        if parent.owner() == "root" and parent != Path("/tmp") and parent != Path("/"):
-            parent.chmod(0o755)
-    return folder
-
-
-def link_all_but(missing: Collection[str], folder: Path) -> None:
-    """Fill a folder with every program of the machine but some."""
-    for path in SYSTEM_PATH.split(":"):
-        for program in Path(path).glob("*"):
-            link = folder / program.name
-            if program.name not in missing and not link.is_symlink():
-                link.symlink_to(program)
 
 
 def test_an_engine_that_does_not_run(

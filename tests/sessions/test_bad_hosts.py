@@ -2,64 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
-from tests.sessions.parts import failed, start
-
-
-@contextmanager
-def answering(words: bytes) -> Iterator[int]:
-    """Listen on a port of 127.0.0.1, greet whoever comes and hang up; without words stay silent."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        callers: list[socket.socket] = []
-
-        def greet() -> None:
-            while True:
-                try:
-                    caller, _ = listener.accept()
-                except OSError:
-                    return
-                callers.append(caller)
-                caller.sendall(words)
-                if words:
-                    caller.shutdown(socket.SHUT_WR)
-
-        greeter = threading.Thread(target=greet, daemon=True)
-        greeter.start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
-        greeter.join()
-        for caller in callers:
-            caller.close()
-
-
-def add(laptop: Laptop, alias: str, port: int, *lines: str) -> None:
-    """Make a port known as a host, with further lines of its block."""
-    block = (f"Host {alias}", "HostName 127.0.0.1", f"Port {port}", *lines)
-    with laptop.ssh_config.open("a") as config:
-        config.write("\n    ".join(block) + "\n")
-
-
-def nothing_is_left(laptop: Laptop) -> None:
-    """Check that there is no session, no bug report, no process and no socket."""
-    wait_until(lambda: laptop.processes() == [], "the end of the link")
-    assert json.loads(laptop.jlr("list", "--json").stdout) == []
-    assert not list((laptop.folder / "state" / "jlr" / "sessions").iterdir())
-    assert not list((laptop.folder / "state" / "jlr" / "log").glob("bug-*"))
-    assert not list((laptop.folder / "run" / "jlr").glob("*.socket"))
+from tests.sessions.parts import failed, nothing_is_left, start
 
 
 def test_a_name_that_is_no_host_is_told_as_such(laptop: Laptop) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from tests.lab.containers import Container, ContainerFactory
+from tests.lab.disks import disk, fill, full, read_only, state
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.outages.parts import within
@@ -18,51 +18,6 @@ from tests.sessions.parts import failed, start, started
 
 # What a command may take that only says what is wrong.
 TOLD = 15.0
-
-
-@contextmanager
-def disk(folder: Path, *options: str) -> Iterator[None]:
-    """Mount a small disk at a folder; processes that still use it do not keep it there."""
-    mount("-t", "tmpfs", "-o", ",".join(("size=256k,mode=700", *options)), "jlr-lab", folder)
-    try:
-        yield
-    finally:
-        subprocess.run(("umount", "--lazy", folder), check=True)
-
-
-@contextmanager
-def read_only(folder: Path) -> Iterator[None]:
-    """Let nothing new be written below a folder; files that are open stay so."""
-    mount("--bind", folder, folder)
-    try:
-        mount("-o", "remount,bind,ro", folder)
-        yield
-    finally:
-        subprocess.run(("umount", "--lazy", folder), check=True)
-
-
-@contextmanager
-def full(folder: Path) -> Iterator[None]:
-    """Let nothing more fit on the disk of a folder."""
-    fill(folder)
-    yield
-
-
-def mount(*words: str | Path) -> None:
-    """Run `mount`."""
-    subprocess.run(("mount", *words), check=True)
-
-
-def fill(folder: Path) -> None:
-    """Write until there is no space left."""
-    with (folder / "full").open("wb", 0) as file, suppress(OSError):
-        while file.write(b"x" * 4096):
-            pass
-
-
-def state(laptop: Laptop) -> Path:
-    """Return the laptop's XDG state folder."""
-    return Path(laptop.environment["XDG_STATE_HOME"])
 
 
 def test_a_full_disk_is_told_before_anything_is_made(

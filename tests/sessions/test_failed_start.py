@@ -17,9 +17,10 @@ from jlremote.workflow.host.rollback import UNDISTURBED_SECONDS
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
+from tests.lab.disks import read_only, state
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.ports import free_port
+from tests.lab.ports import free_port, held, is_free
 from tests.lab.programs import SYSTEM_PATH, wait_until
 from tests.lab.remote_host import Keys
 from tests.link.desk import Desk, is_link
@@ -28,9 +29,6 @@ from tests.long import LONG
 from tests.outages.parts import within
 from tests.ports.parts import PORT, only, serve_inside, word_at
 from tests.sessions.parts import failed, start, started
-from tests.sessions.test_bad_state import read_only, state
-from tests.sessions.test_ports import held
-from tests.sessions.test_stop import is_free
 
 ESTABLISHED = ":22B8 [0-9A-F]*:[0-9A-F]* 01 "  # to Jupyter's port, in /proc/net/tcp
 

@@ -18,7 +18,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from jlremote.ports.origins import hostname
 from tests.adversity.sites import ASK, site
-from tests.lab.browser import ELSEWHERE
+from tests.lab.browser import ELSEWHERE, SECONDS, open_notebook, outputs, run_cell
 from tests.lab.containers import Container
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
@@ -28,7 +28,6 @@ from tests.sessions.parts import START_SECONDS, Session, started
 PICTURES = Path(__file__).parents[2] / "docs"
 # Set to anything to write the picture that README.md shows.
 WANTED = "JLR_PICTURES"
-SECONDS = 90_000  # of playwright's, in milliseconds
 COMPUTATION = """\
 import platform
 print("Python", platform.python_version(), "in", platform.node())
@@ -53,31 +52,6 @@ SVG('<svg xmlns="http://www.w3.org/2000/svg" width="525" viewBox="0 0 700 235">'
     + "".join(f'<path d="M50 {y}h620" stroke="#e6e6ea"/>' for y in range(25, 226, 40))
     + line(training, "#f37726", "training loss", 48)
     + line(validation, "#4e79a7", "validation loss", 70) + "</svg>")"""
-
-
-def open_notebook(page: Page, url: str) -> None:
-    """Open JupyterLab and make a notebook through its launcher."""
-    page.goto(url, timeout=SECONDS)
-    card = page.locator('.jp-LauncherCard[data-category="Notebook"]').first
-    card.click(timeout=SECONDS)
-    expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(1, timeout=SECONDS)
-    # The footer says so once a kernel answers.
-    expect(page.locator("#jp-main-statusbar")).to_contain_text("Idle", timeout=SECONDS)
-
-
-def run_cell(page: Page, code: str) -> None:
-    """Type code into the last cell and run it, which makes another cell below."""
-    cells = page.locator(".jp-Notebook .jp-Cell")
-    count = cells.count()
-    cells.last.locator(".cm-content").click()
-    page.keyboard.insert_text(code)
-    page.keyboard.press("Shift+Enter")
-    expect(cells).to_have_count(count + 1, timeout=SECONDS)
-
-
-def outputs(page: Page) -> str:
-    """Return all output on the page."""
-    return "\n".join(page.locator(".jp-OutputArea-output").all_inner_texts())
 
 
 def take_picture(page: Page) -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -16,7 +13,7 @@ from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.ports import free_port
+from tests.lab.ports import free_port, held
 from tests.lab.remote_host import Keys
 from tests.link.servers import start_inside
 from tests.sessions.parts import Session, failed, start, started
@@ -25,13 +22,6 @@ from tests.sessions.parts import Session, failed, start, started
 @pytest.fixture
 def laptop(clean_laptop: Laptop) -> Laptop:
     return clean_laptop
-
-
-@contextmanager
-def held(port: int) -> Iterator[None]:
-    """Listen on a port of 127.0.0.1, as any other program of the laptop."""
-    with socket.create_server(("127.0.0.1", port)):
-        yield
 
 
 def reserve(laptop: Laptop, first: int, last: int) -> None:

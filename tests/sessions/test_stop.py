@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 
 import pytest
 from pexpect import EOF
 
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
+from tests.lab.ports import is_free
 from tests.lab.programs import wait_until
 from tests.link.servers import start_inside
 from tests.long import LONG
@@ -28,15 +28,6 @@ from tests.sessions.parts import (
 @pytest.fixture
 def laptop(clean_laptop: Laptop) -> Laptop:
     return clean_laptop
-
-
-def is_free(port: int) -> bool:
-    """Return whether nobody listens on a port of 127.0.0.1."""
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
 
 
 def test_stop_ends_jupyter_and_its_kernels_and_leaves_the_container(

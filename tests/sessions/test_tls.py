@@ -9,12 +9,12 @@ from collections.abc import Mapping
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
+from tests.lab.browser import SECONDS, open_notebook, run_cell
 from tests.lab.certificates import Certificate, certificate
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.sessions.parts import SERVER, failed, start, started
-from tests.sessions.test_page import SECONDS, open_notebook, run_cell
 
 FILE = "/srv/own/both.pem"
 BOTH = {"certfile": FILE, "keyfile": FILE}

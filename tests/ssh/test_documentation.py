@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from jlremote import errors
-from tests.ssh.test_matrix import ROWS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "ssh.md"
 
@@ -29,9 +28,3 @@ def test_every_error_that_the_document_names_exists() -> None:
     named = re.findall(r"`([A-Z]\w+)`[^|]*\|$", table, re.MULTILINE)
     assert named
     assert [name for name in named if not hasattr(errors, name)] == []
-
-
-def test_every_setting_of_the_matrix_is_in_the_document() -> None:
-    text = DOCUMENT.read_text()
-    settings = {line.split()[0] for row in ROWS for line in row.settings}
-    assert {name for name in settings if f"`{name}" not in text} == {"NoSuchSetting"}

@@ -18,6 +18,7 @@ from tests.lab.accounts import Account
 from tests.lab.ports import free_port
 from tests.lab.sshd import SSHServer, make_key
 from tests.long import LONG
+from tests.rows import REPOSITORY
 from tests.ssh.conftest import PASSWORD, WITH_PASSWORDS, StartServer
 from tests.ssh.laptop import HOST, Laptop
 
@@ -290,3 +291,9 @@ def test_connect_timeout_ends_a_silent_server_as_with_ssh(
         assert guest.theirs() is not None
         ours = guest.ours()
         assert type(ours).__name__ == "ConnectionTimedOut"
+
+
+def test_every_setting_of_the_matrix_is_in_the_document() -> None:
+    text = (REPOSITORY / "docs/ssh.md").read_text(encoding="utf-8")
+    settings = {line.split()[0] for row in ROWS for line in row.settings}
+    assert {name for name in settings if f"`{name}" not in text} == {"NoSuchSetting"}

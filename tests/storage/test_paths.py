@@ -3,16 +3,14 @@
 import errno
 import os
 import stat
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from jlremote.errors import JlrError, Usage
 from jlremote.storage import paths
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+from tests.lab.disks import needs_root
 
 
 def mode(path: Path) -> int:
@@ -142,18 +140,6 @@ def test_a_file_is_written_whole_for_this_user_alone(tmp_path: Path) -> None:
     paths.write_whole(target, "né")
     assert target.read_bytes() == "né".encode()
     assert mode(target) == 0o600
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Give a file system of 64 KiB of its own."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk])
-    if mounted.returncode:
-        pytest.skip("this machine lets nobody mount a tmpfs")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
 
 
 def test_a_new_file_takes_nothings_place(tmp_path: Path) -> None:

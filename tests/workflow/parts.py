@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from jlremote.errors import NeedsAuthentication
+from jlremote.errors import Busy, NeedsAuthentication
 from jlremote.host.contract import Completed, Steps
+from jlremote.jupyter.server import Server
 from jlremote.link.wire.login_shell import LoginShell
+from jlremote.link.wire.status import ForwardKey, ForwardStatus, LinkStatus
+from jlremote.mounts.points import Holder, MountPoint
+from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker, Question
+from jlremote.storage.mounts import MountRecord
 from jlremote.workflow.host.context import Context
 
 
@@ -113,3 +118,74 @@ class Person:
 def context(notes: Notes | None = None, asker: Asker | None = None) -> Context:
     """Return the laptop's side of a workflow, which keeps what it is told in `notes`."""
     return Context(None, asker or NoAnswer(), notes or Notes(), lambda *_: None)
+
+
+class FakeLink:
+    """A link that forwards on any local port but those that are taken."""
+
+    name = "dgx"
+
+    def __init__(self, *taken: int) -> None:
+        self.taken = set(taken)
+        self.held: dict[ForwardKey, tuple[int, Endpoint]] = {}
+        self.unseen: list[int] = []
+
+    def forward(
+        self, session: str, local_port: int, endpoint: Endpoint, *, seen: bool = True
+    ) -> ForwardStatus:
+        if local_port in self.taken:
+            raise Busy(f"port {local_port} is taken")
+        if not seen:
+            self.unseen.append(local_port)
+        key = (session, endpoint.further_port)
+        self.held[key] = (local_port, endpoint)
+        return ForwardStatus(*key, local_port, "up", 0.0, None, endpoint, None)
+
+    def unforward(self, session: str, port: int | None = None) -> bool:
+        return self.held.pop((session, port), None) is not None
+
+    def status(self, *, connect: bool = False) -> LinkStatus:
+        told = (
+            ForwardStatus(*key, local, "up", 0.0, None, endpoint, None)
+            for key, (local, endpoint) in self.held.items()
+        )
+        return LinkStatus("up", 0.0, None, tuple(told), ())
+
+
+RECORD = MountRecord("/home/ada/p", "/srv/p", "lab", "cont1", None, False, False)
+POINT = MountPoint(RECORD.local, "fuse.sshfs", "lab:/srv/p")
+
+
+@dataclass
+class FakeSystem:
+    """A system with these mounts."""
+
+    points: list[MountPoint] = field(default_factory=lambda: [POINT])
+    options: tuple[str, ...] = ()
+
+    def sshfs(self) -> str:
+        return "sshfs"
+
+    def mounted(self) -> list[MountPoint]:
+        return self.points
+
+    def unmount(self, path: str, *, lazily: bool) -> str | None:
+        return None
+
+    def holders(self, path: str) -> list[Holder]:
+        return []
+
+
+SERVER = Server(
+    pid=7,
+    process_start="99",
+    port=8888,
+    base_url="/cont1/",
+    token="t",
+    password=False,
+    root_directory="/",
+    loopback_only=True,
+    loopback="127.0.0.1",
+    ours=True,
+    python="/usr/bin/python3",
+)

@@ -11,8 +11,7 @@ from jlremote.ssh.sessions.script_channel import ScriptChannel
 from jlremote.ssh.sessions.shell_session import StdinSender
 from jlremote.ssh.transport.tuning import FIRST_WINDOW
 from jlremote.ssh.wire_format import string
-from tests.ssh.channels.parts import Transport
-from tests.ssh.sessions.test_shell_session import Pieces
+from tests.ssh.channels.parts import Pieces, Transport
 
 
 def opened(write_now: WriteNow | None = None) -> tuple[ScriptChannel, Transport]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.ssh.sessions.shell_session import StdinSender
+from tests.ssh.channels.parts import Pieces
 
 
 class Channel:
@@ -36,19 +36,6 @@ class Channel:
 
     def send_end(self) -> None:
         self.has_end = True
-
-
-class Pieces:
-    """Further input: pieces, and `None` for one that has not arrived yet."""
-
-    def __init__(self, *pieces: bytes | None) -> None:
-        self.pieces = list(pieces)
-
-    def take(self) -> bytes | None:
-        return self.pieces.pop(0) if self.pieces else None
-
-    def on_ready(self, wake: Callable[[], None]) -> None:
-        wake()
 
 
 def test_a_script_without_input_is_followed_by_the_end() -> None:

@@ -222,8 +222,10 @@ def test_a_certificate_for_something_else_does_not_count(known: Path, how: dict[
 def test_a_certificate_for_all_names_or_a_pattern_counts(known: Path) -> None:
     authority = new_key()
     remember(known, HOST, authority, "@cert-authority")
+    person = Person()
     for names in ((), (b"*.example.org",)):
-        verify(destination(known), host_certificate(new_key(), authority, names=names), Person())
+        verify(destination(known), host_certificate(new_key(), authority, names=names), person)
+    assert person.asked == []
 
 
 def test_a_forged_signature_does_not_count(known: Path) -> None:

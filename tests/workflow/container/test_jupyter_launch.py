@@ -26,7 +26,7 @@ from jlremote.workflow.container import jupyter_launch, server_variables
 from jlremote.workflow.host.requests import StartRequest
 from tests.host.shells import run_sh
 from tests.workflow.container.parts import CONTAINERS, Answer, Start, refused, start
-from tests.workflow.session.test_start import SERVER
+from tests.workflow.parts import SERVER
 
 ELSEWHERE = "`--workdir` opens a new container elsewhere"
 HERE = Container("c0ffee", "cont1", running=True, started_at="")

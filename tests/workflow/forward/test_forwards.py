@@ -11,49 +11,16 @@ import pytest
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.link.client.link import Link
-from jlremote.link.wire.status import ForwardKey, ForwardStatus, LinkStatus
 from jlremote.ports.endpoint import Endpoint
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.forward import forwards, local_ports
 from tests.link.fakes import new_endpoint
-from tests.workflow.parts import Notes
+from tests.workflow.parts import FakeLink, Notes
 
 SERVER = new_endpoint()
 TENSORBOARD = Endpoint(SERVER.place, 6006)
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
-
-
-class FakeLink:
-    """A link that forwards on any local port but those that are taken."""
-
-    name = "dgx"
-
-    def __init__(self, *taken: int) -> None:
-        self.taken = set(taken)
-        self.held: dict[ForwardKey, tuple[int, Endpoint]] = {}
-        self.unseen: list[int] = []
-
-    def forward(
-        self, session: str, local_port: int, endpoint: Endpoint, *, seen: bool = True
-    ) -> ForwardStatus:
-        if local_port in self.taken:
-            raise Busy(f"port {local_port} is taken")
-        if not seen:
-            self.unseen.append(local_port)
-        key = (session, endpoint.further_port)
-        self.held[key] = (local_port, endpoint)
-        return ForwardStatus(*key, local_port, "up", 0.0, None, endpoint, None)
-
-    def unforward(self, session: str, port: int | None = None) -> bool:
-        return self.held.pop((session, port), None) is not None
-
-    def status(self, *, connect: bool = False) -> LinkStatus:
-        told = (
-            ForwardStatus(*key, local, "up", 0.0, None, endpoint, None)
-            for key, (local, endpoint) in self.held.items()
-        )
-        return LinkStatus("up", 0.0, None, tuple(told), ())
 
 
 @pytest.fixture(autouse=True)

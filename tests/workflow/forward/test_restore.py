@@ -25,7 +25,7 @@ from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.forward import forwards, local_ports
 from jlremote.workflow.forward.jupyter_check import OpenToAll
 from tests.link.fakes import new_endpoint, new_server
-from tests.workflow.forward.test_forwards import FakeLink
+from tests.workflow.parts import FakeLink
 
 PLACE = new_endpoint().place
 HERE = Container(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +11,9 @@ import pytest
 from jlremote.errors import Busy, JlrError, Usage
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus, MountStatus
-from jlremote.mounts.points import Holder, MountPoint
-from jlremote.storage.mounts import MountRecord
+from jlremote.mounts.points import Holder
 from jlremote.workflow.mounts import known_mounts, mount, unmount
-
-RECORD = MountRecord("/home/ada/p", "/srv/p", "lab", "cont1", None, False, False)
-POINT = MountPoint(RECORD.local, "fuse.sshfs", "lab:/srv/p")
-
-
-@dataclass
-class FakeSystem:
-    """A system with these mounts."""
-
-    points: list[MountPoint] = field(default_factory=lambda: [POINT])
-    options: tuple[str, ...] = ()
-
-    def sshfs(self) -> str:
-        return "sshfs"
-
-    def mounted(self) -> list[MountPoint]:
-        return self.points
-
-    def unmount(self, path: str, *, lazily: bool) -> str | None:
-        return None
-
-    def holders(self, path: str) -> list[Holder]:
-        return []
+from tests.workflow.parts import RECORD, FakeSystem
 
 
 @pytest.fixture

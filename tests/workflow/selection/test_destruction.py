@@ -103,7 +103,9 @@ def test_without_a_terminal_it_is_told_what_is_lost(never: NeverAsks | None) -> 
 
 
 def test_where_nothing_is_lost_nobody_is_asked() -> None:
-    confirm(replace(PLANNED, losses=()), context(), yes=False)
+    person = Person("no")
+    confirm(replace(PLANNED, losses=()), context(asker=person), yes=False)
+    assert person.asked == ""
 
 
 def test_a_long_list_does_not_push_the_question_off_the_screen() -> None:

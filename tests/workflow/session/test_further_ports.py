@@ -19,8 +19,7 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import ASKS_NOTHING, Unreached
 from jlremote.workflow.session import further_ports
 from tests.link.fakes import new_endpoint, new_server
-from tests.workflow.forward.test_forwards import FakeLink
-from tests.workflow.parts import context
+from tests.workflow.parts import FakeLink, context
 
 PLACE = new_endpoint().place
 HERE = Container(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from jlremote.errors import Busy, JlrError
-from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.link.client.link import Link
 from jlremote.ports.endpoint import Endpoint
@@ -20,23 +19,10 @@ from jlremote.workflow.container import gpu_allocation, jupyter_launch, provisio
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.session import start
-from tests.workflow.parts import FakeHost, context
+from tests.workflow.parts import SERVER, FakeHost, context
 
 CONTAINER = Container(
     "c0ffee", "cont1", running=True, started_at="2026-01-01", addresses=("10.0.0.2",)
-)
-SERVER = Server(
-    pid=7,
-    process_start="99",
-    port=8888,
-    base_url="/cont1/",
-    token="t",
-    password=False,
-    root_directory="/",
-    loopback_only=True,
-    loopback="127.0.0.1",
-    ours=True,
-    python="/usr/bin/python3",
 )
 REFUSED = Busy("no local port is free")
 

@@ -28,8 +28,7 @@ from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.mounts import known_mounts, unmount
 from jlremote.workflow.session import losses, stop
 from tests.link.fakes import new_endpoint, new_server
-from tests.workflow.mounts.test_known_mounts import POINT, FakeSystem
-from tests.workflow.parts import FakeHost, Person, context
+from tests.workflow.parts import POINT, FakeHost, FakeSystem, Person, context
 
 HERE = Container("a" * 64, "cont1", True, "2026")
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
