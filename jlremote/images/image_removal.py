@@ -66,7 +66,7 @@ def _digits(image_id: str) -> str:
 
 @dataclass
 class Selection:
-    """The names that are to go, by image; an image that loses its last one is deleted."""
+    """The names to remove, by image. An image that loses its last name is deleted."""
 
     host: str
     stored: Sequence[StoredImage]
@@ -144,7 +144,7 @@ def shown(image: StoredImage) -> str:
 
 @dataclass(frozen=True)
 class SharedLayers:
-    """An image that goes, and the image that stays and shares the most of its layers."""
+    """An image to delete, and the kept image that shares most of its layers."""
 
     image: StoredImage
     other: StoredImage | None
@@ -157,7 +157,7 @@ class SharedLayers:
 
 
 def sharing(stored: Sequence[StoredImage], gone: Sequence[StoredImage]) -> list[SharedLayers]:
-    """Return what each image to remove shares with those that stay or come before it."""
+    """Return what each image to delete shares with the kept ones and those deleted before it."""
     ids = {image.id for image in gone}
     others = [image for image in stored if image.id not in ids]
     found = []
