@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pexpect
 import psutil
 import pytest
 
@@ -134,19 +136,52 @@ def test_a_second_user_of_the_engine_leaves_it_running(engine: Engine) -> None:
     assert engine.answers()
 
 
-def test_the_lab_by_hand_ends_with_ctrl_c_and_leaves_nothing(engine: Engine) -> None:
-    argv = (sys.executable, "-m", "tests.lab", "up")
-    with subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as playground:
-        assert playground.stdout is not None
-        lines = iter(playground.stdout.readline, "")
-        hint = next(line for line in lines if "ssh -F" in line)
-        config = Path(hint.split("-F ")[1].split()[0])
-        assert config.exists()
-        started = psutil.Process(playground.pid).children(recursive=True)
-        assert started
-        playground.send_signal(2)
-        assert playground.wait(timeout=30) == 130
-    assert not config.exists()
+@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
+def test_a_shell_in_the_lab_has_jlr_and_a_host_and_leaves_nothing(
+    engine: Engine, shell: str
+) -> None:
+    environment = {**os.environ, "SHELL": shell, "TERM": "dumb"}
+    opened = pexpect.spawn(
+        sys.executable,
+        ["-m", "tests.lab"],
+        cwd=str(REPOSITORY),
+        env=environment,
+        encoding="utf-8",
+        timeout=90,
+    )
+    opened.expect(r"laptop:\s+(\S+) ")
+    assert isinstance(opened.match, re.Match)
+    folder = Path(opened.match[1])
+    opened.expect(r"\(lab\).*\$ ")
+    opened.sendline("jlr start lab work --json; echo ended=$?")
+    opened.expect("ended=0")
+    opened.sendline("jlr list --json | grep '\"state\"'; docker ps --format 'name={{.Names}}'")
+    opened.expect('"state": "up"')
+    opened.expect(r"name=(jlrlab\d+-work)\s")
+    assert isinstance(opened.match, re.Match)
+    name = opened.match[1]
+    started = psutil.Process(opened.pid).children(recursive=True)
+    opened.sendline("exit 3")
+    opened.expect(pexpect.EOF)
+    opened.close()
+    assert opened.exitstatus == 3
+    assert not folder.exists()
+    assert [child for child in started if child.is_running()] == []
+    assert engine.docker("ps", "--all", "--quiet", "--filter", f"name={name}") == ""
+    assert engine.docker("network", "ls", "--quiet", "--filter", f"name={name}") == ""
+
+
+def test_a_lab_whose_terminal_is_closed_leaves_nothing(engine: Engine) -> None:
+    with pexpect.spawn(sys.executable, ["-m", "tests.lab"], cwd=str(REPOSITORY)) as opened:
+        opened.expect(rb"laptop:\s+(\S+) ", timeout=60)
+        assert isinstance(opened.match, re.Match)
+        folder = Path(opened.match[1].decode())
+        opened.expect(rb"\(lab\)")
+        lab = psutil.Process(opened.pid)
+        started = lab.children(recursive=True)
+        lab.send_signal(1)
+        opened.expect(pexpect.EOF)
+    assert not folder.exists()
     assert [child for child in started if child.is_running()] == []
     assert engine.answers()
 

@@ -21,7 +21,7 @@ WRITERS = {
     "storage.sessions": "removes its trial file, of a fixed name",
     "storage.editor_keys": "a lock of a fixed name",
     "storage.ssh_names": "removes control sockets by the names of sessions, which `is_name` allows",
-    "kernels.specs": "removes a spec's folder, by a name that it listed there",
+    "workflow.kernels.specs": "removes a spec's folder, by a name that it listed there",
     "ssh.trust.known_hosts": "appends a line to the file that ssh's configuration names",
     "cli.boundary": "opens the null device",
     "cli.keyboard.prompts": "opens the terminal",
@@ -47,7 +47,7 @@ WRITERS = {
     "gpus.waiting.archive": "an archive in memory",
 }
 # Who makes local names of far ones.
-NAMED = {"workflow.output.copy", "kernels.specs"}
+NAMED = {"workflow.output.copy", "workflow.kernels.specs"}
 MODULES = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree", "unpack_archive"},
     "os": {

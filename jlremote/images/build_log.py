@@ -48,7 +48,7 @@ class BuildLog:
         return "".join(f"{line}\n" for line in wanted)
 
     def finish(self) -> str:
-        """Take the last line if it has no end, and return it."""
+        """Take the last line, even if no line break ends it, and return it."""
         return self.take("\n") if self._begun else ""
 
     def _line(self, line: str) -> None:

@@ -16,8 +16,8 @@ from jlremote.times import utc
 from jlremote.untrusted import document, number
 
 _FACTS = (
-    '{"id":{{json .ID}},"names":{{json .RepoTags}},'
-    '"created":{{json .Created}},"size":{{json .Size}}}'
+    '{"id":{{json .ID}},"names":{{json .RepoTags}},"created":{{json .Created}},'
+    '"size":{{json .Size}},"layers":{{json .RootFS.Layers}}}'
 )
 _NO_TAG = "<none>:<none>"
 _OUR_LABELS = "org.jlremote."
@@ -43,12 +43,23 @@ def list_script(engine: Engine, *, every: bool) -> str:
     `docker images` prints sizes and ages only in words. With `every`, intermediate images are
     listed as images without a name.
     """
-    some = engine("image", "ls", "--quiet", "--no-trunc", *(("--all",) if every else ()))
-    inspect = engine("image", "inspect", "--format", _FACTS)
-    return (
-        f"ids=$({command_line(some)}) || exit\n"
-        f'[ -z "$ids" ] || {command_line(inspect)} $(printf "%s\\n" "$ids" | sort -u)'
-    )
+    listing = engine("image", "ls", *(("--all",) if every else ()))
+    return each_inspected(listing, engine("image", "inspect", "--format", _FACTS))
+
+
+def each_inspected(listing: Argv, inspect: Argv) -> str:
+    """Return the script that inspects all that is listed, again if some of it goes meanwhile."""
+    ids = command_line((*listing, "--quiet", "--no-trunc"))
+    return f"""\
+for try in 1 2 3; do
+  ids=$({ids}) || exit
+  [ -n "$ids" ] || exit 0
+  found=$({command_line(inspect)} $(printf "%s\\n" "$ids" | sort -u)) && break
+done
+status=$?
+[ -z "$found" ] || printf '%s\\n' "$found"
+exit "$status"
+"""
 
 
 @understood("the container engine")

@@ -6,7 +6,6 @@ import posixpath
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.host.answers import understood
@@ -28,9 +27,6 @@ NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
 NO_AUTHFILE = 78  # sysexits.h: EX_CONFIG
 MISSING = 66  # sysexits.h: EX_NOINPUT
 
-_LAST_LINES, _LONGEST_LINE = 20, 1000
-_STEP = re.compile(r"INFO:\s+(.*)")
-_BYTES = re.compile(r"([\d.]+ ?[kKMGT]?i?B) / ([\d.]+ ?[kKMGT]?i?B)")
 _REFUSED = re.compile("unauthorized|denied|authentication required|invalid username|forbidden")
 _ABSENT = re.compile("manifest unknown|not found|name unknown|does not exist|no such manifest")
 _FULL = re.compile("no space left|disk quota exceeded")
@@ -230,39 +226,17 @@ def logout_script(program: str, registry: str) -> str:
 
 def login_error(registry: str, user: str, said: str) -> JlrError:
     """Return why a registry refused a key; the program's output never contains the key."""
-    lines = [line for line in said.splitlines() if line.strip()] or ["no reason given"]
-    fatal = [line for line in lines if line.startswith("FATAL:")]
-    why = one_line((fatal or lines)[-1].removeprefix("FATAL:").strip())
+    why = _reason([line for line in said.splitlines() if line.strip()])
     if _REFUSED.search(said.lower()):
         return refused_key(registry, user, why)
     return JlrError(f"cannot log in to `{registry}`: {why}")
 
 
-@dataclass
-class FilePull:
-    """The progress of a pull; `lines` has its last ones."""
-
-    lines: list[str] = field(default_factory=list)
-    _now: str = ""
-    _begun: str = ""
-
-    def take(self, text: str) -> None:
-        *whole, begun = re.split(r"[\r\n]", self._begun + text)
-        self._begun = begun[-_LONGEST_LINE:]
-        for line in filter(None, (one_line(line[-_LONGEST_LINE:]) for line in whole)):
-            self.lines = [*self.lines, line][-_LAST_LINES:]
-            if step := _STEP.search(line):
-                self._now = step[1].rstrip(".")
-            elif moved := _BYTES.search(line):
-                self._now = f"{moved[1]} of {moved[2]}"
-
-    def finish(self) -> None:
-        """Take the last line, which may have no end."""
-        self.take("\n")
-
-    def in_words(self) -> str:
-        """Return its step, or how many bytes have come; empty before the first."""
-        return self._now
+def _reason(lines: Sequence[str]) -> str:
+    """Return the last fatal line of the program's output, else its last line."""
+    fatal = [line for line in lines if line.startswith("FATAL:")]
+    last = (fatal or list(lines) or ["no reason given"])[-1]
+    return one_line(last.removeprefix("FATAL:").strip())
 
 
 def login_hint(program: str, typed: str, host: str) -> str:
@@ -275,15 +249,14 @@ def login_hint(program: str, typed: str, host: str) -> str:
 
 def pull_error(program: str, typed: str, host: str, lines: Sequence[str], status: int) -> JlrError:
     """Return why a pull failed, by its last lines and exit status."""
-    fatal = [line for line in lines if line.startswith("FATAL:")]
-    why = one_line((fatal or list(lines) or ["no reason given"])[-1].removeprefix("FATAL:"))
-    message, complaint = f"cannot pull `{one_line(typed)}`: {why.strip()}", "\n".join(lines).lower()
+    message, complaint = f"cannot pull `{one_line(typed)}`", "\n".join(lines).lower()
     if status == NO_AUTHFILE:
         return JlrError(
-            f"cannot pull `{one_line(typed)}`: `{program}` on `{host}` takes no key for one pull",
+            f"{message}: `{program}` on `{host}` takes no key for one pull",
             hint=command_line((program, "remote", "login", "--password-stdin", typed))
             + " there keeps it on the host",
         )
+    message = f"{message}: {_reason(lines)}"
     if _FULL.search(complaint) or status == NO_FOLDER:
         return JlrError(
             message,

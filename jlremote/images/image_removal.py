@@ -7,16 +7,12 @@ from dataclasses import dataclass, field
 
 from jlremote.errors import Busy, NotFound, Usage
 from jlremote.host.answers import understood
-from jlremote.host.shell_text import command_line
 from jlremote.images import image_names
+from jlremote.images.commands import each_inspected
 from jlremote.runtimes.engine.engine import Argv, Engine
 from jlremote.text import listed, one_line
 from jlremote.untrusted import document, number, whole_number
 
-_FACTS = (
-    '{"id":{{json .ID}},"names":{{json .RepoTags}},"created":{{json .Created}},'
-    '"size":{{json .Size}},"layers":{{json .RootFS.Layers}}}'
-)
 _USED = '{"image":{{json .Image}},"name":{{json .Name}}}'
 _LISTED = 3
 _SHOWN_DIGITS = 12
@@ -39,28 +35,10 @@ class StoredImage:
         return self.id.removeprefix("sha256:")
 
 
-def images_script(engine: Engine) -> str:
-    """Return the script that prints the facts of all images, one JSON object a line."""
-    return _each(engine("image", "ls"), engine("image", "inspect", "--format", _FACTS))
-
-
 def containers_script(engine: Engine) -> str:
     """Return the script that prints the image of each container, one JSON object a line."""
     inspect = engine("container", "inspect", "--format", _USED)
-    return _each(engine("container", "ls", "--all"), inspect)
-
-
-def _each(listing: Argv, inspect: Argv) -> str:
-    """Return the script that inspects all that is listed, again if some of it goes meanwhile."""
-    listed = command_line((*listing, "--quiet", "--no-trunc"))
-    return f"""\
-for try in 1 2 3; do
-  ids=$({listed}) || exit
-  [ -n "$ids" ] || exit 0
-  found=$({command_line(inspect)} $(printf "%s\\n" "$ids" | sort -u)) && break
-done || exit
-[ -z "$found" ] || printf '%s\\n' "$found"
-"""
+    return each_inspected(engine("container", "ls", "--all"), inspect)
 
 
 @understood("the container engine")
@@ -88,7 +66,7 @@ def _digits(image_id: str) -> str:
 
 @dataclass
 class Selection:
-    """The names that are to go, by image; an image that loses its last one is deleted."""
+    """The names to remove, by image. An image that loses its last name is deleted."""
 
     host: str
     stored: Sequence[StoredImage]
@@ -166,7 +144,7 @@ def shown(image: StoredImage) -> str:
 
 @dataclass(frozen=True)
 class SharedLayers:
-    """An image that goes, and the image that stays and shares the most of its layers."""
+    """An image to delete, and the kept image that shares most of its layers."""
 
     image: StoredImage
     other: StoredImage | None
@@ -179,7 +157,7 @@ class SharedLayers:
 
 
 def sharing(stored: Sequence[StoredImage], gone: Sequence[StoredImage]) -> list[SharedLayers]:
-    """Return what each image to remove shares with those that stay or come before it."""
+    """Return what each image to delete shares with the kept ones and those deleted before it."""
     ids = {image.id for image in gone}
     others = [image for image in stored if image.id not in ids]
     found = []

@@ -1,4 +1,4 @@
-"""The progress of a pull or push, read from what the engine shows on a terminal."""
+"""The progress of a pull or push, read from what engines and Apptainer show."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ _PODMAN_TELLS = re.compile(
     r"^(?:Trying to pull |Getting image source signatures|Copying config |Writing manifest to |"
     r"Storing signatures|time=|[0-9a-f]{64}$)"
 )
+# Apptainer prints its steps, and the bytes of what it fetches.
+_STEP = re.compile(r"INFO:\s+(.*)")
+_BYTES = re.compile(r"([\d.]+ ?[kKMGT]?i?B) / ([\d.]+ ?[kKMGT]?i?B)")
 _LONGEST_LINE = 1000
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _DONE = ("Pull complete", "Already exists", "Pushed", "Layer already exists", "Mounted from")
@@ -55,6 +58,7 @@ class Transfer:
 
     complaint: list[str] = field(default_factory=list)
     _layers: dict[str, _Layer] = field(default_factory=dict)
+    _now: str = ""
     _begun: str = ""
 
     def take(self, text: str) -> None:
@@ -64,13 +68,13 @@ class Transfer:
             self._line(printable(line[-_LONGEST_LINE:]).strip())
 
     def finish(self) -> None:
-        """Take the last line, which may have no end."""
+        """Take the last line, even if no line break ends it."""
         self.take("\n")
 
     def in_words(self) -> str:
-        """Return `7 of 24 layers, 1.2 GB`; empty before the first layer."""
+        """Return `7 of 24 layers, 1.2 GB`, or Apptainer's step or bytes; empty before the first."""
         if not self._layers:
-            return ""
+            return self._now
         done = sum(layer.done for layer in self._layers.values())
         moved = sum(layer.moved for layer in self._layers.values())
         text = f"{done} of {len(self._layers)} layers"
@@ -82,6 +86,10 @@ class Transfer:
             self._layers.setdefault(blob[1], _Layer()).done = blob[2] is not None
         elif not found and line and not _PODMAN_TELLS.match(line):
             self.complaint = [*self.complaint, line][-20:]
+        if step := _STEP.search(line):
+            self._now = step[1].rstrip(".")
+        elif moved := _BYTES.search(line):
+            self._now = f"{moved[1]} of {moved[2]}"
         if not found:
             return
         layer = self._layers.setdefault(found[1], _Layer())

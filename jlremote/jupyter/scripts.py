@@ -13,7 +13,7 @@ that a launch waits for a server that another began, and `shared-LAUNCH` that an
 Reading the runtime files takes a twentieth of the time of `jupyter server list`, which also deletes
 the files of servers whose pid it cannot see.
 
-Only `sh`, `cat`, `ls`, `grep`, `id`, `mkdir`, `tr` and `/proc` are needed.
+Needed are `sh`, coreutils or busybox, `grep`, `sed`, and `/proc`.
 """
 
 from __future__ import annotations

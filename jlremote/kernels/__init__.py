@@ -1,7 +1,7 @@
-"""Kernels of a session for the Jupyter of this laptop: its kernel specs, and a bridge for each.
+"""Kernels of a session for the Jupyter of this laptop: a bridge for each.
 
-Read `specs` first (what `jlr kernels install` writes), then `bridge`, which a client of Jupyter's
-starts like any kernel; `local_ports` speaks to that client, `remote_kernel` to the session.
+Read `bridge`, which a client of Jupyter's starts like any kernel, by the specs of
+`workflow/kernels`; `local_ports` speaks to that client, `remote_kernel` to the session.
 `lab_config` is for the JupyterLab that `jlr lab` runs, and read by that one only.
 
 Decisions:

@@ -7,7 +7,7 @@ in; `session_names` serves shell completion, and `ssh_names` that of ssh.
 
 Decisions:
 
-**What does the laptop remember?** Only what no host can tell: the local port of a session, where a
-job runs, what is mounted where. Containers, servers and tokens are asked for on the host, so the
-laptop is never out of date.
+**What does the laptop remember?** What no host can tell (the local port of a session, where a job
+runs, what is mounted where), and of a container what makes it anew (image, GPUs) or proves it (its
+id). Which containers, servers and tokens there are is asked for on the host.
 """

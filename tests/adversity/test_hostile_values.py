@@ -313,7 +313,7 @@ def test_an_xml_document_of_entities_or_of_many_levels_is_none() -> None:
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("watch", [Transfer, BuildLog, image_files.FilePull])
+@pytest.mark.parametrize("watch", [Transfer, BuildLog])
 @pytest.mark.parametrize("piece", ["1" * 4096, " " * 4096, "A " * 2048, "1." * 2048])
 def test_a_line_without_an_end_takes_no_time(watch: Callable[[], Any], piece: str) -> None:
     watched = watch()

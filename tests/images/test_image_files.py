@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from jlremote.errors import Authentication, JlrError, NotFound, Usage
 from jlremote.images import image_files
+from jlremote.images.transfers import Transfer
 
 DIGEST = f"sha256:{'0a' * 32}"
 PART = st.from_regex(r"[a-z0-9]{1,9}([._-][a-z0-9]{1,9})?", fullmatch=True)
@@ -233,14 +234,14 @@ def test_each_cause_has_its_error(said: str, kind: type[JlrError], hint: str) ->
 
 
 def test_progress_is_told_in_steps_and_bytes_and_the_last_lines_are_kept() -> None:
-    pull = image_files.FilePull()
+    pull = Transfer()
     assert pull.in_words() == ""
     pull.take("INFO:    Fetching OCI image...\n40.0MiB / 135.0")
     assert pull.in_words() == "Fetching OCI image"
     pull.take("MiB [==>--] 30 %\rFATAL:   \x1b[31mx")
     pull.finish()
     assert pull.in_words() == "40.0MiB of 135.0MiB"
-    assert pull.lines[1:] == ["40.0MiB / 135.0MiB [==>--] 30 %", "FATAL: x"]
+    assert pull.complaint[1:] == ["40.0MiB / 135.0MiB [==>--] 30 %", "FATAL:   x"]
 
 
 def test_a_key_is_tried_with_a_file_of_its_own_unless_it_is_kept() -> None:

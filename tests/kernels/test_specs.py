@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
 from jlremote.errors import JlrError, Usage
-from jlremote.kernels import specs
-from jlremote.workflow.kernels import specs as workflow
+from jlremote.workflow.kernels import specs
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def test_a_container_names_no_folder_outside_and_no_long_one(data: Path, kind: s
 
 def test_a_spec_of_another_program_is_neither_replaced_nor_removed(data: Path) -> None:
     spec = specs.write("dgx", "cont1", "python3", THERE, "program")
-    specs.remove(spec)
+    specs.delete(spec)
     assert specs.installed() == []
     theirs = data / "kernels" / spec.name / "kernel.json"
     theirs.parent.mkdir()
@@ -61,9 +62,19 @@ def test_a_spec_of_another_program_is_neither_replaced_nor_removed(data: Path) -
 def test_kernels_of_several_sessions_are_removed_only_by_a_full_name(typed: str | None) -> None:
     here, there = (specs.write(host, "cont1", "python3", THERE, "x") for host in ("dgx", "lab"))
     with pytest.raises(Usage, match="needs the name of a session: there are 2") as refused:
-        workflow.remove(typed)
+        specs.remove(typed)
     for host in ("dgx", "lab"):
         assert f"`jlr kernels remove {host}/cont1`" in (refused.value.hint or "")
     assert len(specs.installed()) == 2
-    assert workflow.remove("dgx/cont1") == [here]
-    assert workflow.remove(typed) == [there]
+    assert specs.remove("dgx/cont1") == [here]
+    assert specs.remove(typed) == [there]
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_the_limits_of_a_jupyter_are_said_where_jlr_could_not_lift_them(ours: bool) -> None:
+    said: list[str] = []
+    context: Any = SimpleNamespace(progress=SimpleNamespace(note=said.append))
+    record: Any = SimpleNamespace(host="dgx", name="cont1")
+    server: Any = SimpleNamespace(ours=ours)
+    specs.tell_limits(record, server, context)
+    assert ["`jlr output dgx/cont1` shows" in text for text in said] == ([] if ours else [True])

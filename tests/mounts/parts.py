@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from jlremote.mounts.linux import Linux
+from jlremote.mounts.system import Linux
 from jlremote.storage.sessions import SessionRecord
 from tests.lab.accounts import Account, program_name
 from tests.lab.laptop import Laptop

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.mounts import linux
-from jlremote.mounts.linux import Linux
+from jlremote.mounts import system
 from jlremote.mounts.points import Holder, refusal
+from jlremote.mounts.system import Linux
 
 MOUNT = "/home/ada/project"
 
 
 @pytest.fixture
 def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(linux, "_PROCESSES", tmp_path)
+    monkeypatch.setattr(system, "_PROCESSES", tmp_path)
     (tmp_path / "self").mkdir()
     return tmp_path
 
@@ -78,7 +78,7 @@ def test_a_machine_without_fuse_is_told_how_to_get_it(
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(linux, "_DEVICE", tmp_path / "no-fuse")
+    monkeypatch.setattr(system, "_DEVICE", tmp_path / "no-fuse")
     with pytest.raises(JlrError, match="has no FUSE") as error:
         Linux().sshfs()
     assert "modprobe fuse" in (error.value.hint or "")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.mounts import linux, sshfs
+from jlremote.mounts import sshfs, system
 from jlremote.mounts.system import MacOS, System, Windows
 from jlremote.storage import mounts
 
@@ -73,8 +73,8 @@ def test_each_distribution_has_its_install_command(
 ) -> None:
     file = nothing_installed / "os-release"
     file.write_text(os_release)
-    monkeypatch.setattr(linux, "_OS_RELEASE", file)
-    assert line in hint_of(linux.Linux())
+    monkeypatch.setattr(system, "_OS_RELEASE", file)
+    assert line in hint_of(system.Linux())
 
 
 def test_macos_is_told_both_ways_to_install_sshfs(nothing_installed: Path) -> None:

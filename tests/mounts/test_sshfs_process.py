@@ -14,10 +14,9 @@ import psutil
 import pytest
 
 from jlremote.mounts import sshfs, system
-from jlremote.mounts.linux import Linux
 from jlremote.mounts.points import Holder, MountPoint
 from jlremote.mounts.sshfs import CONNECTOR
-from jlremote.mounts.system import MacOS, Windows, this_system
+from jlremote.mounts.system import Linux, MacOS, Windows, this_system
 
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="a process is named by its file")
 

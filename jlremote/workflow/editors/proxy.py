@@ -60,7 +60,7 @@ def _configuration(ssh: tuple[str, ...]) -> str | None:
 
 
 def _pass_on(link: socket.socket, stdout: int) -> None:
-    """Give the socket to ssh, so that no process is on the way of its bytes."""
+    """Give the socket to ssh itself: its bytes then pass no other process."""
     if sys.platform == "win32":
         raise NotImplementedError
     with socket.socket(fileno=os.dup(stdout)) as ssh:

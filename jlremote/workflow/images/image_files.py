@@ -1,14 +1,16 @@
-"""Images that are files of a host: find, list and pull them."""
+"""Images that are files of a host: find, list and pull them; and the output of any transfer."""
 
 from __future__ import annotations
 
-from jlremote.errors import NotFound, Usage
+from collections.abc import Iterable
+
+from jlremote.errors import LinkLost, NotFound, Usage
 from jlremote.host.contract import run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images import image_files, image_names
 from jlremote.images.commands import Image
-from jlremote.images.image_files import FilePull
 from jlremote.images.key_scripts import surviving_disconnect
+from jlremote.images.transfers import Transfer
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine_errors import EngineMissing
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
@@ -16,7 +18,6 @@ from jlremote.text import one_line
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import look_further
 from jlremote.workflow.images import registry_keys
-from jlremote.workflow.images.following import follow
 
 _COMMAND_NOT_FOUND = 127
 
@@ -117,14 +118,14 @@ def fetch(host: Link, program: str, typed: str, folder: str | None, context: Con
     pulling, key = puller(host, program, typed, folder)
     given = [key] if key else []
     script = surviving_disconnect(command_line(("sh", "-c", pulling)))
-    pulled = FilePull()
+    pulled = Transfer()
     with context.progress.step(f"Pull {typed}"):
         status = follow(host, script, given, pulled, context)
     if status == _COMMAND_NOT_FOUND:
         look_further(host, program, EngineMissing(f"`{program}` was not found on `{host.name}`"))
         fetch(host, program, typed, folder, context)
     elif status != 0:
-        raise image_files.pull_error(program, typed, host.name, pulled.lines, status)
+        raise image_files.pull_error(program, typed, host.name, pulled.complaint, status)
 
 
 def puller(host: Link, program: str, typed: str, folder: str | None) -> tuple[str, bytes]:
@@ -135,3 +136,27 @@ def puller(host: Link, program: str, typed: str, folder: str | None) -> tuple[st
         keys = registry_keys.find(host.name, (name.registry,))
     script = image_files.pull_script(program, typed, folder, keyed=bool(keys))
     return script, registry_keys.docker_config(keys) if keys else b""
+
+
+def follow(
+    host: Link, script: str, given: Iterable[bytes], transfer: Transfer, context: Context
+) -> int:
+    """Follow a pull or push to its end, and return its exit status.
+
+    The transfer goes on without a connection (`surviving_disconnect`), and a second script joins
+    it. A loss before it has begun is raised.
+    """
+    while True:
+        try:
+            with host.stream(script, given) as output:
+                for text in output:
+                    transfer.take(text)
+                    context.progress.advance(transfer.in_words())
+        except LinkLost:
+            transfer.finish()
+            if not transfer.in_words():
+                raise
+            context.progress.note("the connection broke; the transfer goes on there; reconnecting")
+        else:
+            transfer.finish()
+            return 1 if output.status is None else output.status

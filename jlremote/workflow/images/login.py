@@ -166,26 +166,35 @@ def _accepted(
 def _tried(
     link: Link, registry: str, key: RegistryKey, request: LoginRequest, context: Context
 ) -> RegistryKey:
-    if request.engine.runtime in IMAGE_RUNTIMES:
-        return _tried_with_files(link, registry, key, request, context)
-    server, engine = registry_keys.server(registry), _engine(link, registry, request)
-
-    def script(engine: Engine) -> str:
-        argv = engine("login", f"--username={key.user}", "--password-stdin", server)
-        return with_key_to_login(command_line(argv))
-
-    login = script(engine)
     lines = [f"{key.key}\n".encode()]
-    if not request.keep:
-        # Docker asks no credential helper where its settings already hold a key.
-        login = with_keys(engine, script)
-        lines.insert(0, registry_keys.docker_config({registry: key}))
+    engine = None
+    if request.engine.runtime in IMAGE_RUNTIMES:
+        program = request.engine.runtime
+        login = with_key_to_login(
+            image_files.login_script(program, registry, key.user, keep=request.keep)
+        )
+        if not request.keep:
+            login = with_key_file(login)
+            lines.insert(0, registry_keys.docker_config({}))  # the one on stdin is to be tried
+    else:
+        engine = _engine(link, registry, request)
+        server = registry_keys.server(registry)
+
+        def script(engine: Engine) -> str:
+            argv = engine("login", f"--username={key.user}", "--password-stdin", server)
+            return with_key_to_login(command_line(argv))
+
+        login = script(engine) if request.keep else with_keys(engine, script)
+        if not request.keep:  # docker asks no helper where its settings already hold a key
+            lines.insert(0, registry_keys.docker_config({registry: key}))
     with (
         context.progress.step(f"Log in to {registry} as {key.user}"),
         link.stream(login, lines) as output,
     ):
         said = "".join(output)
         if output.status != 0:
+            if engine is None:
+                raise image_files.login_error(registry, key.user, said)
             failed = Completed(output.status or 1, "", said)
             raise login_error(engine, registry, key.user, request.host, failed)
     return key
@@ -199,23 +208,3 @@ def _engine(link: Link, registry: str, request: LoginRequest) -> Engine:
             login = login_command(request.host, registry, "--runtime", program)
             missing.hint = f"`{login}` keeps a key for `{program}`, which is there"
         raise
-
-
-def _tried_with_files(
-    link: Link, registry: str, key: RegistryKey, request: LoginRequest, context: Context
-) -> RegistryKey:
-    """Try a key with a program whose images are files."""
-    program, lines = request.engine.runtime, [f"{key.key}\n".encode()]
-    login = image_files.login_script(program, registry, key.user, keep=request.keep)
-    login = with_key_to_login(login)
-    if not request.keep:
-        login = with_key_file(login)
-        lines.insert(0, registry_keys.docker_config({}))  # the one on stdin is to be tried
-    with (
-        context.progress.step(f"Log in to {registry} as {key.user}"),
-        link.stream(login, lines) as output,
-    ):
-        said = "".join(output)
-        if output.status != 0:
-            raise image_files.login_error(registry, key.user, said)
-    return key

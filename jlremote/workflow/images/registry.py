@@ -24,7 +24,6 @@ from jlremote.workflow.host.engines import engine_on
 from jlremote.workflow.host.links import connect, link_on
 from jlremote.workflow.host.requests import ANY_ENGINE, EngineChoice
 from jlremote.workflow.images import image_files, registry_keys
-from jlremote.workflow.images.following import follow
 
 # The digits of a shown id; a name of only that many hexadecimal digits is taken for an id.
 SHORT_ID = 12
@@ -139,7 +138,7 @@ def _transfer(
     given = [registry_keys.docker_config(keys)] if keys else []
     transfer = Transfer()
     try:
-        status = follow(host, text, given, transfer, context)
+        status = image_files.follow(host, text, given, transfer, context)
     except KeyboardInterrupt:
         context.progress.note(f"did not {verb} `{image}`; {_kept(engine, verb)}")
         raise

@@ -11,6 +11,7 @@ from jlremote.errors import Usage
 from jlremote.host.contract import run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images import image_removal
+from jlremote.images.commands import list_script
 from jlremote.images.image_removal import Selection, StoredImage, shown
 from jlremote.link.client.link import Link
 from jlremote.runtimes.docker import networks
@@ -115,7 +116,7 @@ def _engine(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, En
 def _stored(link: Link, engine: Engine, context: Context) -> list[StoredImage]:
     """Return all images of a host, with the containers that use them."""
     steps = {
-        "images": image_removal.images_script(engine),
+        "images": list_script(engine, every=False),
         "containers": image_removal.containers_script(engine),
     }
     with context.progress.step(f"Look at the images of {link.name}"):
