@@ -25,7 +25,7 @@ WRITERS = {
     "ssh.trust.known_hosts": "appends a line to the file that ssh's configuration names",
     "cli.boundary": "opens the null device",
     "cli.keyboard.prompts": "opens the terminal",
-    "link.wire.own_streams": "opens this process's own streams anew",
+    "link.passed_streams": "opens the streams of a client of this user anew",
     "link.client.link": "a file of the link, named by a hash (`link.wire.files`)",
     "link.connection.login_look": "likewise",
     "link.client.call": "likewise",

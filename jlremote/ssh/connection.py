@@ -19,7 +19,6 @@ from jlremote.ssh.contract import (
     Stream,
     SudoPassword,
     Terminal,
-    WriteNow,
 )
 from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.shell_session import ShellSession
@@ -61,17 +60,14 @@ class SSHConnection:
         stdin: Stdin | None = None,
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
-        write_now: WriteNow | None = None,
         variables: Mapping[str, str] = NOTHING,
     ) -> int:
         deadline = Deadline(timeout, cancelled)
         if stdin is not None:
             self._check_shell(deadline)
         sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=terminal is not None)
-        if sudo.output != output:  # it looks at what is printed
-            write_now = None
         with self._slot(deadline, lasting=timeout is None):
-            session = ShellSession(self.transport, deadline, terminal, write_now, variables)
+            session = ShellSession(self.transport, deadline, terminal, variables)
             return session.run(
                 self._begun(sudo.script), sudo.output, sudo.stdin, hold_stdin=hold_stdin
             )

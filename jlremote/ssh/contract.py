@@ -10,11 +10,8 @@ from typing import Any, Literal, Protocol
 
 from jlremote.host.target import Target
 
-Stream = Literal["stdout", "stderr", "rest"]  # `rest` is that of a message begun by `WriteNow`
+Stream = Literal["stdout", "stderr"]
 Output = Callable[[Stream, bytes], None]
-# Writes output without waiting, from the transport's thread. It returns how much of its own message
-# is left to be written, or `None` if nothing was written; then, or for a rest, `Output` follows.
-WriteNow = Callable[[Stream, memoryview], memoryview | None]
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -22,7 +19,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 class Stdin(Protocol):
     """Input that follows a script on its stdin, and arrives piece by piece."""
 
-    def take(self) -> bytes | memoryview | None:
+    def take(self) -> bytes | None:
         """Return the next piece, empty at the end, `None` if it has not arrived yet."""
 
     def on_ready(self, wake: Callable[[], None]) -> None:
@@ -76,7 +73,6 @@ class Connection(Protocol):
         stdin: Stdin | None = None,
         hold_stdin: bool = False,
         terminal: Terminal | None = None,
-        write_now: WriteNow | None = None,
         variables: Mapping[str, str] = NOTHING,
     ) -> int:
         """Feed `script` to `/bin/sh -s` and return its exit status, 128 + N for signal N.
@@ -99,7 +95,6 @@ class Connection(Protocol):
             terminal: runs the script in a terminal of its own, in which `stdin` never ends and
                 both streams are one. `stdin` also wakes the call when the size changes.
             variables: set for the shell, as far as the server accepts them.
-            write_now: writes output in place of `output`, as long as that does not have to wait.
 
         Raises:
             TimeoutError: `timeout` seconds went by.

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.tunnel import part
-from tests.bench.tunnel_measures import connect
-from tests.bench.tunnel_parts import FAR
+from tests.bench.tunnel_parts import FAR, connect
 from tests.lab.sshd import SSHServer, make_key
 
 BLOCK = 1 << 20
@@ -137,7 +136,7 @@ def soak(megabytes: int, rekey_megabytes: int) -> Passed:
         options = ("PermitRootLogin yes", *limits)
         sshd = stack.enter_context(SSHServer(key.with_suffix(".pub"), options=options))
         target = stack.enter_context(far_process())
-        port = stack.enter_context(part("ours", sshd.port, key, target, 1))[0]
+        port = stack.enter_context(part("ours", sshd.port, key, target))[0]
         before = sshd.log_text().count(_NEW_KEYS)
         (down_took, down_well), (up_took, up_well) = down(port, megabytes), up(port, megabytes)
         new_keys = sshd.log_text().count(_NEW_KEYS) - before

@@ -15,10 +15,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO
 
+from tests.bench.tunnel import RATE, part
 from tests.lab import images
 from tests.lab.accounts import claimed_account
 from tests.lab.containers import Container, ContainerFactory
@@ -51,13 +52,12 @@ class Bench:
         laptop: Laptop,
         containers: ContainerFactory,
         image: str,
-        options: tuple[str, ...],
     ) -> None:
         self.laptop = laptop
         self._engine = engine
         self._containers = containers
         self._names = itertools.count()
-        self._warm = containers(image, options=options)
+        self._warm = containers(image)
         self._jlr("start", "lab", self._warm.name, "--no-browser")
 
     @property
@@ -193,18 +193,23 @@ def timed(action: Callable[[], object]) -> float:
 
 
 @contextmanager
-def bench(image: str = IMAGE, options: tuple[str, ...] = ()) -> Iterator[Bench]:
+def bench(image: str = IMAGE, *, milliseconds: int = 0) -> Iterator[Bench]:
+    """Give all parts, with a line of that round trip between laptop and host."""
     with (
         running_engine() as engine,
         claimed_account() as account,
         new_keys() as keys,
         running_sshd(engine, keys) as server,
-        new_laptop(server, account, keys) as laptop,
+        ExitStack() as stack,
     ):
+        port = server.port
+        if milliseconds:
+            (port,) = stack.enter_context(part("line", port, milliseconds / 2000, RATE))
+        laptop = stack.enter_context(new_laptop(server, account, keys, port=port))
         images.ensure(engine, print, (*images.NAMES[:2], image))
         containers = ContainerFactory(engine, f"bench-{secrets.token_hex(3)}-")
         try:
-            yield Bench(engine, laptop, containers, image, options)
+            yield Bench(engine, laptop, containers, image)
         finally:
             containers.remove_all()
 

@@ -1,4 +1,4 @@
-"""The processes that the tunnel's benchmark puts together: each is one, as in real life.
+"""The processes of the tunnel's benchmark, each one as in real life, and what it measures.
 
 Run as `python -m tests.bench.tunnel_parts ROLE ARGUMENTS`; prints its port when it is ready, and
 ends when its stdin does.
@@ -7,8 +7,8 @@ ends when its stdin does.
 from __future__ import annotations
 
 import os
-import selectors
 import socket
+import statistics
 import sys
 import threading
 import time
@@ -30,8 +30,6 @@ FAR = "127.0.0.2"
 # A line passes packets on. Of what it took in pieces of 256 KiB each would wait 2 ms for its end.
 _CHUNK = 16 * 1024
 _ROUTER_BUFFER = 16 << 20
-# A connection that comes while there is none is noticed so soon.
-_PAUSE_SECONDS = 0.05
 
 
 def _serve(port_of: socket.socket, handle: object) -> None:
@@ -42,8 +40,7 @@ def _serve(port_of: socket.socket, handle: object) -> None:
 
 
 def far_server() -> int:
-    """Serve what the first byte asks for: `d`own, `u`p, `e`cho, `k`ept echo; return the port."""
-    threading.Thread(target=_answer_kept, daemon=True).start()
+    """Serve what the first byte asks for: `d`own, `u`p, `e`cho; return the port."""
     listener = socket.create_server((FAR, 0), backlog=1024)
     threading.Thread(target=_serve, args=(listener, _answer), daemon=True).start()
     return int(listener.getsockname()[1])
@@ -63,24 +60,6 @@ def _answer(sock: socket.socket) -> None:
         elif wish == b"e":
             while got := sock.recv(65536):
                 sock.sendall(got)
-        elif wish == b"k":
-            _kept.register(sock.detach(), selectors.EVENT_READ)
-
-
-_kept = selectors.DefaultSelector()
-
-
-def _answer_kept() -> None:
-    """Echo on all kept connections, in one thread as Jupyter's server has it."""
-    while True:
-        for key, _ in _kept.select(_PAUSE_SECONDS):
-            got = b""
-            with suppress(OSError):
-                got = os.read(key.fd, 65536)
-                os.write(key.fd, got)
-            if not got:
-                _kept.unregister(key.fd)
-                os.close(key.fd)
 
 
 def slow_line(port: int, delay: float, rate: float) -> int:
@@ -162,16 +141,70 @@ class _Gateway:
         pass
 
 
-def our_forwards(sshd_port: int, key: str, target_port: int, count: int) -> str:
-    """Start `count` forwards on one connection; return their ports."""
+def our_forward(sshd_port: int, key: str, target_port: int) -> int:
+    """Start a forward on a connection of its own; return its port."""
     sock = socket.create_connection(("127.0.0.1", sshd_port))
     transport = Transport(sock, Offer())
     transport.handshake(10)
     transport.auth_publickey("root", paramiko.Ed25519Key(filename=key))
-    forwards = [TunnelForward(0, _Gateway(transport, target_port)) for _ in range(count)]
-    for forward in forwards:
-        forward.start()
-    return " ".join(str(forward.local_port) for forward in forwards)
+    forward = TunnelForward(0, _Gateway(transport, target_port))
+    forward.start()
+    return forward.local_port
+
+
+def connect(port: int) -> socket.socket:
+    sock = socket.create_connection(("127.0.0.1", port))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def down(port: int, blocks: int) -> float:
+    """Return MB/s of a download."""
+    buffer = bytearray(1 << 20)
+    with connect(port) as sock:
+        since = time.perf_counter()
+        sock.sendall(b"d" + blocks.to_bytes(4, "big"))
+        total = 0
+        while got := sock.recv_into(buffer):
+            total += got
+    assert total == blocks * len(BLOCK)
+    return total / (time.perf_counter() - since) / 1e6
+
+
+def up(port: int, blocks: int) -> float:
+    """Return MB/s of an upload, until the far end has all of it."""
+    with connect(port) as sock:
+        since = time.perf_counter()
+        sock.sendall(b"u")
+        for _ in range(blocks):
+            sock.sendall(BLOCK)
+        sock.shutdown(socket.SHUT_WR)
+        count = int.from_bytes(sock.recv(8, socket.MSG_WAITALL), "big")
+    assert count == blocks * len(BLOCK)
+    return count / (time.perf_counter() - since) / 1e6
+
+
+def trip(port: int, count: int) -> float:
+    """Return the median milliseconds of a small message there and back."""
+    took = []
+    with connect(port) as sock:
+        sock.sendall(b"e")
+        for _ in range(count):
+            since = time.perf_counter()
+            sock.sendall(b"x" * 100)
+            sock.recv(100, socket.MSG_WAITALL)
+            took.append((time.perf_counter() - since) * 1e3)
+    return statistics.median(took)
+
+
+def new_connections(port: int, count: int) -> float:
+    """Return how many connections a second are made, used and closed, one after the other."""
+    since = time.perf_counter()
+    for _ in range(count):
+        with connect(port) as sock:
+            sock.sendall(b"ex")
+            sock.recv(1)
+    return count / (time.perf_counter() - since)
 
 
 def _main(role: str, *arguments: str) -> None:
@@ -181,8 +214,8 @@ def _main(role: str, *arguments: str) -> None:
         port, delay, rate = arguments
         print(slow_line(int(port), float(delay), float(rate)), flush=True)
     elif role == "ours":
-        sshd_port, key, target_port, count = arguments
-        print(our_forwards(int(sshd_port), key, int(target_port), int(count)), flush=True)
+        sshd_port, key, target_port = arguments
+        print(our_forward(int(sshd_port), key, int(target_port)), flush=True)
     sys.stdin.read()
     os._exit(0)
 

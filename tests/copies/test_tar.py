@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.workflow.copies import tar_fetch, tar_send
 from jlremote.workflow.copies.copy import _shown
-from jlremote.workflow.copies.exchange import Reached
+from jlremote.workflow.copies.exchange import CopyStreams, Reached
 from jlremote.workflow.copies.names import RemotePath
 from jlremote.workflow.copies.report import CopyReport
 from jlremote.workflow.host.context import Context
@@ -58,7 +58,11 @@ class LocalPlace:
         self.umask = 0o022
 
     def run(self, argv: tuple[str, ...], streams: Screen) -> int:
-        stdin, stdout, stderr = streams.descriptors
+        files = cast("CopyStreams", streams)
+        stdin, (stdout, stderr) = (
+            files.stdin.fileno(),
+            (each.fileno() for each in files.written.values()),
+        )
         environment = {"PATH": str(self.tools), "HOME": str(self.home), "LC_ALL": "C.UTF-8"}
         ended = subprocess.run(
             argv, stdin=stdin, stdout=stdout, stderr=stderr, cwd=self.home, env=environment,

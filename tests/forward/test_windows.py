@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import gc
-import math
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pytest
 from paramiko import common
 from paramiko.transport import ChannelMap
 
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.transport.tuning import PACED_SECONDS, PACED_WINDOW
 
 PACKET = 32 << 10
 MEGABYTE = 1 << 20
@@ -43,25 +39,15 @@ class Wire:
         self.packetizer = self.reader = self
         self.sinks: dict[int, Callable[[memoryview], None]] = {}
         self.windows: dict[int, Callable[[int], None]] = {}
-        self.joined: set[int] = set()
         self.allowed: dict[int, int] = {}
         self._channels = ChannelMap()
         self.channels_seen: dict[int, bool] = {}
         self.actions: deque[Callable[[], None]] = deque()
-        self.later: deque[Callable[[], None]] = deque()
-        self.talked_at = -math.inf
-        self.turn_end = None
 
     def call(self, action: Callable[[], None]) -> None:
         self.actions.append(action)
 
-    def call_later(self, _seconds: float, action: Callable[[], None]) -> None:
-        self.later.append(action)
-
     def is_active(self) -> bool:
-        return True
-
-    def send_data(self, _number: int, _data: memoryview, _later: object) -> bool:
         return True
 
     def send_payloads(self, payloads: Sequence[tuple[bytes, ...]]) -> bool:
@@ -72,10 +58,11 @@ class Wire:
                 self.allowed[int.from_bytes(number, "big")] += int.from_bytes(more, "big")
         return True
 
-    def channel(self) -> TunnelChannel:
+    def channel(self, round_trip: float = 0.0) -> TunnelChannel:
         loop: Any = self
         made = TunnelChannel(self, Eager(), loop)
         made.ask(b"direct-tcpip")
+        made._asked -= round_trip
         made._set_remote_channel(made._number, 2 * MEGABYTE, PACKET)
         self.allowed[made._number] = made._window
         return made
@@ -93,40 +80,11 @@ class Wire:
         return most
 
 
-def test_a_download_has_a_smaller_window_beside_other_channels(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    wire = Wire()
-    large, small = wire.channel(), wire.channel()
-    large.send(memoryview(b"GET /checkpoint"))
-    assert 3 * MEGABYTE < wire.download(large, 16 * MEGABYTE) <= 4 * MEGABYTE
-    small.send(memoryview(b"a key"))
-    wire.download(large, 6 * MEGABYTE)
-    now[0] += 4
-    assert wire.download(large, 16 * MEGABYTE) <= MEGABYTE
-    now[0] += 4
-    assert 3 * MEGABYTE < wire.download(large, 16 * MEGABYTE) <= 4 * MEGABYTE
-
-
-def test_a_download_is_paced_beside_a_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    wire = Wire()
-    large, small = wire.channel(), wire.channel()
-    wire.download(large, 8 * MEGABYTE)
-    small.send(memoryview(b"?"))
-    wire.talked_at = now[0]
-    number = large._number
-    while not wire.later:  # until the window is taken up, and what it may send next has to wait
-        wire.download(large, PACKET)
-    before = wire.allowed[number]
-    now[0] += PACED_SECONDS
-    wire.later.popleft()()
-    assert wire.allowed[number] - before <= PACED_WINDOW
-    now[0] += 1
-    assert wire.download(large, 32 * MEGABYTE) >= MEGABYTE, "the conversation is over"
+def test_a_download_has_the_window_that_its_line_needs() -> None:
+    near, far = Wire(), Wire()
+    assert near.download(near.channel(), 16 * MEGABYTE) <= 2 * MEGABYTE
+    channel = far.channel(round_trip=0.05)
+    assert 7 * MEGABYTE < far.download(channel, 64 * MEGABYTE) <= 8 * MEGABYTE
 
 
 def test_a_connection_that_ended_is_forgotten_with_all_of_its_channels() -> None:

@@ -55,11 +55,13 @@ def running_sshd(
 
 
 @contextmanager
-def new_laptop(server: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
+def new_laptop(
+    server: SSHServer, account: Account, keys: Keys, port: int | None = None
+) -> Iterator[Laptop]:
     """Give a laptop that knows the host as `lab`; end what is left of it afterwards."""
     laptop = Laptop()
     try:
-        laptop.add_host("lab", server, account, key=keys.private)
+        laptop.add_host("lab", server, account, key=keys.private, port=port)
         yield laptop
     finally:
         laptop.shut_down()

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from jlremote import __version__
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.liveness import Liveness, Probing
@@ -27,7 +28,7 @@ from jlremote.link.service import link_socket
 from jlremote.link.service.link_socket import LinkSocket
 from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import link_files
-from jlremote.link.wire.protocol import PROTOCOL, receive, send
+from jlremote.link.wire.protocol import receive, send
 from jlremote.link.wire.states import Condition, State
 from jlremote.ssh.contract import Connection, Output
 from tests.link.fakes import (
@@ -199,7 +200,7 @@ def test_garbage_in_a_running_script_ends_the_script(parts: Parts) -> None:
         return 0
 
     parts.supervisor.host.run = run
-    request = {"op": "run", "script": "x", "version": "0", "protocol": PROTOCOL, "gives": True}
+    request = {"op": "run", "script": "x", "version": __version__, "gives": True}
     terminal = {"kind": "xterm", "size": [80, 25]}
     with sockets.Client(str(parts.files.socket)) as socket:
         authenticate_link(socket, SECRET)

@@ -1,4 +1,4 @@
-"""A command's own streams in the link's hands: what is read, what is written, and when it ends."""
+"""The streams of an `ssh` in the link's hands: what is read, what is written, and when it ends."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError, LinkLost, NoShell
-from jlremote.link.passed_streams import PassedStreams
-from jlremote.link.wire.own_streams import OwnStreams
-from jlremote.link.wire.protocol import ReaderLeft
+from jlremote.link.passed_streams import PassedStreams, ReaderLeft, close_all, opened_anew
 from tests.link.fakes import until
 
 MARKER = "jlr-c0ffee"
@@ -31,27 +29,18 @@ class Passed:
         self.stdout, out = os.pipe()
         self.stderr, err = os.pipe()
         self.theirs = [self.stdin_there, out, err]
-        self.began = 0
-        self.wakes = 0
-        own = OwnStreams.opened(self.stdin_there, out if stdout is None else stdout, err)
+        own = opened_anew((self.stdin_there, out if stdout is None else stdout, err))
         assert own is not None
-        self.streams = PassedStreams(own.descriptors, MARKER, self._begin)
-        self.streams.on_ready(self._wake)
+        self.streams = PassedStreams(own, MARKER)
         for one in self.theirs:
             os.close(one)
-
-    def _begin(self) -> None:
-        self.began += 1
-
-    def _wake(self) -> None:
-        self.wakes += 1
 
     def taken(self, size: int) -> bytes:
         """Take input until there are `size` bytes of it."""
         came = bytearray()
 
         def has_come() -> bool:
-            came.extend(self.streams.take() or b"")
+            came.extend(self.streams.stdin.take() or b"")
             return len(came) >= size
 
         until(has_come, "the input")
@@ -87,35 +76,21 @@ def in_thread(action: Callable[[], Any]) -> tuple[threading.Thread, list[BaseExc
 
 def test_output_comes_from_the_marker_on(passed: Passed) -> None:
     passed.streams.output("stdout", b"Welcome!\n" + BEGIN)
-    assert passed.began == 0
     passed.streams.output("stdout", b"\xff\x00")
     passed.streams.output("stderr", b"warning\n" + BEGIN + b"oops")
     assert (os.read(passed.stdout, 99), os.read(passed.stderr, 99)) == (b"\xff\x00", b"oops")
-    assert passed.began == 1
     passed.streams.check_begun()
-
-
-def test_output_is_written_at_once_only_behind_the_first(passed: Passed) -> None:
-    data = memoryview(b"x" * FULL)
-    assert passed.streams.write_now("stdout", data) is None
-    passed.streams.output("stdout", BEGIN + b"first ")
-    rest = passed.streams.write_now("stdout", data)
-    assert rest is not None
-    assert 0 < len(rest) < FULL
-    assert passed.streams.write_now("stdout", rest) is None, "the pipe is full"
-    assert passed.streams.write_now("stderr", data) is None
-    assert os.read(passed.stdout, 7) == b"first x"
 
 
 def test_input_waits_for_the_script_and_ends_with_an_empty_piece(passed: Passed) -> None:
     os.write(passed.stdin, b"early")
-    assert passed.streams.take() is None
+    assert passed.streams.stdin.take() is None
     passed.streams.output("stdout", BEGIN)
     assert passed.taken(5) == b"early"
     os.write(passed.stdin, b"late")
     assert passed.taken(4) == b"late"
     os.close(passed.stdin)
-    until(lambda: passed.streams.take() == b"", "the end")
+    until(lambda: passed.streams.stdin.take() == b"", "the end")
     passed.stdin = os.dup(passed.stdout)
 
 
@@ -129,7 +104,7 @@ def test_no_more_input_is_read_than_the_host_takes(passed: Passed) -> None:
             written += os.write(passed.stdin, b"x" * (64 << 10))
 
     writing, _ = in_thread(write)
-    until(lambda: passed.streams._waiting >= 4 << 20, "the limit")
+    until(lambda: passed.streams.stdin.waiting >= 4 << 20, "the limit")
     assert written < FULL, "more was read than may wait"
     assert len(passed.taken(FULL)) == FULL
     writing.join()
@@ -138,26 +113,11 @@ def test_no_more_input_is_read_than_the_host_takes(passed: Passed) -> None:
 def test_what_waits_for_a_reader_ends_with_the_command(passed: Passed) -> None:
     passed.streams.output("stdout", BEGIN)
     writing, raised = in_thread(lambda: passed.streams.output("stdout", b"x" * FULL))
-    until(lambda: passed.began, "the first output")
+    assert os.read(passed.stdout, 1) == b"x"
     assert writing.is_alive()
     passed.streams.stop()
     writing.join(20)
     assert [type(error) for error in raised] == [LinkLost]
-
-
-def test_nothing_is_written_once_the_descriptors_are_closed() -> None:
-    """By then a number may be another file's."""
-    passed = Passed()
-    passed.streams.output("stdout", BEGIN + b"x")
-    numbers = [end.descriptor for end in passed.streams._out.values()]
-    passed.streams.close()
-    assert passed.streams.write_now("stdout", memoryview(b"late")) is None
-    for number in numbers:
-        with pytest.raises(OSError, match="Bad file descriptor"):
-            os.fstat(number)
-    assert os.read(passed.stdout, 9) == b"x"
-    for one in (passed.stdin, passed.stdout, passed.stderr):
-        os.close(one)
 
 
 def test_a_reader_that_has_left_is_told(passed: Passed) -> None:
@@ -176,13 +136,12 @@ def test_a_full_disk_is_told() -> None:
     passed.close()
 
 
-def test_a_file_is_not_written_by_the_connections_own_thread(tmp_path: Path) -> None:
+def test_a_file_gets_what_follows_its_end(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"before ")
     with file.open("ab") as stdout:
         passed = Passed(stdout.fileno())
     passed.streams.output("stdout", BEGIN + b"now ")
-    assert passed.streams.write_now("stdout", memoryview(b"x")) is None, "a disk may wait"
     passed.streams.output("stdout", b"later")
     passed.close()
     assert file.read_bytes() == b"before now later"
@@ -191,13 +150,13 @@ def test_a_file_is_not_written_by_the_connections_own_thread(tmp_path: Path) -> 
 def test_sockets_are_read_and_written() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        own = OwnStreams.opened(*(theirs.fileno(),) * 3)
+        own = opened_anew((theirs.fileno(),) * 3)
         assert own is not None
-        streams = PassedStreams(own.descriptors, MARKER, lambda: None)
+        streams = PassedStreams(own, MARKER)
         streams.output("stdout", BEGIN + b"out")
         assert ours.recv(9) == b"out"
         ours.sendall(b"in")
-        until(lambda: streams.take() == b"in", "the input")
+        until(lambda: streams.stdin.take() == b"in", "the input")
         streams.close()
 
 
@@ -210,22 +169,22 @@ def test_a_shell_that_ends_before_the_script_is_told(passed: Passed) -> None:
 def test_a_pipe_of_others_does_not_change() -> None:
     there, here = os.pipe()
     before = fcntl.fcntl(here, fcntl.F_GETFL)
-    own = OwnStreams.opened(there, here, here)
+    own = opened_anew((there, here, here))
     assert own is not None
-    assert not any(map(os.get_blocking, own.descriptors))
+    assert not any(map(os.get_blocking, own))
     assert fcntl.fcntl(here, fcntl.F_GETFL) == before
-    own.close()
-    assert OwnStreams.opened(there, here, 1 << 30) is None, "there is no such descriptor"
+    close_all(own)
+    assert opened_anew((there, here, 1 << 30)) is None, "there is no such descriptor"
     os.close(there)
     os.close(here)
 
 
-def test_a_terminal_is_read_by_the_command_itself() -> None:
+def test_a_terminal_is_read_by_the_client_itself() -> None:
     main, terminal = os.openpty()
-    assert OwnStreams.opened(terminal, main, main) is None
+    assert opened_anew((terminal, main, main)) is None
     null = os.open(os.devnull, os.O_RDWR)
-    own = OwnStreams.opened(null, terminal, terminal)
+    own = opened_anew((null, terminal, terminal))
     assert own is not None
-    own.close()
+    close_all(own)
     for one in (main, terminal, null):
         os.close(one)

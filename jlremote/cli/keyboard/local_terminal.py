@@ -57,10 +57,6 @@ class LocalTerminal:
             while rest:
                 rest = rest[os.write(_STDOUT if stream == "stdout" else _STDERR, rest) :]
 
-    @property
-    def descriptors(self) -> tuple[int, int, int]:
-        return _STDIN, _STDOUT, _STDERR
-
     def recover(self) -> None:
         """Reset what a program may have changed, and begin a new line."""
         if self.kind is not None:

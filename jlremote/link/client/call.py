@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import socket as plain_sockets
-import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from jlremote import __version__
 from jlremote.errors import Bug, JlrError, LinkLost, from_json
 from jlremote.link.client.dial import NoLink, dial, next_message, start_link, turn
 from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.protocol import PROTOCOL, Message, MessageReader, send
+from jlremote.link.wire.protocol import Message, is_there, receive, send
 from jlremote.questions import Asker, Question
 
 if TYPE_CHECKING:
@@ -38,14 +37,13 @@ class Call:
 
     def __init__(
         self,
-        reader: MessageReader,
+        socket: Socket,
         files: LinkFiles,
         asker: Asker,
         explain: Explain,
         unanswered: Callable[[], None],
     ) -> None:
-        self._reader = reader
-        self._socket = reader.connection
+        self._socket = socket
         self._files = files
         self._asker = asker
         self._explain = explain
@@ -62,9 +60,9 @@ class Call:
         """
         while True:
             try:
-                if not (self._is_answered or self._reader.wait(UNANSWERED_SECONDS)):
+                if not (self._is_answered or is_there(self._socket, UNANSWERED_SECONDS)):
                     self._unanswered()
-                message = next_message(self._reader, self._files, self.on_silence)
+                message = next_message(self._socket, self._files, self.on_silence)
             except (EOFError, OSError) as gone:
                 raise LinkLost(
                     f"the link to `{self._files.host}` ended before it answered",
@@ -90,13 +88,6 @@ class Call:
         with suppress(OSError):
             send(self._socket, message)
 
-    def pass_descriptors(self, descriptors: Sequence[int]) -> None:
-        """Send descriptors, which follow a request right away; a link that is gone tells so."""
-        if sys.platform == "win32":
-            raise NotImplementedError
-        with suppress(OSError), self.take_over() as socket:
-            plain_sockets.send_fds(socket, [b"\0"], descriptors)
-
     def take_over(self) -> plain_sockets.socket:
         """Return the socket, which carries another protocol after the result."""
         return plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
@@ -107,8 +98,8 @@ class Call:
             return
         with suppress(EOFError, OSError, ValueError):
             send(self._socket, {"end": True})
-            while self._reader.wait(END_SECONDS):
-                if not {"error", "result"}.isdisjoint(self._reader.receive()):
+            while is_there(self._socket, END_SECONDS):
+                if not {"error", "result"}.isdisjoint(receive(self._socket)):
                     return
 
     def _reply(self, message: Message) -> Message:
@@ -144,54 +135,36 @@ class Caller:
         self._unanswered = unanswered
         self._restoring = False
 
-    def ask(
-        self, operation: str, *, start: bool = True, replace: bool | None = None, **arguments: Any
-    ) -> Any:
+    def ask(self, operation: str, *, start: bool = True, **arguments: Any) -> Any:
         """Return the result of an operation (see `call`).
 
         Raises:
             NoLink: no link runs, and none was to be started.
             JlrError: what the link reports.
         """
-        with self.call(operation, start=start, replace=replace, **arguments) as call:
+        with self.call(operation, start=start, **arguments) as call:
             for message in call.messages():
                 if "result" in message:
                     return message["result"]
         raise Bug(f"the link did not answer `{operation}`")
 
     @contextmanager
-    def call(
-        self,
-        operation: str,
-        *,
-        start: bool = True,
-        replace: bool | None = None,
-        takes_over: bool = False,
-        **arguments: Any,
-    ) -> Iterator[Call]:
+    def call(self, operation: str, *, start: bool = True, **arguments: Any) -> Iterator[Call]:
         """Begin an operation of the link; leaving the block hangs up.
-
-        With `takes_over` the socket is for another protocol after the result. `replace` tells
-        whether a link of an older version may end for it, which takes the forwards away until the
-        new link has logged in; by default if it may start a link.
 
         Raises:
             NoLink: no link runs, and none was to be started.
         """
-        versions = {"version": __version__, "protocol": PROTOCOL}
-        replaces = start if replace is None else replace
-        common = {"op": operation, "agent": self._agent_socket, "replaces": replaces}
-        request = common | versions | arguments
-        reader = self._accepted(request, start=start, exactly=takes_over)
-        with reader.connection:
+        common = {"op": operation, "version": __version__, "agent": self._agent_socket}
+        with self._accepted(common | arguments, start=start) as socket:
             unanswered = self._unanswered if operation != "answers" else lambda: None
-            yield Call(reader, self._files, self._asker, self._explain, unanswered)
+            yield Call(socket, self._files, self._asker, self._explain, unanswered)
 
-    def _accepted(self, request: Message, *, start: bool, exactly: bool) -> MessageReader:
-        """Return the messages of a link that has accepted the request.
+    def _accepted(self, request: Message, *, start: bool) -> Socket:
+        """Return the socket of a link that has accepted the request.
 
-        A link may end, because it is old or idle, between our connecting and its answer. Until it
-        has accepted the request, the request can be sent to the next link.
+        A link may end, because it is idle, between our connecting and its answer. Until it has
+        accepted the request, the request can be sent to the next link.
         """
         for _ in range(TRIES):
             try:
@@ -202,9 +175,8 @@ class Caller:
                 continue
             try:
                 send(socket, request)
-                reader = MessageReader(socket, exactly=exactly)
-                if "accepted" in next_message(reader, self._files):
-                    return reader
+                if "accepted" in next_message(socket, self._files):
+                    return socket
             except (EOFError, OSError):
                 pass
             except BaseException:

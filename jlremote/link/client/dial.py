@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jlremote.errors import Bug, JlrError, from_json
 from jlremote.link.wire.authentication import NotProved, authenticate_link
 from jlremote.link.wire.files import LinkFiles, write_destination
-from jlremote.link.wire.protocol import READY, Message, MessageReader, is_there
+from jlremote.link.wire.protocol import READY, Message, is_there, receive
 
 if TYPE_CHECKING:
     import subprocess
@@ -82,7 +82,7 @@ def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
 
 
 def next_message(
-    reader: MessageReader, files: LinkFiles, on_silence: Callable[[], None] = lambda: None
+    socket: Socket, files: LinkFiles, on_silence: Callable[[], None] = lambda: None
 ) -> Message:
     """Return the link's next message, however late; but it must answer to others meanwhile.
 
@@ -93,11 +93,11 @@ def next_message(
         LinkStuck: the link does not answer; its process may be suspended.
         OSError, EOFError, ValueError: see `receive`.
     """
-    while not reader.wait(SILENCE_SECONDS):
+    while not is_there(socket, SILENCE_SECONDS):
         with suppress(NoLink):  # it is ending, and its last message may be under way
             dial(files).close()
         on_silence()
-    return reader.receive()
+    return receive(socket)
 
 
 def _stuck(socket: Socket, files: LinkFiles) -> LinkStuck:

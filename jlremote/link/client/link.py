@@ -21,7 +21,6 @@ from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import Given, RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
 from jlremote.link.wire.login_shell import LoginShell, login_shell
-from jlremote.link.wire.own_streams import OwnStreams
 from jlremote.link.wire.protocol import DATA, Message
 from jlremote.questions import Asker
 
@@ -167,33 +166,25 @@ class Link:
         terminal: TerminalKind | None,
         *,
         checked: bool,
-        streams: OwnStreams | None = None,
     ) -> Iterator[RemoteProcess]:
         """Run a shell or command in a place; leaving ends it.
 
         Unless it was `checked` that the place runs and may be joined, the link must know that it
-        does, and `wait_connected` raises `Unproved` where it does not. The link reads and writes
-        the `streams`, if there are any; then the process gives no output and takes no input.
+        does, and `wait_connected` raises `Unproved` where it does not.
         """
         marker = None if terminal else new_marker()
         request: Message = {"place": asdict(place), **asdict(shell), "marker": marker}
         request["terminal"] = terminal and {"kind": terminal.kind, "size": terminal.size}
-        request |= {"timeout": None, "gives": True, "checked": checked, "passes": bool(streams)}
+        request |= {"timeout": None, "gives": True, "checked": checked}
         if not shell.copies:  # whose messages are read here
             request["environment"] = dict(os.environ)  # the link sends what ssh would send of it
         with self._caller.call("shell", **request) as call:
-            if streams is not None:
-                call.pass_descriptors(streams.descriptors)
 
             def begun(script: str) -> None:
                 self._on_command(script)
                 call.on_silence = self._patience(script, once=True)
 
-            def printed() -> None:
-                call.on_silence = lambda: None
-
-            told = call.messages()
-            process = RemoteProcess(told, marker, call.say, on_script=begun, on_output=printed)
+            process = RemoteProcess(call.messages(), marker, call.say, on_script=begun)
             try:
                 yield process
             finally:
@@ -225,7 +216,7 @@ class Link:
 
     def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
         """Have the far end of a forward proved anew; `None` if there is no such forward."""
-        answer = self._caller.ask("check", replace=False, session=session, port=port)
+        answer = self._caller.ask("check", session=session, port=port)
         if answer is None:
             return None
         from jlremote.link.wire.status import forward_status
@@ -277,7 +268,7 @@ class Link:
         if sys.platform == "win32":
             raise Usage("ssh clients on Windows cannot use the link yet")
         request = asdict(place) | {"ssh_name": name, "shares": shares}
-        with self._caller.call("serve_ssh", takes_over=True, **request) as call:
+        with self._caller.call("serve_ssh", **request) as call:
             for _ in call.messages():
                 pass
             client = call.take_over()
@@ -301,7 +292,7 @@ class Link:
 
         It takes a second if it does not. Starts no link.
         """
-        with suppress(JlrError):  # an older link does not know
+        with suppress(JlrError):
             answer: bool | None = self._caller.ask("answers", start=False)
             return answer
         return None
@@ -325,21 +316,20 @@ class Link:
     def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
         """Return the link's state; `connect` starts the link and brings its connection up first.
 
-        A link that is reconnecting gets `patience` seconds for that; `None` means one attempt. With
-        `patience` it only looks, and leaves a link of an older version alone.
+        A link that is reconnecting gets `patience` seconds for that; `None` means one attempt.
 
         Raises:
             NoLink: no link runs, and none was to be started.
         """
-        asked = {"connect": connect, "patience": patience}
-        replace = connect and patience is None
         from jlremote.link.wire.status import link_status
 
-        return link_status(self._caller.ask("status", start=connect, replace=replace, **asked))
+        return link_status(
+            self._caller.ask("status", start=connect, connect=connect, patience=patience)
+        )
 
     def forget(self) -> tuple[str, ...]:
         """Delete the host's entries in the keychain and return their names. Does not connect."""
-        return tuple(self._caller.ask("forget", replace=False))
+        return tuple(self._caller.ask("forget"))
 
     def wait_unforwarded(self, session: str) -> None:
         """Wait until the session's forward, or the link, is gone."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jlremote.host.framing import FromMarker, ended_early
 from jlremote.link.wire.file_part import FilePart
-from jlremote.link.wire.protocol import DATA, PIECES, Message, ReaderLeft
+from jlremote.link.wire.protocol import DATA, PIECES, Message
 
 Given = bytes | FilePart  # a piece of stdin
 
@@ -28,8 +28,8 @@ class RemoteProcess:
 
     Its output begins after the line `marker`, `None` in a terminal. `say` sends a message to the
     link. `on_ready` is called when the next piece of stdin may be sent; without it `give` waits for
-    that. `on_script` is called with a script that the link made, and `on_output` when the link has
-    written the first output by itself. The exit `status` is known once the iteration has ended.
+    that. `on_script` is called with a script that the link made. The exit `status` is known once
+    the iteration has ended.
     """
 
     def __init__(
@@ -39,7 +39,6 @@ class RemoteProcess:
         say: Callable[[Message], None],
         on_ready: Callable[[], None] | None = None,
         on_script: Callable[[str], None] = lambda _: None,
-        on_output: Callable[[], None] = lambda: None,
     ) -> None:
         self.status: int | None = None
         self._messages = messages
@@ -51,7 +50,6 @@ class RemoteProcess:
         self._credit = threading.Semaphore(PIECES if self._in_terminal else 0)
         self._on_ready = on_ready or self._credit.release
         self._on_script = on_script
-        self._on_output = on_output
         self._left = threading.Event()
 
     def wait_connected(self) -> None:
@@ -84,25 +82,6 @@ class RemoteProcess:
             elif "result" in message:
                 self._check_begun()
                 self.status = message["result"]
-
-    def wait(self) -> int:
-        """Wait for the end of a process whose streams the link has, and return its exit status.
-
-        Raises:
-            BrokenPipeError: what reads stdout has ended.
-            LinkLost: the connection broke, or this side hung up.
-            JlrError: the shell ended before the script began, or the output cannot be written.
-        """
-        try:
-            for message in self._messages:
-                if "began" in message:
-                    self._on_output()
-                elif "result" in message:
-                    self.status = message["result"]
-        except ReaderLeft as left:
-            raise BrokenPipeError from left
-        assert self.status is not None
-        return self.status
 
     def _printed(self, name: str, data: bytes) -> bytes:
         if self._in_terminal:

@@ -6,14 +6,13 @@ import logging
 import multiprocessing.connection as sockets
 import os
 import socket as plain_sockets
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, from_json
+from jlremote.errors import NeedsAuthentication, from_json
 from jlremote.link.wire.authentication import authenticate_command
-from jlremote.link.wire.protocol import Message, output_now, receive, send, send_rest
+from jlremote.link.wire.protocol import Message, receive, send
 from jlremote.questions import Question
 
 log = logging.getLogger(__name__)
@@ -29,9 +28,6 @@ class Conversation:
         self.request: Message = {}  # empty until it has authenticated
         self._socket = socket
         self._sending = threading.Lock()
-        # The same socket, for `output_now`, and what that has left to be sent.
-        self._plain: plain_sockets.socket | None = None
-        self._rest = memoryview(b"")
         self._watched = False
         self.handed_over = False  # whether its socket carries another protocol by now
 
@@ -47,61 +43,7 @@ class Conversation:
 
     def say(self, message: Message) -> None:
         with self._sending:
-            self._send_rest()
             send(self._socket, message)
-
-    def open_output(self) -> None:
-        """Prepare for `output_now`."""
-        self._plain = plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
-
-    def output_now(self, stream: str, data: memoryview) -> memoryview | None:
-        """Send output without waiting; return the rest, `None` for all.
-
-        The rest precedes the next message; `say_rest` sends it.
-        """
-        if not self._sending.acquire(blocking=False):
-            return None
-        try:
-            if self._rest or self._plain is None:
-                return None
-            rest = output_now(self._plain, stream, data)
-            self._rest = rest or self._rest
-            return rest
-        finally:
-            self._sending.release()
-
-    def say_rest(self) -> None:
-        """Send what `output_now` has left."""
-        with self._sending:
-            self._send_rest()
-
-    def _send_rest(self) -> None:
-        rest, self._rest = self._rest, memoryview(b"")
-        send_rest(self._socket, rest)
-
-    def take_descriptors(self, count: int) -> list[int]:
-        """Return descriptors that the command has sent right after its request.
-
-        Raises:
-            LinkLost: it has ended instead.
-            JlrError: not all of them came, as where no more can be open.
-        """
-        if sys.platform == "win32":
-            raise NotImplementedError
-        with plain_sockets.socket(fileno=os.dup(self._socket.fileno())) as plain:
-            came, taken, _, _ = plain_sockets.recv_fds(plain, 1, count)
-        for one in taken:
-            os.set_inheritable(one, False)
-        if not came:
-            raise LinkLost("the command has ended")
-        if len(taken) != count:
-            for one in taken:
-                os.close(one)
-            raise JlrError(
-                f"{len(taken)} of {count} descriptors reached the link",
-                hint="too many files may be open: `ulimit -n` shows the limit",
-            )
-        return taken
 
     def ask(self, question: Question) -> str:
         """Put a question to the person at the command.
@@ -144,7 +86,7 @@ class Conversation:
             finally:
                 then()
                 with self._sending:  # or a message under way would go to the next owner
-                    self._close()
+                    self._socket.close()
 
         self._watched = True
         threading.Thread(target=wait_for_hang_up, daemon=True).start()
@@ -162,10 +104,4 @@ class Conversation:
         another conversation's by the time that it reads.
         """
         if not self._watched:
-            self._close()
-
-    def _close(self) -> None:
-        self._socket.close()
-        if self._plain is not None:
-            self._plain.close()
-            self._plain = None
+            self._socket.close()

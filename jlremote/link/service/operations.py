@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from jlremote import __version__
@@ -18,10 +17,9 @@ from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
 from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices, WatchedJob
-from jlremote.link.passed_streams import PassedStreams
 from jlremote.link.service import surroundings
 from jlremote.link.service.conversation import Conversation
-from jlremote.link.service.script_run import run, run_passed
+from jlremote.link.service.script_run import run
 from jlremote.link.ssh_server.served_place import served_place
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.protocol import Message, Unproved
@@ -84,23 +82,12 @@ class Operations:
         return run(conversation, connection, script, self._variables(conversation.request))
 
     def _shell(self, conversation: Conversation) -> int:
-        """Run a shell or command in a place, as `_run_shell`, with the streams that are passed."""
-        request = conversation.request
-        if not request["passes"]:
-            return self._run_shell(conversation, request, None)
-        descriptors = conversation.take_descriptors(3)
-        began = partial(conversation.say, {"began": True})
-        with closing(PassedStreams(descriptors, request["marker"], began)) as passed:
-            return self._run_shell(conversation, request, passed)
-
-    def _run_shell(
-        self, conversation: Conversation, request: Message, passed: PassedStreams | None
-    ) -> int:
-        """Run it; the script is made here, where all is loaded for it.
+        """Run a shell or command in a place; the script is made here, where all is loaded for it.
 
         Unless the command has `checked` that the place runs and may be joined, its forward must
         know: only what may be joined is forwarded.
         """
+        request = conversation.request
         place = served_place(request["place"])
         connection = self.supervisor.connection(conversation)
         if not request["checked"]:
@@ -113,9 +100,7 @@ class Operations:
         begun = script if marker is None else announced(script, marker)
         self.running[conversation] = _in_words(request, place.selector)
         try:
-            if passed is None:
-                return run(conversation, connection, begun, variables, shown=script)
-            return run_passed(conversation, connection, begun, variables, passed, shown=script)
+            return run(conversation, connection, begun, variables, shown=script)
         finally:
             del self.running[conversation]
 
@@ -187,7 +172,7 @@ class Operations:
         place = served_place(request)
         connection = self.supervisor.connection(conversation)
         self.dialer.elevate(connection, place.runtime.inside(place.name, ":"), conversation)
-        if request.get("shares"):  # an older jlr says nothing of it
+        if request["shares"]:
             self.clients.share(request["ssh_name"], place, connection)
         self.clients.serve(conversation.hand_over(), place)
 

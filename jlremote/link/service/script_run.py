@@ -5,19 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
-from jlremote.link.passed_streams import PassedStreams
 from jlremote.link.service.conversation import Conversation
-from jlremote.link.wire.protocol import DATA, PIECES, WRITES_NOW, Message, bytes_of
+from jlremote.link.wire.protocol import DATA, PIECES, Message, bytes_of
 from jlremote.ssh.contract import Connection, Stream
+from jlremote.ssh.sessions.pieces import Piece, StdinPieces
 
-# Bytes of stdin that are sent at once.
-_AT_ONCE = 256 << 10
 # Each message about pieces that were taken wakes the command.
 _TOLD_AT_ONCE = PIECES // 2
 
@@ -38,18 +35,17 @@ class CommandTerminal:
         self.size = _size(message["size"])
 
 
-class CommandStdin:
+class CommandStdin(StdinPieces):
     """Pieces of stdin from a command, which sends as many more when some were taken.
 
-    So at most `PIECES` wait here, however fast the command and however slow the host is. `wake`
-    wakes the thread that runs the script.
+    So at most `PIECES` wait here, however fast the command and however slow the host is.
     """
 
     def __init__(self, conversation: Conversation) -> None:
+        super().__init__(self._tell)
+        self.open()  # the command itself waits until the script has begun
         self._conversation = conversation
-        self._pieces: deque[memoryview] = deque()
         self._untold = 0
-        self.wake: Callable[[], None] = lambda: None
 
     def arrived(self, message: Message) -> None:
         """Receive the command's next message.
@@ -59,27 +55,15 @@ class CommandStdin:
         """
         if "given" not in message or not isinstance(message.get(DATA), memoryview):
             raise ValueError(f"not a piece of stdin: {message.keys()}")
-        self._pieces.append(message[DATA])
-        self.wake()
+        self.add(message[DATA])
 
-    def on_ready(self, wake: Callable[[], None]) -> None:
-        """Call `wake` whenever a piece has come."""
-        self.wake = wake
-
-    def take(self) -> bytes | memoryview | None:
-        """Return the pieces that have come, and let the command send as many."""
-        pieces, size = list[memoryview](), 0
-        while size < _AT_ONCE and self._pieces and (self._pieces[0] or not pieces):
-            pieces.append(self._pieces.popleft())
-            size += len(pieces[-1]) or _AT_ONCE  # an empty piece is the end, and goes by itself
-        if not pieces:
-            return None
-        self._untold += len(pieces)
-        if pieces[-1] and self._untold >= _TOLD_AT_ONCE:
+    def _tell(self, pieces: int) -> None:
+        """Let the command send as many pieces as were taken."""
+        self._untold += pieces
+        if self._untold >= _TOLD_AT_ONCE:
             taken, self._untold = self._untold, 0
             with contextlib.suppress(OSError):  # a command that is gone ends the script elsewhere
                 self._conversation.say({"taken": taken})
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def run(
@@ -117,10 +101,6 @@ def run(
             given.arrived(message)
 
     conversation.when_gone(cancelled.set, told)
-    write_now = None
-    if given is not None and WRITES_NOW:  # its end wakes the script's thread
-        conversation.open_output()
-        write_now = conversation.output_now
     _say(conversation, {"connected": True, **({} if shown is None else {"script": shown})})
 
     try:
@@ -132,7 +112,6 @@ def run(
             stdin=given,
             hold_stdin=bool(request.get("hold_stdin")),
             terminal=terminal,
-            write_now=write_now,
             variables=variables,
         )
     except TimeoutError as late:
@@ -142,57 +121,14 @@ def run(
         ) from late
 
 
-def run_passed(
-    conversation: Conversation,
-    connection: Connection,
-    script: str,
-    variables: Mapping[str, str],
-    passed: PassedStreams,
-    *,
-    shown: str,
-) -> int:
-    """Run a script with the command's own streams, as `run`; they are read and written here.
-
-    Raises:
-        LinkLost: the connection broke, or the command has gone.
-        ReaderLeft: what reads its stdout has.
-        JlrError: the script did not begin, or its output cannot be written.
-    """
-    cancelled = threading.Event()
-
-    def end(_: Message | None = None) -> None:
-        cancelled.set()
-        passed.stop()
-
-    conversation.when_gone(end, end)
-    _say(conversation, {"connected": True, "script": shown})
-    status = connection.execute(
-        bytes_of(script),
-        passed.output,
-        cancelled=cancelled,
-        stdin=passed,
-        write_now=passed.write_now,
-        variables=variables,
-    )
-    passed.check_begun()
-    return status
-
-
-def _pass_on(conversation: Conversation, stream: Stream, data: bytes) -> None:
+def _pass_on(conversation: Conversation, stream: Stream, data: Piece) -> None:
     # Raises, because a flood of output leaves no time to look at `cancelled`.
-    if stream == "rest":
-        _said(conversation.say_rest)
-    else:
-        _say(conversation, {"stream": stream, DATA: data})
+    _say(conversation, {"stream": stream, DATA: data})
 
 
 def _say(conversation: Conversation, message: Message) -> None:
-    _said(partial(conversation.say, message))
-
-
-def _said(say: Callable[[], None]) -> None:
     try:
-        say()
+        conversation.say(message)
     except OSError as gone:
         raise LinkLost("the command has ended") from gone
 

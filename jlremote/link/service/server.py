@@ -28,7 +28,7 @@ from jlremote.link.service.operations import Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.authentication import NotProved
 from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.protocol import PROTOCOL, Message, OtherVersion
+from jlremote.link.wire.protocol import OtherVersion
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint, Place
@@ -38,7 +38,6 @@ from jlremote.ports.time_limit import warning
 from jlremote.ssh.contract import Connection, Gateway
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.sftp import SftpStreams
-from jlremote.untrusted import count
 
 log = logging.getLogger(__name__)
 
@@ -175,11 +174,6 @@ class LinkServer:
 
     def _answer(self, conversation: Conversation) -> None:
         request = conversation.request
-        if self._is_replaced_by(request):
-            log.info("ending for version %s", request["version"])
-            conversation.say({"replace": __version__})
-            self._end()
-            return
         conversation.say({"accepted": True})
         try:
             answer = {"result": self._perform(conversation)}
@@ -197,36 +191,17 @@ class LinkServer:
     def _perform(self, conversation: Conversation) -> Any:
         request = conversation.request
         operation = self._operations.get(str(request.get("op")))
-        # A command of any version must be able to end the link.
-        understood = request.get("protocol") == PROTOCOL or operation == self._shutdown
-        if operation is None or not understood:
-            raise self._misunderstood(request)
+        is_ours = request.get("version") == __version__
+        if operation is None or not (is_ours or operation == self._shutdown):
+            raise OtherVersion(
+                f"the link was started by jlr {__version__}, and this is jlr"
+                f" {request.get('version')}",
+                hint="`jlr disconnect HOST` ends it; the next command starts its own, and the"
+                " forwards come back",
+            )
         if request.get("agent"):
             self._dialer.hand_over(request["agent"])
         return operation(conversation)
-
-    def _is_replaced_by(self, request: Message) -> bool:
-        """Return whether to end for a newer link, which has to log in before it can forward.
-
-        A command that only looks must not cost the forwards, nor one that may not ask a person. So
-        a link that understands the command ends only for one that connects anyway.
-        """
-        if not (request.get("replaces") and self._is_newer(request)):
-            return False
-        return request.get("op") == "status" or request.get("protocol") != PROTOCOL
-
-    def _is_newer(self, request: Message) -> bool:
-        return _version(str(request.get("version"))) > _version(__version__)
-
-    def _misunderstood(self, request: Message) -> JlrError:
-        newer = self._is_newer(request)
-        mend = "`jlr open SESSION` replaces the link, and its forwards come back"
-        other = "`jlr disconnect HOST`, and it starts its own link"
-        return OtherVersion(
-            f"the link was started by jlr {__version__}, and this is jlr "
-            f"{request.get('version')}, which is too {'new' if newer else 'old'} for it",
-            hint=mend if newer else f"update jlr; or {other}",
-        )
 
     def _watch(self, conversation: Conversation) -> bool:
         """Answer once the named forward is gone, or the command is."""
@@ -251,17 +226,9 @@ class LinkServer:
         self._notify()
         return True
 
-    def _end(self) -> None:
-        self._ended = True
-        self._notify()
-
     def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(part for part in map(count, text.split(".")) if part is not None)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from typing import Any
 
 import asyncssh
 
-from jlremote.link.ssh_server.client_packets import ClientPackets
 from jlremote.link.ssh_server.command_channel import CommandChannel
 from jlremote.link.ssh_server.place_forwards import OpenChannel, PlaceForwards, PlaceSocket
 from jlremote.link.ssh_server.remote_command import Connect
@@ -49,9 +48,6 @@ class EditorConnection(asyncssh.SSHServer):
         self._lost = True
         for one in self._sockets:
             one.close()
-
-    def auth_completed(self) -> None:
-        ClientPackets(self._connection)
 
     def public_key_auth_supported(self) -> bool:
         """Accept keys, and nothing else."""

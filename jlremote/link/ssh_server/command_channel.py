@@ -8,8 +8,6 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import asyncssh
@@ -52,12 +50,8 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         self._word = secrets.token_hex(8)
         self._command: RemoteCommand | None = None
         self._early: list[bytes] = []  # input that came before the command began
-        self._arrived = 0  # bytes of input
         self._reading = True
         self._paused = False
-        # Both threads may print at once: each has a stream of its own.
-        self._printing = threading.Lock()
-        self._printed: list[tuple[Stream, bytes | memoryview]] = []
         self._unsent = 0
         self._has_reader = True
         self._closed = False
@@ -106,7 +100,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         script = self._place.command(self._argv, attached, self._word, given)
         self._command = RemoteCommand(script, terminal, self, bytes_of(given), self._word)
         for data in self._early:
-            self._command.feed(data)
+            self._command.stdin.add(data)
         self._command.start(self._connect)
 
     def _terminal(self) -> CommandSize | None:
@@ -117,7 +111,6 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return CommandSize(kind or "xterm-256color", _size(columns, rows))
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
-        self._arrived += len(data)
         self._feed(data)
         if self._waiting() > _MOST_INPUT and self._reading:
             self._reading = False
@@ -134,7 +127,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         if self._command is None:
             self._early.append(data)
         else:
-            self._command.feed(data)
+            self._command.stdin.add(data)
 
     def _reader_left(self, _packet: Any) -> bool:
         """Handle that what reads the client's stdout has gone (OpenSSH's PROTOCOL 2.1)."""
@@ -172,14 +165,10 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         if self._command is not None:
             self._command.cancel()
 
-    # `CommandClient`, in the command's thread or the connection's.
+    # `CommandClient`, in the command's thread.
 
-    def printed(self, stream: Stream, data: bytes | memoryview) -> None:
-        with self._printing:
-            self._printed.append((stream, data))
-            is_first = len(self._printed) == 1  # else the loop has yet to take those before
-        if is_first:
-            self._call(self._print_all)
+    def printed(self, stream: Stream, data: bytes) -> None:
+        self._call(lambda: self._print(stream, data))
 
     def consumed(self) -> None:
         if not self._reading and self._waiting() < _MOST_INPUT // 2:
@@ -194,35 +183,25 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
     # In the loop's thread.
 
-    def _print_all(self) -> None:
-        """Write what was printed, neighbours of one stream together."""
-        with self._printing:
-            printed, self._printed = self._printed, []
-        for stream, pieces in groupby(printed, itemgetter(0)):
-            self._print(stream, [data for _, data in pieces])
-
-    def _print(self, stream: Stream, pieces: list[bytes | memoryview]) -> None:
+    def _print(self, stream: Stream, data: bytes) -> None:
         if self._closed:
             return
         kind = asyncssh.EXTENDED_DATA_STDERR if stream == "stderr" else None
         with suppress(OSError):  # the client has closed it, as `connection_lost` tells soon
-            self._channel.write(b"".join(pieces), kind)
-        self._unsent += len(pieces)
+            self._channel.write(data, kind)
+        self._unsent += 1
         if not self._paused:
             self._all_sent()
 
     def _all_sent(self) -> None:
-        unsent, self._unsent = self._unsent, 0
-        for _ in range(unsent):
-            self._sent()
-
-    def _sent(self) -> None:
         assert self._command is not None
-        self._command.sent()
+        while self._unsent:
+            self._unsent -= 1
+            self._command.sent()
 
     def _waiting(self) -> int:
         """Return how many bytes of input the host has not taken."""
-        return self._arrived - (self._command.taken if self._command else 0)
+        return self._command.stdin.waiting if self._command else sum(map(len, self._early))
 
     def _consumed(self) -> None:
         if not self._reading and self._waiting() < _MOST_INPUT // 2 and not self._closed:

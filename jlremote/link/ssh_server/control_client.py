@@ -22,7 +22,12 @@ from functools import partial
 
 from jlremote.errors import JlrError
 from jlremote.host.framing import announced, new_marker
-from jlremote.link.passed_streams import PassedStreams
+from jlremote.link.passed_streams import (
+    PassedStreams,
+    ReaderLeft,
+    close_all,
+    opened_anew,
+)
 from jlremote.link.ssh_server.control_messages import (
     ALIVE,
     ALIVE_CHECK,
@@ -37,8 +42,7 @@ from jlremote.link.ssh_server.control_messages import (
 )
 from jlremote.link.ssh_server.remote_command import FAILED, PIPE_CLOSED, Connect, on_free_session
 from jlremote.link.ssh_server.served_place import ServedPlace, allowed, line_argv
-from jlremote.link.wire.own_streams import OwnStreams
-from jlremote.link.wire.protocol import ReaderLeft, bytes_of
+from jlremote.link.wire.protocol import bytes_of
 from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.scripts import sftp, variables
 from jlremote.ssh.contract import Connection
@@ -151,11 +155,10 @@ class ControlClient:
         _, given = variables.parted(allowed({name: value for name, _, value in pairs}))
         streams = self._take_streams()
         if streams is None or terminal or x11 or agent:
-            if streams is not None:
-                streams.close()
+            close_all(streams or ())
             raise Denied("a terminal or agent has a connection of its own", for_good=True)
         if subsystem and line != "sftp":
-            streams.close()
+            close_all(streams)
             raise Denied(f"there is no subsystem `{line}`", for_good=False)
         argv = sftp.server_argv() if subsystem else line_argv(line) if line else ()
         run = partial(self._run, request, argv, given, streams)
@@ -163,25 +166,28 @@ class ControlClient:
         self._command = threading.Thread(target=run, name="shared-command", daemon=True)
         self._command.start()
 
-    def _take_streams(self) -> OwnStreams | None:
+    def _take_streams(self) -> tuple[int, ...] | None:
         """Return the client's streams, which come one by one; `None` if they cannot be used."""
         taken = self._messages.take_descriptors(3)
         try:
-            return OwnStreams.opened(*taken)
+            return opened_anew(taken)
         finally:
-            for one in taken:
-                os.close(one)
+            close_all(taken)
 
     # In the command's thread.
 
-    def _run(self, request: int, argv: tuple[str, ...], given: str, streams: OwnStreams) -> None:
+    def _run(
+        self, request: int, argv: tuple[str, ...], given: str, streams: tuple[int, ...]
+    ) -> None:
         try:
-            with closing(streams):
+            try:
                 self._check_runs()
                 self._messages.send(OPENED, request, _SESSION)
-                marker = new_marker()
-                descriptors, streams.descriptors = streams.descriptors, ()
-                passed = PassedStreams(descriptors, marker, lambda: None, bytes_of(given))
+            except BaseException:
+                close_all(streams)
+                raise
+            marker = new_marker()
+            passed = PassedStreams(streams, marker, bytes_of(given))
             with closing(passed):
                 self._stop = passed.stop
                 if self._cancelled.is_set():  # the client had no time to stop it
@@ -220,11 +226,7 @@ class ControlClient:
 
         def execute(connection: Connection) -> int:
             return connection.execute(
-                content,
-                passed.output,
-                cancelled=self._cancelled,
-                stdin=passed,
-                write_now=passed.write_now,
+                content, passed.output, cancelled=self._cancelled, stdin=passed.stdin
             )
 
         try:

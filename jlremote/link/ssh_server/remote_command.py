@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -14,6 +13,7 @@ from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.host.framing import FromMarker, announced, ended_early, new_marker
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.ssh.contract import Connection, Output, Stdin, Stream
+from jlremote.ssh.sessions.pieces import StdinPieces
 from jlremote.ssh.sessions.typed_text import TypedText
 
 log = logging.getLogger(__name__)
@@ -24,10 +24,8 @@ SESSION_SECONDS = 15.0
 _PAUSE = 0.1
 FAILED = 255  # as ssh, where it is not the command's own status
 PIPE_CLOSED = 141  # 128 + SIGPIPE
-# Bytes of input that are sent at once.
-_PIECE = 256 << 10
 # Pieces of output that the client may leave unread before the host has to wait.
-_PIECES = 64
+_PIECES = 16
 
 Connect = Callable[[float], Connection]
 
@@ -54,13 +52,13 @@ def on_free_session(
 
 
 class CommandClient(Protocol):
-    """The client's side of a command; called from its thread or the connection's, never blocks."""
+    """The client's side of a command; called from its thread, never blocks."""
 
-    def printed(self, stream: Stream, data: bytes | memoryview) -> None:
+    def printed(self, stream: Stream, data: bytes) -> None:
         """Send output; `RemoteCommand.sent` follows for each piece."""
 
     def consumed(self) -> None:
-        """Note that input was passed on; `RemoteCommand.taken` tells how much."""
+        """Note that some of the input was passed on."""
 
     def over(self, status: int, error: JlrError | None) -> None:
         """Send the exit status, after the error for the person if jlr failed."""
@@ -75,7 +73,7 @@ class CommandSize:
 
 
 class RemoteCommand:
-    """Runs one script on the host in a thread; as `Stdin` it holds what the client has sent.
+    """Runs one script on the host in a thread; `stdin` gets what the client sends.
 
     The script is `given` something before that, in a terminal where that shows `word`.
     """
@@ -94,10 +92,11 @@ class RemoteCommand:
         self._script = script if terminal else announced(script, marker)
         self._streams = {name: FromMarker(marker) for name in ("stdout", "stderr")}
         self._given, self._word = given, word
-        first = [given] if given and not terminal else []
-        self.taken = -sum(map(len, first))  # bytes of input that were passed on
-        self._pieces = deque(first)
-        self._wake: Callable[[], None] = lambda: None
+        self.stdin = StdinPieces(lambda _: client.consumed())
+        if terminal:
+            self.stdin.open()
+        elif given:
+            self.stdin.add(given)
         self._unsent = threading.Semaphore(_PIECES)
         self._cancelled = threading.Event()
         self._reader_left = False
@@ -106,15 +105,10 @@ class RemoteCommand:
         """Run it on the connection that `connect` returns."""
         threading.Thread(target=self._run, args=(connect,), name="ssh-command", daemon=True).start()
 
-    def feed(self, data: bytes) -> None:
-        """Add input, empty at its end."""
-        self._pieces.append(data)
-        self._wake()
-
     def resized(self, size: os.terminal_size) -> None:
         if self._terminal is not None:
             self._terminal.size = size
-            self._wake()
+            self.stdin.wake()
 
     def sent(self) -> None:
         """Note that the client has taken a piece of output."""
@@ -129,27 +123,7 @@ class RemoteCommand:
         """End it: the client has gone."""
         self._cancelled.set()
         self._unsent.release()
-        self._wake()
-
-    # `Stdin`.
-
-    def on_ready(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
-
-    def take(self) -> bytes | None:
-        """Return the next input, once the host's shell has read its script."""
-        begun = self._terminal is not None or self._streams["stdout"].begun
-        if not begun or not self._pieces:
-            return None
-        pieces, size = [self._pieces.popleft()], 0
-        # An empty piece is the end, and goes by itself.
-        while pieces[-1] and size < _PIECE and self._pieces and self._pieces[0]:
-            size += len(pieces[-1])
-            pieces.append(self._pieces.popleft())
-        piece = b"".join(pieces)
-        self.taken += len(piece)
-        self._client.consumed()
-        return piece
+        self.stdin.wake()
 
     # In the command's thread.
 
@@ -174,10 +148,10 @@ class RemoteCommand:
         return status
 
     def _execute_on(self, connection: Connection) -> int:
-        stdin: Stdin = self
+        stdin: Stdin = self.stdin
         output: Output = self._output
         if self._terminal is not None and self._given:
-            stdin = typed = TypedText(self._given, self._word, self, self._output)
+            stdin = typed = TypedText(self._given, self._word, self.stdin, self._output)
             output = typed.output
         return connection.execute(
             bytes_of(self._script),
@@ -185,22 +159,13 @@ class RemoteCommand:
             cancelled=self._cancelled,
             stdin=stdin,
             terminal=self._terminal,
-            write_now=None if self._terminal else self._output_now,
         )
-
-    def _output_now(self, stream: Stream, data: memoryview) -> memoryview | None:
-        """Send output of stdout from the connection's thread, unless that has to wait."""
-        begun = self._streams["stdout"].begun and stream == "stdout"
-        if not begun or self._cancelled.is_set() or self._reader_left:
-            return None
-        if not self._unsent.acquire(blocking=False):
-            return None
-        self._client.printed(stream, data)
-        return data[len(data) :]
 
     def _output(self, stream: Stream, data: bytes) -> None:
         if self._terminal is None:
             data = self._streams[stream].take(data)
+            if self._streams["stdout"].begun:
+                self.stdin.open()
         if not data:
             return
         self._unsent.acquire()

@@ -1,8 +1,7 @@
 """Both sides of the link's socket: the messages, the files and the states.
 
 Read `protocol` (the messages), `status` and `states` (what a link tells of itself), `files` (where
-it is found), `authentication` (how both sides know each other), `own_streams` (the
-streams of a command or an `ssh`, opened anew for the link), `file_part` (bytes of a file),
+it is found), `authentication` (how both sides know each other), `file_part` (bytes of a file),
 `login_shell` (what only a login shell of the host finds).
 
 Decisions:

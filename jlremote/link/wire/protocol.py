@@ -4,15 +4,12 @@ A line feed, which JSON alone never has, ends the text of a message that carries
 One connection is one conversation. The command sends one request; the link answers with any
 number of messages and closes. The messages, told apart by their only or first key::
 
-    → {"op": …, "version": …, "protocol": …, "replaces": …, "agent": …, …}   the request
+    → {"op": …, "version": …, "agent": …, …}   the request
     ← {"accepted": true}         work begins; before this a request may be sent again
-    ← {"replace": VERSION}       the link is older than a command that `replaces` it, and ends
-    → one byte with three descriptors, if the request `passes` them
     ← {"ask": KIND, "text": …, "echo": …}   → {"answer": …} or {"declined": ERROR}
     ← {"connected": true}        a script begins, no more questions; with the `script` if
                                  the link made it
     ← {"stream": "stdout" | "stderr"}, and the bytes
-    ← {"began": true}            the first output was written to a passed descriptor
     → {"given": true}, and the bytes: a piece of a script's stdin, empty at its end
     ← {"taken": COUNT}           as many further pieces may come; `PIECES` may be under way
     → {"size": [COLUMNS, ROWS]}  the new size of the script's terminal
@@ -41,7 +38,6 @@ if TYPE_CHECKING:
     Socket = Connection[Any, Any] | plain_sockets.socket
 
 Message = dict[str, Any]
-PROTOCOL = 10
 MESSAGE_BYTES = 16 << 20
 
 
@@ -55,15 +51,11 @@ READY = b"ready\n"
 
 
 class OtherVersion(JlrError):
-    """The link and the command do not understand each other."""
+    """The link was started by another version of jlr than the command's."""
 
 
 class Unproved(JlrError):
     """The link does not know whether a session runs; the command has to ask the host."""
-
-
-class ReaderLeft(JlrError):
-    """What reads the command's stdout, which it passed to the link, has ended."""
 
 
 def error_line(trouble: Exception) -> bytes:
@@ -80,39 +72,18 @@ def send(connection: Socket, message: Message) -> None:
         JlrError: the file cannot be read; then the connection must be closed.
     """
     data = message.get(DATA)
-    if not isinstance(data, bytes | FilePart):
+    if not isinstance(data, bytes | memoryview | FilePart):
         write_frame(connection, json.dumps(message).encode("ascii"))
         return
     head = {key: value for key, value in message.items() if key != DATA}
     begin = json.dumps(head).encode("ascii") + b"\n"
-    if isinstance(data, bytes):
+    if not isinstance(data, FilePart):
         write_frame(connection, begin, data)
     elif sys.platform == "win32":
         write_frame(connection, begin, data.read())
     else:
         send_rest(connection, memoryview(_SIZE.pack(len(begin) + len(data)) + begin))
         data.send(connection.fileno())
-
-
-def output_now(
-    connection: plain_sockets.socket, stream: str, data: memoryview
-) -> memoryview | None:
-    """Send a message of output without waiting.
-
-    Return what of the message was not sent, which must follow before anything else, or `None` if
-    nothing was. Not on Windows.
-    """
-    if sys.platform == "win32":
-        return None
-    head = _HEADS[stream]
-    begin = _SIZE.pack(len(head) + len(data)) + head
-    try:
-        sent = connection.sendmsg((begin, data), (), _NOW)
-    except OSError:  # the socket is full, or the other side gone, which a later message finds
-        return None
-    if sent >= len(begin):
-        return data[sent - len(begin) :]
-    return memoryview(begin[sent:] + data)
 
 
 def send_rest(connection: Socket, rest: memoryview) -> None:
@@ -160,18 +131,11 @@ def is_there(connection: Socket, seconds: float) -> bool:
     return bool(poll.poll(seconds * 1000))
 
 
-# The frames of `multiprocessing.connection`, which makes several system calls and copies of each,
-# and a selector for each wait.
+# The frames of `multiprocessing.connection`, which makes several system calls and copies of each.
 _SIZE = struct.Struct("!i")
-_HEADS = {s: json.dumps({"stream": s}).encode("ascii") + b"\n" for s in ("stdout", "stderr")}
-_STREAMS = {head: stream for stream, head in _HEADS.items()}
-_LONGEST_HEAD = max(map(len, _STREAMS))
-_AT_ONCE = 256 << 10
-_NOW: int = getattr(plain_sockets, "MSG_DONTWAIT", 0)  # not on Windows
-WRITES_NOW = bool(_NOW)  # whether `output_now` can be used
 
 
-def write_frame(connection: Socket, *parts: bytes) -> None:
+def write_frame(connection: Socket, *parts: bytes | memoryview) -> None:
     """Write one frame, in parts.
 
     Raises:
@@ -221,68 +185,6 @@ def _exactly(connection: Socket, size: int) -> bytearray:
             raise EOFError
         rest = rest[count:]
     return data
-
-
-class MessageReader:
-    """Reads messages in large pieces; output of one stream that has come is one message.
-
-    All that comes must be read with it, unless it reads `exactly` one message at a time.
-    """
-
-    def __init__(self, connection: Socket, *, exactly: bool = False) -> None:
-        self.connection = connection
-        self._exactly = exactly or sys.platform == "win32"
-        self._came = b""
-        self._at = 0
-
-    def wait(self, seconds: float) -> bool:
-        """Wait as `is_there`."""
-        return self._frame_size() is not None or is_there(self.connection, seconds)
-
-    def receive(self) -> Message:
-        """Return the next message, as `receive`."""
-        if self._exactly:
-            return receive(self.connection)
-        while (size := self._frame_size()) is None:
-            self._fill()
-        head = self._head(size)
-        if head is None:
-            return _message(self._taken(size))
-        pieces = list[bytes]()
-        while size is not None and self._came.startswith(head, self._at + _SIZE.size):
-            pieces.append(self._taken(size)[len(head) :])
-            size = self._frame_size()
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        return {"stream": _STREAMS[head], DATA: data}
-
-    def _frame_size(self) -> int | None:
-        """Return the size of the next frame, `None` unless all of it has come."""
-        begin = self._at + _SIZE.size
-        if len(self._came) < begin:
-            return None
-        size = _checked(*_SIZE.unpack_from(self._came, self._at))
-        return size if len(self._came) >= begin + size else None
-
-    def _head(self, size: int) -> bytes | None:
-        begin = self._at + _SIZE.size
-        end = self._came.find(b"\n", begin, begin + min(size, _LONGEST_HEAD)) + 1
-        head = self._came[begin:end]
-        return head if head in _STREAMS else None
-
-    def _taken(self, size: int) -> bytes:
-        begin = self._at + _SIZE.size
-        self._at = begin + size
-        return self._came[begin : self._at]
-
-    def _fill(self) -> None:
-        rest = self._came[self._at :]
-        wanted = _AT_ONCE
-        if len(rest) >= _SIZE.size:
-            wanted = max(wanted, _SIZE.size + _SIZE.unpack_from(rest)[0] - len(rest))
-        data = os.read(self.connection.fileno(), wanted)
-        if not data:
-            raise EOFError
-        self._came, self._at = rest + data, 0
 
 
 def text_of(data: bytes) -> str:

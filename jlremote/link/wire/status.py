@@ -83,7 +83,7 @@ def link_status(message: Message) -> LinkStatus:
         tuple(replace(f, since=max(f.since, since)) if f.state == State.UP else f for f in told),
         tuple(MountStatus(**mount) for mount in message["mounts"]),
         tuple(message["notes"]),
-        tuple(message.get("work", ())),  # an older link says nothing of it
+        tuple(message["work"]),
     )
 
 

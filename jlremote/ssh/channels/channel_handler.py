@@ -7,18 +7,10 @@ from typing import Protocol
 
 
 class ChannelLoop(Protocol):
-    """The thread that a channel sends from: an `EventLoop`, or the thread of one script.
-
-    Small messages may wait for the actions of `turn_end`, which the thread runs soon.
-    """
-
-    turn_end: list[Callable[[], None]] | None
+    """The thread that a channel sends from: an `EventLoop`, or the thread of one script."""
 
     def call(self, action: Callable[[], None]) -> None:
         """Run `action` in that thread soon; from any thread, never blocks."""
-
-    def call_later(self, seconds: float, action: Callable[[], None]) -> None:
-        """Run `action` after `seconds`; only in that thread."""
 
 
 class ChannelHandler(Protocol):

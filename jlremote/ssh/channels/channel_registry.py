@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
-from jlremote.ssh.transport.packet_reader import PacketReader
-from jlremote.ssh.transport.tuning import FIRST_WINDOW, PACED_SECONDS, window_for
+from jlremote.ssh.transport.tuning import FIRST_WINDOW, window_for
 
 # Bytes that all channels of a connection may hold for slow readers before windows stop growing.
 BUFFER_LIMIT = 32 << 20
@@ -17,23 +15,11 @@ BUFFER_LIMIT = 32 << 20
 _FIRST_NUMBER = 1 << 24
 _LEAST_WINDOW = 32 << 10
 
-# Seconds after other channels' last message for which a download leaves room for them: with a
-# smaller window, and paced while small messages go to and fro.
-_SHARED_SECONDS = 5.0
-_TALK_SECONDS = 0.02
-
 
 class ChannelRegistry:
-    """The tunnel channels of one transport: their numbers, unread bytes, and round-trip time.
-
-    Attributes:
-        sender: the number of the channel that sent last, 0 for none.
-        sent_at: when that was, seconds of the monotonic clock.
-    """
+    """The tunnel channels of one transport: their numbers, unread bytes, and round-trip time."""
 
     def __init__(self, transport: Any) -> None:
-        self.sender = 0
-        self.sent_at = 0.0
         self._lock = threading.Lock()
         self._channels: dict[int, Any] = {}
         self._free: list[int] = []
@@ -84,44 +70,12 @@ class ChannelRegistry:
         with self._lock:
             self._round_trip = min(self._round_trip or seconds, seconds)
 
-    def grown(self, window: int, *, shared: bool) -> int:
+    def grown(self, window: int) -> int:
         """Return the next window of a channel whose reader took half of the last one.
 
         It grows until it covers the line, as TCP's own does; so an unread page holds a first window
-        at most, and a download on a far line soon gets all it needs. It shrinks while other
-        channels use the connection.
+        at most, and a download on a far line soon gets all it needs.
         """
         if self._unread > BUFFER_LIMIT:
             return FIRST_WINDOW
-        return min(4 * window, window_for(self._round_trip, shared=shared))
-
-
-class WindowPacing:
-    """How one channel shares its connection with others, whenever its window is renewed."""
-
-    def __init__(self, registry: ChannelRegistry, reader: PacketReader, number: int) -> None:
-        self._registry = registry
-        self._reader = reader
-        self._number = number
-        self._renewed_at = 0.0
-        self._shared_at = -_SHARED_SECONDS
-
-    def is_paced(self) -> bool:
-        """Return whether small messages of another channel go to and fro."""
-        is_others = self._registry.sender != self._number
-        return is_others and time.monotonic() - self._reader.talked_at < _TALK_SECONDS
-
-    def is_turn(self) -> bool:
-        """Return whether a paced window may be renewed now; if so, count from now."""
-        now = time.monotonic()
-        if now < self._renewed_at + PACED_SECONDS:
-            return False
-        self._renewed_at = now
-        return True
-
-    def is_shared(self) -> bool:
-        """Return whether other channels used the connection in the last seconds."""
-        registry = self._registry
-        if registry.sender not in {0, self._number}:
-            self._shared_at = max(self._shared_at, registry.sent_at)
-        return time.monotonic() - self._shared_at < _SHARED_SECONDS
+        return min(4 * window, window_for(self._round_trip))

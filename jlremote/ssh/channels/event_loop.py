@@ -16,8 +16,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from jlremote.ssh.channels.busy_poll import BusyPoll
-
 Action = Callable[[], None]
 Handler = Callable[[int], None]
 
@@ -27,11 +25,6 @@ WRITE = selectors.EVENT_WRITE
 # Bytes that one connection may move before the others have their turn; also the most that is read
 # from a local socket at once. Larger pieces are no faster, and delay others' small messages.
 PIECE = 256 * 1024
-# Sockets that are ready at once, as with many conversations.
-_MANY = 4
-# So many sockets are read before what they said is sent: the host works on that while the others
-# are read. With all at once the host would wait for this machine, and then this one for the host.
-_GROUP = 50
 
 _log = logging.getLogger(__name__)
 
@@ -41,9 +34,6 @@ class EventLoop:
 
     Attributes:
         piece: a buffer of `PIECE` bytes that every handler may use while it runs.
-        busy_poll: decides whether the loop stays awake for an answer, and reads the connection.
-        turn_end: actions to run after the handlers of a group of ready sockets; `None` for a single
-            socket.
     """
 
     def __init__(self) -> None:
@@ -58,9 +48,7 @@ class EventLoop:
         self._signalled = False
         self._stopping = False
         self._thread: int | None = None
-        self.turn_end: list[Action] | None = None
         self.piece = memoryview(bytearray(PIECE))
-        self.busy_poll = BusyPoll(self.watch, self.call)
         self._selector.register(self._woken, READ, self._wake)
 
     def watch(self, sock: socket.socket, old: int, new: int, handler: Handler) -> None:
@@ -92,14 +80,11 @@ class EventLoop:
 
     def run(self) -> None:
         self._thread = threading.get_ident()
-        try:
-            while not self._stopping:
-                try:
-                    self._turn()
-                except Exception:  # noqa: BLE001 - one connection's error must not end the others
-                    _log.exception("a handler of the forward failed")
-        finally:
-            self.busy_poll.end()
+        while not self._stopping:
+            try:
+                self._turn()
+            except Exception:  # noqa: BLE001 - one connection's error must not end the others
+                _log.exception("a handler of the forward failed")
 
     def stop(self) -> None:
         """End `run` after its current turn; from any thread."""
@@ -116,36 +101,18 @@ class EventLoop:
         self._timers.clear()
 
     def _timeout(self) -> float | None:
+        """Return how many seconds the loop may sleep, `None` for ever."""
         if self._actions:
             return 0
-        poll = self.busy_poll.timeout()
-        if poll == 0 or not self._timers:
-            return poll
-        timer = max(0, self._timers[0][0] - time.monotonic())
-        return timer if poll is None else min(timer, poll)
+        return max(0, self._timers[0][0] - time.monotonic()) if self._timers else None
 
     def _turn(self) -> None:
-        ready = self._selector.select(self._timeout())
-        if len(ready) > _MANY:
-            self.busy_poll.crowded()
-        for start in range(0, len(ready), _GROUP):
-            self._handle(ready[start : start + _GROUP])
+        for key, events in self._selector.select(self._timeout()):
+            key.data(events)
         while self._timers and self._timers[0][0] <= time.monotonic():
             heapq.heappop(self._timers)[2]()
         while self._actions:
             self._actions.popleft()()
-
-    def _handle(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
-        """Run the handlers of sockets, and send at once what they have read."""
-        turn_end: list[Action] | None = [] if len(ready) > 1 else None
-        self.turn_end = turn_end
-        try:
-            for key, events in ready:
-                key.data(events)
-        finally:
-            self.turn_end = None
-            for action in turn_end or ():
-                action()
 
     def _wake(self, _events: int) -> None:
         self._woken.recv(64)

@@ -150,9 +150,6 @@ class SessionSlots:
 class SessionChannel(TunnelChannel):
     """A channel that counts among the sessions of its connection; see `TunnelChannel`."""
 
-    # sshfs never pauses, and the programs at both its ends want the cores.
-    may_be_polled = False
-
     @property
     def _slots(self) -> SessionSlots:
         return SessionSlots.of(self._transport)

@@ -20,9 +20,9 @@ import paramiko
 from paramiko import common
 
 from jlremote.ssh.channels.channel_handler import ChannelHandler, ChannelLoop
-from jlremote.ssh.channels.channel_registry import ChannelRegistry, WindowPacing
+from jlremote.ssh.channels.channel_registry import ChannelRegistry
 from jlremote.ssh.transport.packet_reader import PacketReader
-from jlremote.ssh.transport.tuning import FIRST_WINDOW, LARGEST_PACKET, PACED_SECONDS, PACED_WINDOW
+from jlremote.ssh.transport.tuning import FIRST_WINDOW, LARGEST_PACKET
 from jlremote.ssh.wire_format import string
 
 _DATA = struct.Struct(">BII")
@@ -35,13 +35,10 @@ _log = logging.getLogger(__name__)
 class TunnelChannel:
     """One channel of a connection, with its two windows.
 
-    Public methods are for the loop's thread, but for `consumed`, `fail` and `send_now`. The
-    transport calls those with paramiko's names, which begin with an underscore, and `on_stderr`
-    with a session's standard error.
+    Public methods are for the loop's thread, but for `consumed` and `fail`. The transport calls
+    those with paramiko's names, which begin with an underscore, and `on_stderr` with a session's
+    standard error.
     """
-
-    may_be_polled = True
-    joins_packets = False  # whether small packets that came together are one piece
 
     def __init__(
         self,
@@ -56,7 +53,6 @@ class TunnelChannel:
         self._loop = loop
         self._on_stderr = on_stderr
         self._reader: PacketReader = transport.packetizer.reader
-        self.reader = self._reader if self.may_be_polled else None
         self._lock = threading.Lock()
         self._number = self._registry.add(self)
         self._peer = 0
@@ -67,7 +63,6 @@ class TunnelChannel:
         self._unread = 0
         self._since_growth = 0
         self._granting = False
-        self._sharing = WindowPacing(self._registry, self._reader, self._number)
         self._open = False
         self._asked = 0.0
         self._close_sent = False
@@ -89,40 +84,9 @@ class TunnelChannel:
 
     def send(self, data: memoryview) -> None:
         """Send `data`, at most `room()` bytes of it."""
-        count = len(data)
-        self._sent += count
-        self._registry.sender = self._number
-        self._registry.sent_at = time.monotonic()
-        if count > self._packet:
-            starts = range(0, count, self._packet)
-            self._send(*(self._packed(data[start : start + self._packet]) for start in starts))
-            return
-        try:
-            if self._transport.packetizer.send_data(self._peer, data, self._loop.turn_end):
-                return
-        except EOFError:
-            return  # as in `_send`
-        self._send(self._packed(data))
-
-    def send_now(self, data: memoryview) -> bool:
-        """Send as `send` does, from any thread and without waiting; return whether it did.
-
-        The loop's thread must not send data meanwhile.
-        """
-        count, packetizer = len(data), self._transport.packetizer
-        pieces = (data[at : at + self._packet] for at in range(0, count, self._packet))
-        try:
-            sent = packetizer.send_payloads_now([self._packed(piece) for piece in pieces])
-        except EOFError:
-            return True  # as in `_send`
-        if sent is None:
-            return False
-        self._sent += count
-        self._registry.sender = self._number
-        self._registry.sent_at = time.monotonic()
-        if not sent:
-            self._loop.call(packetizer.write_held)
-        return True
+        self._sent += len(data)
+        starts = range(0, len(data), self._packet)
+        self._send(*(self._packed(data[start : start + self._packet]) for start in starts))
 
     def _packed(self, data: memoryview) -> tuple[bytes, memoryview]:
         return _DATA.pack(common.MSG_CHANNEL_DATA, self._peer, len(data)), data
@@ -177,17 +141,11 @@ class TunnelChannel:
         self._loop.call(self._grant)
 
     def _grant(self) -> None:
-        is_paced = self._sharing.is_paced()
-        if is_paced and not self._sharing.is_turn():
-            self._loop.call_later(PACED_SECONDS, self._grant)
-            return
         with self._lock:
             self._granting = False
             if self._since_growth >= self._window // 2:
                 self._since_growth = 0
-                self._window = self._registry.grown(self._window, shared=self._sharing.is_shared())
-            if is_paced:
-                self._window = min(self._window, PACED_WINDOW)
+                self._window = self._registry.grown(self._window)
             more = self._window - self._credit - self._unread
             self._credit += max(0, more)
         if more > 0 and not self._close_sent:
@@ -217,7 +175,6 @@ class TunnelChannel:
             unread, self._unread = self._unread, 0
         self._reader.sinks.pop(self._number, None)
         self._reader.windows.pop(self._number, None)
-        self._reader.joined.discard(self._number)
         self._registry.remove(self._number)
         self._registry.unread(-unread)
 
@@ -231,8 +188,6 @@ class TunnelChannel:
         self._open = True
         self._reader.sinks[self._number] = self._take
         self._reader.windows[self._number] = self._widen
-        if self.joins_packets:
-            self._reader.joined.add(self._number)
         if self._close_sent:  # given up meanwhile: `close` could not name the peer's channel yet
             self._transport.reply(self._head(common.cMSG_CHANNEL_CLOSE))
             return

@@ -14,10 +14,7 @@ from jlremote.ssh.forward.browser_requests import (
     may_be_repeated,
     most_to_repeat,
 )
-from jlremote.ssh.transport.packet_reader import PacketReader
 
-# Bytes read at once from a local socket; more of them are part of an upload.
-_SMALL = 16 * 1024
 # Seconds after which a silent client may be waiting for a server that talks first.
 _PAUSE = 0.25
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: closing sends a reset
@@ -33,10 +30,6 @@ class FarEnd(Protocol):
 
     All but `consumed` is for the loop's thread. It calls the bridge as a `ChannelHandler`.
     """
-
-    @property
-    def reader(self) -> PacketReader | None:
-        """The reader of the connection of its answers, if the loop may poll that itself."""
 
     def room(self) -> int:
         """Return how many bytes `send` takes now."""
@@ -276,8 +269,6 @@ class SocketBridge:
             piece = self._again[: min(room, PIECE)]
             self._far.send(piece)
             self._again = self._again[len(piece) :]
-        if not self._again:
-            self._sent(len(self._question))
         return not self._again
 
     def _ready(self, events: int) -> None:
@@ -320,16 +311,10 @@ class SocketBridge:
         if count:
             self._note(piece[:count])
             far.send(piece[:count])
-            self._sent(count)
             return count < room and not self._far_closed
         self._local_ended = True
         far.send_end()
         return False
-
-    def _sent(self, count: int) -> None:
-        """Have the answer to a small message waited for."""
-        if count < _SMALL and self._far is not None and self._far.reader is not None:
-            self._loop.busy_poll.sent(self._far.reader)
 
     def _flush(self) -> None:
         with self._lock:

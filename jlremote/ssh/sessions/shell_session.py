@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost, NotBegun
 from jlremote.ssh.channels.session_slots import SessionSlots
-from jlremote.ssh.contract import NOTHING, Output, Stdin, Terminal, WriteNow
+from jlremote.ssh.contract import NOTHING, Output, Stdin, Terminal
 from jlremote.ssh.sessions import pseudo_terminal
 from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.script_channel import ScriptChannel
@@ -26,104 +24,33 @@ _END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
 
 
 class StdinSender:
-    """Sends a script and then its input over a channel; nothing here waits for the far end.
+    """Sends a script and then its input over a channel, in the script's thread.
 
-    With `hold` the channel's stdin stays open at the end. `send` is for the script's thread,
-    `send_now` for the one that brings input, and `room_came` for the transport's.
+    Nothing here waits for the far end. With `hold` the channel's stdin stays open at the end.
     """
 
-    def __init__(
-        self,
-        channel: Any,
-        script: bytes,
-        stdin: Stdin | None,
-        *,
-        hold: bool,
-    ) -> None:
+    def __init__(self, channel: Any, script: bytes, stdin: Stdin | None, *, hold: bool) -> None:
         self._channel = channel
         self._unsent = memoryview(script)
         self._stdin = stdin
         self._hold = hold
         self._over = False
-        self._turn = threading.Lock()
-        channel.on_room = self.room_came  # last: it may be called at once
 
     def send(self) -> None:
         """Send what has arrived, as far as the channel's window takes it."""
-        with self._turn:
-            self._send()
-
-    def send_now(self) -> bool:
-        """Send what has arrived, without waiting; return whether `send` has nothing left to do."""
-        if not self._turn.acquire(blocking=False):
-            return False
-        try:
-            return self._send_arrived()
-        finally:
-            self._turn.release()
-
-    def stop(self) -> None:
-        """Send no more: data after a channel's close would end the connection."""
-        with self._turn:
-            self._over = True
-
-    def room_came(self) -> None:
-        """Send the rest of a piece without waiting; after it, wake the script's thread.
-
-        Taking the next piece may block: it sends a message to the command.
-        """
-        is_some_left = False
-        if self._turn.acquire(blocking=False):
-            try:
-                is_some_left = self._send_rest()
-            finally:
-                self._turn.release()
-        if not is_some_left:
-            self._channel.wake.set()
-
-    def _send_rest(self) -> bool:
-        """Return whether some of the piece waits for more room."""
-        if not self._unsent or self._over or self._channel.is_over:
-            return False
-        return not self._channel.room() or (self._send_piece_now() and bool(self._unsent))
-
-    def _send_arrived(self) -> bool:
-        has_sent = False
-        while not (self._over or self._stdin is None or self._channel.is_over):
-            if self._unsent:
-                if not self._channel.room():
-                    return True  # `room_came` goes on
-                if not self._send_piece_now():
-                    return False
-                has_sent = True
-            elif (given := self._stdin.take()) is None:
-                return has_sent
-            else:
-                self._begin_piece(given)
-        return False
-
-    def _send_piece_now(self) -> bool:
-        piece = self._unsent[: self._channel.room()]
-        is_sent: bool = self._channel.send_now(piece)
-        if is_sent:
-            self._unsent = self._unsent[len(piece) :]
-        return is_sent
-
-    def _begin_piece(self, piece: bytes | memoryview) -> None:
-        self._unsent = memoryview(piece)
-        self._stdin = self._stdin if piece else None
-
-    def _send(self) -> None:
         while not self._over:
             if self._unsent:
                 if not self._send_piece():
                     return
             elif self._stdin is None:
-                self._end()
+                self._over = True
+                if not self._hold:
+                    self._channel.send_end()
             elif (piece := self._stdin.take()) is None:
                 return
             else:
-                self._begin_piece(piece)
+                self._unsent = memoryview(piece)
+                self._stdin = self._stdin if piece else None
 
     def _send_piece(self) -> bool:
         """Send what the window takes; return whether to go on."""
@@ -135,11 +62,6 @@ class StdinSender:
         self._channel.send(piece)
         return True
 
-    def _end(self) -> None:
-        self._over = True
-        if not self._hold:
-            self._channel.send_end()
-
 
 class ShellSession:
     """One session channel that runs one script."""
@@ -149,14 +71,12 @@ class ShellSession:
         transport: Any,
         deadline: Deadline,
         terminal: Terminal | None,
-        write_now: WriteNow | None = None,
         variables: Mapping[str, str] = NOTHING,
     ) -> None:
         self._transport = transport
         self._deadline = deadline
         self._terminal = terminal
         self._size = None if terminal is None else terminal.size
-        self._write_now = write_now
         self._variables = variables
         self._channel = self._open()
 
@@ -167,36 +87,25 @@ class ShellSession:
             TimeoutError: the deadline has passed; the shell was sent a TERM signal.
             LinkLost: the connection broke, or the call was cancelled.
         """
-        sender = None
         try:
             script = self._begin(script)
             hold_stdin = hold_stdin or self._terminal is not None
             sender = StdinSender(self._channel, script, stdin, hold=hold_stdin)
             if stdin is not None:
-                stdin.on_ready(partial(self._look, sender))
+                stdin.on_ready(self._channel.wake.set)
             self._exchange(sender, output)
             return self._status()
         except BaseException:
             self._terminate()
             raise
         finally:
-            if sender is not None:
-                sender.stop()
             self._channel.close()
-
-    def _look(self, sender: StdinSender) -> None:
-        """Send input from the thread that brings it, or wake the script's thread.
-
-        Each piece would wake that one, and both would wait for the interpreter in turn.
-        """
-        if self._terminal is not None or not sender.send_now():
-            self._channel.wake.set()
 
     def _open(self) -> ScriptChannel:
         """Open the channel; try again, as sshd counts a session a moment longer than it lasts."""
         pauses = iter(_PAUSES)
         while True:
-            channel = ScriptChannel(self._transport, self._write_now)
+            channel = ScriptChannel(self._transport)
             channel.ask(b"session")
             try:
                 self._await_answer(channel)
@@ -273,15 +182,17 @@ class ShellSession:
                 return
             self._deadline.check()
             pause = _QUIET_SECONDS if channel.exit.is_set() else 60.0
-            channel.wait(self._deadline.remaining(pause))
+            channel.wake.wait(self._deadline.remaining(pause))
 
     def _pass_on(self, output: Output) -> bool:
         """Pass on a piece of output; return whether there was one."""
-        piece = self._channel.take()
-        if piece is None:
+        taken = self._channel.take()
+        if taken is None:
             return False
-        output(*piece)
-        self._channel.consumed(len(piece[1]))
+        stream, pieces = taken
+        data = b"".join(pieces)
+        output(stream, data)
+        self._channel.consumed(len(data))
         return True
 
     def _is_finished(self, quiet_since: float) -> bool:
@@ -291,7 +202,7 @@ class ShellSession:
         if not channel.exit.is_set():
             return False
         # sshd may send the exit status before the last output of a script that was long quiet.
-        quiet_since = max(quiet_since, channel.exited_at, channel.written_at)
+        quiet_since = max(quiet_since, channel.exited_at)
         return channel.has_ended or time.monotonic() - quiet_since >= _QUIET_SECONDS
 
     def _status(self) -> int:

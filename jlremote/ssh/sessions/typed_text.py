@@ -40,7 +40,7 @@ class TypedText:
         if self._stdin is not None:
             self._stdin.on_ready(wake)
 
-    def take(self) -> bytes | memoryview | None:
+    def take(self) -> bytes | None:
         """Return the text after the marker, then the person's input."""
         if not self._asked:
             return None

@@ -12,7 +12,7 @@ From the browser to Jupyter:
    (`forward/socket_bridge.py`) reads up to 256 KiB, never more than the channel has room for.
    Before it `_hear` has read the first request's head, for `forward/browser_requests.py` to judge.
 3. Forward's thread: `TunnelChannel.send` (`channels/tunnel_channel.py`) gives the data to
-   `Packetizer.send_data` (`packetizer.py`), which encrypts it and writes it to the SSH socket.
+   `Packetizer.send_payloads` (`packetizer.py`), which encrypts it and writes it to the SSH socket.
    A relay's stream puts a frame's head before it (`forward/relay_stream.py`). During a key
    exchange paramiko's own `_send_user_message` waits for its end.
 4. On the host: sshd writes it to its TCP connection to Jupyter, or to the relay's stdin. There
@@ -22,9 +22,7 @@ From Jupyter to the browser:
 
 5. On the host: sshd, or the relay and sshd, read Jupyter's socket as far as the windows permit.
 6. Transport's thread: `PacketReader.read` (`packet_reader.py`) receives up to 1 MiB at once and
-   decrypts packet by packet. Data goes to the channel's sink, other messages to paramiko. In a
-   conversation, or many at once, the forward's thread does this, by `PacketReader.poll`:
-   `BusyPoll` (`channels/busy_poll.py`) borrows the reading (`ReaderHandover`).
+   decrypts packet by packet. Data goes to the channel's sink, other messages to paramiko.
 7. Same thread: `TunnelChannel._take` counts the window, and `SocketBridge.received` writes to the
    browser's socket, straight from the packet's memory. A relay's frames are taken apart between
    the two (`forward/relay.py`).

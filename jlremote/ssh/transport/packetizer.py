@@ -19,19 +19,13 @@ from paramiko import common
 from paramiko.packet import NeedRekeyException
 from paramiko.packet import Packetizer as PlainPacketizer
 
-from jlremote.ssh.transport.packet_format import BLOCK, DATA, DATA_HEAD, LENGTH, PADDINGS, Keys
+from jlremote.ssh.transport.packet_format import BLOCK, LENGTH, PADDINGS, Keys
 from jlremote.ssh.transport.packet_reader import PacketReader
 
 # Linux takes 1,024 pieces at once.
 _MOST_PIECES = 512
-_NOW: int = getattr(socket, "MSG_DONTWAIT", 0)  # not on Windows
 _CAN_GATHER = hasattr(socket.socket, "sendmsg")  # not on Windows
 _ALL = 0xFFFFFFFF
-# A larger message is written at once, with what is held.
-_MOST_HELD = 4 << 10
-
-# Actions that its owner runs soon, in the same thread.
-Later = list[Callable[[], None]]
 
 
 class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no types
@@ -49,14 +43,13 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     def __init__(self, sock: Any) -> None:
         super().__init__(sock)
         self.already_sent = b""
-        self.reader = PacketReader(sock, self.need_rekey, lambda: self._exchanging)
+        self.reader = PacketReader(sock, self.need_rekey)
         self._socket = sock
         self._is_socket = isinstance(sock, socket.socket)
         self._keys_out: Keys | None = None
         self._uncounted_out = 0  # packets of these keys before numbers began anew
         self._compress: Callable[[bytes], bytes] | None = None
         self._sending = threading.Lock()
-        self._held: list[bytes] = []  # sealed, and to be written before all that follows
         self._exchanging = True
         self._exchange_asked = False
 
@@ -156,68 +149,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
             self._send(payloads)
             return True
 
-    def send_payloads_now(self, payloads: Sequence[tuple[bytes | memoryview, ...]]) -> bool | None:
-        """Send several messages without waiting.
-
-        Return `None` if nothing was sent, as while another thread sends, and `False` if a rest is
-        held, which `write_held` has to write.
-
-        Raises:
-            EOFError: the connection broke.
-        """
-        if not _NOW or len(payloads) > _MOST_PIECES // 2:
-            return None
-        if not self._sending.acquire(blocking=False):
-            return None
-        try:
-            keys = self._keys_out
-            if keys is None or self._exchanging or self._held:
-                return None
-            pieces = [piece for parts in payloads for piece in self._seal(keys, parts)]
-            try:
-                sent = self._socket.sendmsg(pieces, (), _NOW)
-            except BlockingIOError:
-                sent = 0
-            if sent < sum(map(len, pieces)):
-                self._held.append(b"".join(pieces)[sent:])
-        except OSError as error:
-            raise EOFError("the connection broke") from error
-        else:
-            return not self._held
-        finally:
-            self._sending.release()
-
-    def send_data(self, number: int, data: bytes | memoryview, later: Later | None = None) -> bool:
-        """Send a packet of data to the peer's channel `number`, as `send_payloads` would.
-
-        Small messages take this path: each call of a function would cost them a microsecond or two,
-        since no cache is warm after a wait. With `later` they are written with others of the time,
-        when its actions run.
-        """
-        size = len(data)
-        padding = PADDINGS[(DATA_HEAD + size) % BLOCK]
-        head = DATA.pack(len(padding), common.MSG_CHANNEL_DATA, number, size)
-        with self._sending:
-            keys = self._keys_out
-            if not self._exchanging and keys is not None and self._compress is None:
-                plain = b"".join((head, data, padding))
-                length = LENGTH.pack(len(plain))
-                sealed = keys.encrypt(keys.nonce(len(plain)), plain, length)
-                if later is not None and size <= _MOST_HELD:
-                    if not self._held:
-                        later.append(self.write_held)
-                    self._held += (length, sealed)
-                    return True
-                try:
-                    if self._held:
-                        self._write([length, sealed])
-                    else:
-                        self._socket.sendall(length + sealed)
-                except OSError as error:
-                    raise EOFError("the connection broke") from error
-                return True
-        return self.send_payloads([(head[1:], data)])
-
     def _send(self, payloads: Sequence[tuple[bytes | memoryview, ...]]) -> None:
         """Send messages; hold `_sending`."""
         keys = self._keys_out
@@ -239,16 +170,8 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         length = LENGTH.pack(len(plain))
         return length, keys.encrypt(keys.nonce(len(plain)), plain, length)
 
-    def write_held(self) -> None:
-        """Write what is held."""
-        # A connection that breaks now is found by the reading thread.
-        with self._sending, contextlib.suppress(OSError):
-            self._write([])
-
     def _write(self, pieces: list[bytes]) -> None:
-        """Write pieces behind what was held; hold `_sending`."""
-        if self._held:
-            self._held, pieces = [], self._held + pieces
+        """Write pieces; hold `_sending`."""
         while pieces:
             some, pieces = pieces[:_MOST_PIECES], pieces[_MOST_PIECES:]
             sent = self._socket.sendmsg(some) if _CAN_GATHER else 0

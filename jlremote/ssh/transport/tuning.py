@@ -12,32 +12,20 @@ from typing import Any
 FIRST_WINDOW = 2 << 20
 LARGEST_PACKET = 32 << 10
 
-_SMALLEST_WINDOW = 4 << 20
 _LARGEST_WINDOW = 16 << 20
-_BYTES_PER_SECOND = 320e6
-
-# Small messages of other channels wait behind the part of a download that is on the way.
-_SMALLEST_SHARED_WINDOW = 1 << 20
-_SHARED_BYTES_PER_SECOND = 160e6
-
-# The bytes that a download may send in `PACED_SECONDS` while small messages go to and fro beside
-# it: 2 Gb/s. On a host so near that they take microseconds it would take every core.
-PACED_WINDOW = 256 << 10
-PACED_SECONDS = 1e-3
-
+# More would fill the line's own buffers, behind which other channels' messages wait.
+_BYTES_PER_SECOND = 160e6
 
 # Bytes that wait in the connection's socket while the line is full.
 _UNSENT = 128 << 10
 
 
-def window_for(round_trip: float, *, shared: bool) -> int:
+def window_for(round_trip: float) -> int:
     """Return the receive window in bytes of a channel whose reader keeps up.
 
-    `round_trip` is in seconds. With `shared` other channels use the connection at the same time.
+    `round_trip` is in seconds.
     """
-    smallest = _SMALLEST_SHARED_WINDOW if shared else _SMALLEST_WINDOW
-    rate = _SHARED_BYTES_PER_SECOND if shared else _BYTES_PER_SECOND
-    return int(min(max(smallest, round_trip * rate), _LARGEST_WINDOW))
+    return int(min(max(FIRST_WINDOW, round_trip * _BYTES_PER_SECOND), _LARGEST_WINDOW))
 
 
 def send_at_once(sock: Any) -> None:

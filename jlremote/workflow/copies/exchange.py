@@ -16,7 +16,7 @@ from jlremote.link.client.link import ShellCommand
 from jlremote.link.wire.protocol import Unproved
 from jlremote.text import one_line
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.conversation import Screen, connected
+from jlremote.workflow.host.conversation import Screen, carried
 from jlremote.workflow.session.shell import place_of, recorded, recorded_place
 
 _PIECE = 128 << 10
@@ -60,12 +60,8 @@ class Reached:
 
     def _run(self, argv: tuple[str, ...], streams: Screen) -> int:
         place, command = self._place, ShellCommand(argv, copies=True)
-        return connected(
-            lambda terminal, passed: place.host.shell(
-                place.served, command, terminal, checked=self._checked, streams=passed
-            ),
-            streams,
-        )
+        opened = place.host.shell(place.served, command, None, checked=self._checked)
+        return carried(opened, streams)
 
 
 class CopyStreams:
@@ -75,31 +71,26 @@ class CopyStreams:
     size = os.terminal_size((80, 24))
 
     def __init__(self, stdin: io.RawIOBase, stdout: io.RawIOBase, stderr: io.RawIOBase) -> None:
-        self._stdin, self._written = stdin, {"stdout": stdout, "stderr": stderr}
-
-    @property
-    def descriptors(self) -> tuple[int, int, int]:
-        stdout, stderr = self._written.values()
-        return self._stdin.fileno(), stdout.fileno(), stderr.fileno()
+        self.stdin, self.written = stdin, {"stdout": stdout, "stderr": stderr}
 
     def taken(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def typed(self) -> Iterator[bytes | os.terminal_size]:
-        while data := self._stdin.read(_PIECE):
+        while data := self.stdin.read(_PIECE):
             yield data
         yield b""
 
     def show(self, stream: str, data: bytes) -> None:
         rest = memoryview(data)
         while rest:
-            rest = rest[self._written[stream].write(rest) or 0 :]
+            rest = rest[self.written[stream].write(rest) or 0 :]
 
     def recover(self) -> None: ...
 
     def close(self) -> None:
         """Close them: what is at their other end waits for that."""
-        for one in (self._stdin, *self._written.values()):
+        for one in (self.stdin, *self.written.values()):
             one.close()
 
 

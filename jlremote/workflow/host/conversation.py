@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from jlremote.errors import LinkLost
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess, TerminalKind
-from jlremote.link.wire.own_streams import OwnStreams
-
-# Opens a process in a terminal, or with these streams.
-Open = Callable[[TerminalKind | None, OwnStreams | None], AbstractContextManager[RemoteProcess]]
 
 
 class TerminalClosed(Exception):
@@ -31,10 +27,6 @@ class Screen(Protocol):
     @property
     def size(self) -> os.terminal_size:
         """The current columns and rows."""
-
-    @property
-    def descriptors(self) -> tuple[int, int, int]:
-        """Those of stdin, stdout and stderr."""
 
     def taken(self) -> AbstractContextManager[None]:
         """Pass every key on unchanged, Ctrl-C too, within a `with` block."""
@@ -84,16 +76,6 @@ def carried(opened: AbstractContextManager[RemoteProcess], screen: Screen) -> in
                 raise
     assert process.status is not None
     return process.status
-
-
-def connected(opened: Open, screen: Screen) -> int:
-    """Connect a process to the screen, as `carried`; the link does it where that is possible."""
-    streams = None if screen.kind else OwnStreams.opened(*screen.descriptors)
-    if streams is None:
-        return carried(opened(terminal_of(screen), None), screen)
-    with closing(streams), opened(None, streams) as process:
-        process.wait_connected()
-        return process.wait()
 
 
 class _Typing(threading.Thread):

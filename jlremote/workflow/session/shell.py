@@ -20,8 +20,9 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.conversation import (
     Screen,
     TerminalClosed,
-    connected,
+    carried,
     converse,
+    terminal_of,
 )
 from jlremote.workflow.host.links import connect, link_of, link_on, nearest_host
 
@@ -116,12 +117,7 @@ def _run(
 ) -> int:
     what = ShellCommand(request.command, request.user, request.workdir, request.detach_keys)
     try:
-        status = connected(
-            lambda terminal, passed: host.shell(
-                place, what, terminal, checked=checked, streams=passed
-            ),
-            screen,
-        )
+        status = carried(host.shell(place, what, terminal_of(screen), checked=checked), screen)
     except TerminalClosed:
         screen.recover()
         context.progress.note(f"closed the terminal in `{place.selector}`")

@@ -19,7 +19,7 @@ from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import LinkStuck, NoLink
 from jlremote.link.wire.authentication import NotProved, authenticate_command
 from jlremote.link.wire.files import LinkFiles, link_files
-from jlremote.link.wire.protocol import PROTOCOL, receive, send
+from jlremote.link.wire.protocol import receive, send
 from jlremote.questions import NeverAsks
 
 SECRET = b"of this test"
@@ -89,17 +89,13 @@ def break_off(socket: Socket[Any, Any], request: dict[str, Any]) -> None:
     send(socket, {"accepted": True})
 
 
-def test_a_request_names_the_version_the_protocol_and_the_agent(
-    link: FakeLink, caller: Caller
-) -> None:
+def test_a_request_names_the_version_and_the_agent(link: FakeLink, caller: Caller) -> None:
     link.answers = [result(7)]
     assert caller.ask("check", session="cont1", port=None) == 7
     assert link.requests == [
         {
             "op": "check",
             "version": __version__,
-            "protocol": PROTOCOL,
-            "replaces": True,
             "agent": "/tmp/agent",
             "session": "cont1",
             "port": None,

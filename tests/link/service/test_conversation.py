@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing.connection as sockets
-import os
-import socket
 import threading
 from collections.abc import Iterator
 from multiprocessing import Pipe
@@ -12,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import Authentication, JlrError, LinkLost, NeedsAuthentication
+from jlremote.errors import Authentication, JlrError, NeedsAuthentication
 from jlremote.link.service import conversation as module
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.wire.authentication import NotProved, authenticate_link
@@ -107,25 +105,6 @@ def test_messages_are_passed_on_until_the_command_hangs_up(ends: Ends) -> None:
     command.close()
     assert gone.wait(20)
     assert taken == [{"size": [80, 24]}, {"given": ""}]
-
-
-def test_descriptors_of_the_command_are_taken_and_not_inherited(ends: Ends) -> None:
-    conversation, command = ends
-    there, here = os.pipe()
-    with socket.socket(fileno=os.dup(command.fileno())) as plain:
-        socket.send_fds(plain, [b"\0"], [here, here])
-        (taken, other) = conversation.take_descriptors(2)
-        os.write(taken, b"x")
-        assert os.read(there, 9) == b"x"
-        assert not os.get_inheritable(taken)
-        socket.send_fds(plain, [b"\0"], [here])
-        with pytest.raises(JlrError, match="1 of 3 descriptors reached the link"):
-            conversation.take_descriptors(3)
-    for one in (there, here, taken, other):
-        os.close(one)
-    command.close()
-    with pytest.raises(LinkLost, match="the command has ended"):
-        conversation.take_descriptors(3)
 
 
 @pytest.mark.parametrize("message", [b'{"size": [80, 24]}', b"nonsense"])

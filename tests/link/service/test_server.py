@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jlremote import __version__
 from jlremote.errors import Bug, Busy, JlrError, LinkLost, NeedsAuthentication, Unreachable
 from jlremote.host.framing import OutputTooLong
 from jlremote.link.client import call, dial
@@ -23,7 +22,7 @@ from jlremote.link.client.remote_process import TerminalKind
 from jlremote.link.service import server
 from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.protocol import PROTOCOL, OtherVersion, Unproved, receive, send
+from jlremote.link.wire.protocol import OtherVersion, Unproved, receive, send
 from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker, Question
@@ -331,61 +330,23 @@ def test_a_command_that_watches_hears_of_the_end_of_a_forward(parts: Parts, link
     assert not watching.running
 
 
-@pytest.mark.parametrize(("op", "protocol"), [("status", PROTOCOL), ("run", PROTOCOL + 1)])
-def test_a_newer_command_that_connects_or_is_not_understood_has_the_link_end(
-    op: str, protocol: int, parts: Parts
-) -> None:
-    request = {"op": op, "version": "99.0", "protocol": protocol, "replaces": True}
-    assert conversation(parts, **request) == [{"replace": __version__}]
-    assert not parts.server.goes_on
-
-
 @within(5)
-def test_a_newer_command_that_only_looks_costs_no_forward(
+def test_a_command_of_another_version_is_told_what_to_do_and_costs_no_forward(
     parts: Parts, link: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The link ended for it, and no other was started: the ports were gone."""
     link.forward("cont1", 8888, SERVER)
-    monkeypatch.setattr(call, "__version__", "99.0")
-    assert link.status().state == "up"
-    assert link.status(connect=True, patience=4.0).state == "up"
-    assert link.check("cont1") is not None
-    assert not link.unforward("cont1", 6006)
-    assert not link.unmount("data")
-    assert link.refusal("10.0.0.2", 80) is None
-    link.forget()
+    with monkeypatch.context() as other:
+        other.setattr(call, "__version__", "99.0")
+        for look in (link.status, lambda: link.unforward("cont1")):
+            with pytest.raises(OtherVersion, match=r"this is jlr 99\.0") as told:
+                look()
+            assert "`jlr disconnect HOST`" in (told.value.hint or "")
     assert [one.session for one in link.status().forwards] == ["cont1"]
-    assert parts.server.goes_on
-
-
-def test_a_newer_command_that_only_looks_says_what_it_does_not_understand(
-    parts: Parts, link: Link, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(call, "__version__", "99.0")
-    monkeypatch.setattr(call, "PROTOCOL", PROTOCOL + 1)
-    for look in (link.status, lambda: link.unforward("cont1")):
-        with pytest.raises(OtherVersion, match="which is too new for it") as told:
-            look()
-        assert "jlr open SESSION" in (told.value.hint or "")
-    assert parts.server.goes_on
-
-
-@pytest.mark.parametrize(
-    "request_", [{"op": "status", "protocol": PROTOCOL - 1}, {"op": "dance", "protocol": PROTOCOL}]
-)
-def test_an_older_command_that_is_not_understood_is_told_what_to_do(
-    request_: dict[str, Any], parts: Parts
-) -> None:
-    accepted, refused = conversation(parts, version="0.0.1", **request_)
-    assert accepted == {"accepted": True}
-    assert "0.0.1, which is too old for it" in refused["message"]
-    assert "`jlr disconnect HOST`" in refused["hint"]
-    assert parts.server.goes_on
 
 
 def test_a_command_of_any_age_can_end_the_link_and_has_its_ports(parts: Parts, link: Link) -> None:
     link.forward("cont1", 8888, SERVER)
-    ended = conversation(parts, op="shutdown", version="0.0.1", protocol=0)
+    ended = conversation(parts, op="shutdown", version="0.0.1")
     assert ended == [{"accepted": True}, {"result": True}]
     assert (len(parts.forwards), parts.server.goes_on) == (0, False)
 

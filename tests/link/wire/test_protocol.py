@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from multiprocessing import Pipe
 
 import pytest
@@ -13,16 +11,11 @@ from hypothesis import strategies as st
 from jlremote.link.wire.protocol import (
     DATA,
     MESSAGE_BYTES,
-    Message,
-    MessageReader,
     bytes_of,
-    output_now,
     receive,
     send,
-    send_rest,
     text_of,
 )
-from tests.link.fakes import Call
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"))
 MESSAGES = st.dictionaries(st.text(), st.recursive(SCALARS, st.lists, max_leaves=5))
@@ -76,46 +69,3 @@ def test_the_end_of_the_other_side_is_told_from_a_message() -> None:
         receive(there)
     with pytest.raises(OSError, match="closed"):
         send(here, {})
-
-
-@given(st.lists(st.tuples(st.sampled_from(["stdout", "stderr", None]), st.binary()), max_size=20))
-def test_output_of_one_stream_that_has_come_is_one_message(
-    sent: list[tuple[str | None, bytes]],
-) -> None:
-    here, there = Pipe()
-    expected: list[Message] = []
-    with here, there:
-        for stream, data in sent:
-            message: Message = {"stream": stream, DATA: data} if stream else {"taken": len(data)}
-            send(here, message)
-            if stream and expected and expected[-1].get("stream") == stream:
-                expected[-1][DATA] += data
-            else:
-                expected.append(message)
-        reader = MessageReader(there)
-        assert [reader.receive() for _ in expected] == expected
-        assert not reader.wait(0)
-
-
-def test_output_that_does_not_have_to_wait_is_cut_where_the_socket_is_full() -> None:
-    here, there = Pipe()
-    plain = socket.socket(fileno=os.dup(here.fileno()))
-    with here, there, plain:
-        piece, taken = os.urandom(1_000_000), 0
-        while not (rest := output_now(plain, "stderr", memoryview(piece))):
-            assert rest is not None, "a large piece is cut"
-            taken += 1
-        assert output_now(plain, "stderr", memoryview(piece)) is None
-        left = rest
-
-        def end() -> None:
-            send_rest(here, left)
-            send(here, {"result": 0})
-
-        ending = Call(end)
-        reader, came = MessageReader(there), b""
-        while "result" not in (message := reader.receive()):
-            assert message["stream"] == "stderr"
-            came += message[DATA]
-        ending.result()
-        assert came == piece * (taken + 1)

@@ -25,7 +25,8 @@ def forward(endpoint: Endpoint, session: str = "cont1") -> dict[str, Any]:
 
 
 def message(*forwards: dict[str, Any]) -> dict[str, Any]:
-    held = {"forwards": list(forwards), "mounts": [], "notes": ["`Compression` is left out"]}
+    held: dict[str, Any] = {"forwards": list(forwards), "mounts": [], "work": []}
+    held["notes"] = ["`Compression` is left out"]
     return Condition(State.UP, since=2.0).to_json() | held
 
 

@@ -46,10 +46,8 @@ class Transport:
 
     def __init__(self) -> None:
         self.packetizer = self.reader = self
-        self.talked_at = 0.0
         self.sinks: dict[int, Callable[[memoryview], None]] = {}
         self.windows: dict[int, Callable[[int], None]] = {}
-        self.joined: set[int] = set()
         self.sent: list[bytes] = []
         self.slow: list[bytes] = []
         self.is_exchanging = False
@@ -58,19 +56,12 @@ class Transport:
         self._channels = ChannelMap()
         self.channels_seen: dict[int, bool] = {}
         self.actions: deque[Callable[[], None]] = deque()
-        self.turn_end = None
 
     def is_active(self) -> bool:
         return self.active
 
     def close(self) -> None:
         self.active = False
-
-    def send_data(self, number: int, data: memoryview, _later: object) -> bool:
-        return self.send_payloads([(b"DATA", number.to_bytes(4, "big"), bytes(data))])
-
-    def send_payloads_now(self, payloads: Sequence[tuple[bytes, ...]]) -> bool:
-        return self.send_payloads(payloads)
 
     def send_payloads(self, payloads: Sequence[tuple[bytes, ...]]) -> bool:
         if self.error is not None:
@@ -86,9 +77,6 @@ class Transport:
         self.slow.append(message.asbytes())
 
     def call(self, action: Callable[[], None]) -> None:
-        self.actions.append(action)
-
-    def call_later(self, _seconds: float, action: Callable[[], None]) -> None:
         self.actions.append(action)
 
     def run(self) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from jlremote.ssh.channels import event_loop
 from jlremote.ssh.channels.event_loop import READ, WRITE, EventLoop
 
 
@@ -77,77 +74,6 @@ def test_a_socket_is_watched_for_what_was_asked_last(loop: EventLoop) -> None:
         loop.call(lambda: loop.watch(ours, 0, WRITE, handle))
         loop.run()
     assert seen == [WRITE, READ]
-
-
-@contextmanager
-def pairs(count: int) -> Iterator[list[tuple[socket.socket, socket.socket]]]:
-    """Give pairs of sockets with a byte to read at the first of each."""
-    made = [socket.socketpair() for _ in range(count)]
-    for _, theirs in made:
-        theirs.send(b"x")
-    yield made
-    for pair in made:
-        for sock in pair:
-            sock.close()
-
-
-def test_what_is_left_to_a_turns_end_runs_after_a_group_of_sockets(
-    loop: EventLoop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(event_loop, "_GROUP", 3)
-    done: list[str] = []
-
-    def handle(_events: int) -> None:
-        done.append("read")
-        if loop.turn_end is not None:
-            loop.turn_end.append(lambda: done.append("end"))
-        if done.count("read") == len(made):
-            loop.stop()
-
-    with pairs(7) as made:
-        for ours, _ in made:
-            loop.watch(ours, 0, READ, handle)
-        loop.run()
-    assert done == (["read"] * 3 + ["end"] * 3) * 2 + ["read"]
-
-
-def test_a_connection_is_read_after_what_goes_to_its_host_was_sent(loop: EventLoop) -> None:
-    done: list[str] = []
-
-    class Reader:
-        """A connection that the loop reads."""
-
-        def __init__(self, sock: socket.socket) -> None:
-            self.socket = sock
-            self.talked_at = 0.0
-
-        def want(self, offer: Callable[[], None]) -> None:
-            offer()
-
-        def borrow(self) -> bool:
-            return True
-
-        def poll(self) -> bool:
-            done.append("answers")
-            loop.stop()
-            return True
-
-        def give_back(self) -> None:
-            done.append("given back")
-
-    def handle(_events: int) -> None:
-        assert loop.turn_end is not None
-        loop.turn_end.append(lambda: done.append("sent"))
-
-    with pairs(3) as made:
-        reader: Any = Reader(made[0][0])
-        for _ in range(5):
-            loop.busy_poll.sent(reader)
-        loop._turn()
-        for ours, _ in made[1:]:
-            loop.watch(ours, 0, READ, handle)
-        loop.run()
-    assert done == ["sent", "sent", "answers", "given back"]
 
 
 def test_an_error_of_one_handler_does_not_end_the_loop(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +15,7 @@ class Channel:
     def __init__(self, window: int = 1 << 30) -> None:
         self.window = window
         self.received = b""
-        self.has_end = self.is_over = self.is_busy = False
-        self.wake = threading.Event()
+        self.has_end = self.is_over = False
 
     def room(self) -> int:
         return self.window
@@ -28,11 +24,6 @@ class Channel:
         assert 0 < len(data) <= self.window
         self.window -= len(data)
         self.received += data
-
-    def send_now(self, data: memoryview) -> bool:
-        if not self.is_busy:
-            self.send(data)
-        return not self.is_busy
 
     def send_end(self) -> None:
         self.has_end = True
@@ -94,65 +85,4 @@ def test_all_bytes_arrive_in_order_through_any_window(
         channel.window = window
         sender.send()
     assert channel.received == script + b"".join(piece for piece in pieces if piece)
-    assert channel.has_end
-
-
-def test_input_goes_from_the_thread_that_brings_it_and_the_end_from_the_other() -> None:
-    channel, pieces = Channel(), Pieces(None, b"one", None, b"two", b"")
-    sender = StdinSender(channel, b"cat\n", pieces, hold=False)
-    sender.send()
-    assert sender.send_now()
-    assert channel.received == b"cat\none"
-    assert not sender.send_now()
-    assert (channel.received, channel.has_end) == (b"cat\nonetwo", False)
-    sender.send()
-    assert channel.has_end
-
-
-def test_a_wake_that_brings_no_input_is_for_the_script() -> None:
-    """It may tell that the call was cancelled."""
-    sender = StdinSender(Channel(), b"cat\n", Pieces(), hold=False)
-    sender.send()
-    assert not sender.send_now()
-
-
-def test_more_room_may_come_as_soon_as_the_sender_takes_it() -> None:
-    class Ready(Channel):
-        def __setattr__(self, name: str, value: Any) -> None:
-            super().__setattr__(name, value)
-            if name == "on_room":
-                value()
-
-    channel = Ready()
-    StdinSender(channel, b"script", None, hold=False)
-    assert channel.received == b"script"
-
-
-def test_after_it_was_stopped_nothing_is_sent() -> None:
-    channel = Channel(window=2)
-    sender = StdinSender(channel, b"script", Pieces(b"input"), hold=False)
-    sender.send()
-    sender.stop()
-    channel.window = 100
-    sender.room_came()
-    assert not sender.send_now()
-    sender.send()
-    assert (channel.received, channel.has_end) == (b"sc", False)
-
-
-@given(
-    st.lists(st.one_of(st.none(), st.binary(min_size=1, max_size=20)), max_size=8),
-    st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 7)), max_size=60),
-)
-def test_all_bytes_arrive_in_order_from_either_thread(
-    pieces: list[bytes | None], turns: list[tuple[bool, bool, int]]
-) -> None:
-    channel = Channel()
-    sender = StdinSender(channel, b"script", Pieces(*pieces, b""), hold=False)
-    for is_now, channel.is_busy, channel.window in turns:
-        sender.send_now() if is_now else sender.send()
-    channel.window = 1 << 30
-    for _ in range(20):
-        sender.send()
-    assert channel.received == b"script" + b"".join(piece for piece in pieces if piece)
     assert channel.has_end

@@ -33,7 +33,6 @@ class FakeScreen:
 
     kind = "xterm"
     size = SIZE
-    descriptors = (0, 1, 2)
 
     def __init__(self, *events: bytes | os.terminal_size | Exception) -> None:
         self.events = events
