@@ -5,7 +5,6 @@ Here the relay runs on the host itself: to the protocol it is all the same.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 import shlex
@@ -17,17 +16,16 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import psutil
 import pytest
 
 from jlremote.host.target import Target
-from jlremote.ssh.forward import relay_program
+from jlremote.remote import relay as program
+from jlremote.remote import sending
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.relay import relay_argv
-from jlremote.ssh.trust import certificate_program
 from tests.forward.parts import (
     Server,
     SwitchedGateway,
@@ -44,6 +42,7 @@ from tests.lab.certificates import certificate
 from tests.link.fakes import until
 
 MEGABYTE = 1 << 20
+BOOT = sending.boot_argv("jlremote.remote.relay", "")
 
 
 def through_relay(server: Server, *relay: str) -> Target:
@@ -59,8 +58,7 @@ def relay_processes(server: Server) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
         argv = process.info["cmdline"] or []
-        ours = len(argv) == 6 and argv[1] == "-c" and "relay.py" in argv[2]
-        if ours and str(server.port) in argv[3:]:
+        if argv[1:3] == list(BOOT[:2]) and str(server.port) in argv[5:]:
             found.append(process)
     return found
 
@@ -69,13 +67,6 @@ def relay_processes(server: Server) -> list[psutil.Process]:
 def up(transport: Any, gateway: SwitchedGateway, echo_server: Server) -> SwitchedGateway:
     gateway.up(transport, through_relay(echo_server))
     return gateway
-
-
-@pytest.mark.parametrize("program", [relay_program, certificate_program])
-def test_its_text_is_python_3_6(program: ModuleType) -> None:
-    text = Path(program.__file__ or "").read_text(encoding="utf-8")
-    ast.parse(text, feature_version=(3, 6))
-    assert "__future__" not in text
 
 
 @pytest.mark.parametrize("size", [0, 1, 32768, 9 * MEGABYTE + 17])
@@ -130,21 +121,22 @@ def test_the_rest_of_a_piece_of_tls_comes_once_there_is_room(by_tls: Target) -> 
     with psutil.Popen(relay_argv(by_tls, "ready"), stdin=-1, stdout=-1) as relay:
 
         def say(kind: int, count: int, body: bytes = b"") -> None:
-            relay.stdin.write(relay_program.HEAD.pack(kind, 1, count) + body)
+            relay.stdin.write(program.HEAD.pack(kind, 1, count) + body)
             relay.stdin.flush()
 
         def hear(kind: int) -> int:
             while True:
-                heard, _, count = relay_program.HEAD.unpack(relay.stdout.read(9))
+                heard, _, count = program.HEAD.unpack(relay.stdout.read(9))
                 if heard == kind:
                     return int(count)
 
         assert relay.stdout.readline() == b"ready\n"
-        say(relay_program.OPEN, 2)
-        say(relay_program.DATA, 5, b"hello")
-        assert relay.stdout.read(hear(relay_program.DATA)) == b"he"
-        say(relay_program.CREDIT, 9)
-        assert relay.stdout.read(hear(relay_program.DATA)) == b"llo"
+        relay.stdin.write(sending.packed("jlremote.remote.tls_relay"))
+        say(program.OPEN, 2)
+        say(program.DATA, 5, b"hello")
+        assert relay.stdout.read(hear(program.DATA)) == b"he"
+        say(program.CREDIT, 9)
+        assert relay.stdout.read(hear(program.DATA)) == b"llo"
         relay.communicate()
 
 
@@ -263,10 +255,11 @@ def test_no_shell_reads_the_first_frames(shell: str, echo_server: Server) -> Non
     process.stdin.write(f"exec {shlex.join(argv)}\n".encode())
     process.stdin.flush()
     assert process.stdout.readline() == b"ready\n"
-    process.stdin.write(relay_program.HEAD.pack(relay_program.OPEN, 1, 1))
+    process.stdin.write(sending.packed("jlremote.remote.relay"))
+    process.stdin.write(program.HEAD.pack(program.OPEN, 1, 1))
     process.stdin.flush()
-    head = process.stdout.read(relay_program.HEAD.size)
-    assert relay_program.HEAD.unpack(head) == (relay_program.OPENED, 1, 0)
+    head = process.stdout.read(program.HEAD.size)
+    assert program.HEAD.unpack(head) == (program.OPENED, 1, 0)
     process.communicate()
     assert process.returncode == 0
 

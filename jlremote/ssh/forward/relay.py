@@ -1,12 +1,11 @@
 """The relay into a container: a process that reaches a server on the container's own loopback.
 
 It runs by the engine's `exec`, one process for a forward, whatever the number of its connections:
-each `exec` costs 0.1 s, and sshd permits ten sessions. `relay_program` documents the protocol.
+each `exec` costs 0.1 s, and sshd permits ten sessions. `remote.relay` documents the protocol.
 """
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 import logging
 import secrets
@@ -16,10 +15,8 @@ from typing import Any, Protocol
 
 from jlremote.host.sudo import SUDO
 from jlremote.host.target import Target
-from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.channels.session_slots import SessionChannel
-from jlremote.ssh.contract import Connection
-from jlremote.ssh.forward.relay_program import (
+from jlremote.remote import sending
+from jlremote.remote.relay import (
     ACCEPTED,
     ACCEPTED_FROM,
     CLOSE,
@@ -33,15 +30,13 @@ from jlremote.ssh.forward.relay_program import (
     REFUSED,
     TO,
 )
+from jlremote.remote.tls_relay import NO_FILE, NO_TLS, OTHER_CERTIFICATE, WANTS_CERTIFICATE
+from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.channels.session_slots import SessionChannel
+from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.sessions.startup_files import SHELL
-from jlremote.ssh.trust.certificate_program import (
-    NO_FILE,
-    NO_TLS,
-    OTHER_CERTIFICATE,
-    WANTS_CERTIFICATE,
-)
 from jlremote.ssh.wire_format import string
 
 _LOG = logging.getLogger("jlremote.ssh")
@@ -54,12 +49,9 @@ WINDOW = 2 << 20
 _SHARED_WINDOWS = 32 << 20
 _SMALLEST_WINDOW = 64 << 10
 
+_PLAIN, _TLS = "jlremote.remote.relay", "jlremote.remote.tls_relay"
 # Read with this module: an upgrade may bring a program that this process does not understand.
-_PROGRAM = (importlib.resources.files(__package__) / "relay_program.py").read_text("utf-8")
-_TLS_PROGRAM = (
-    importlib.resources.files("jlremote.ssh.trust") / "certificate_program.py"
-).read_text("utf-8")
-
+_PROGRAMS = {main: sending.packed(main) for main in (_PLAIN, _TLS)}
 
 _TLS_REFUSALS = {
     NO_TLS: "it does not speak TLS as its own file says",
@@ -89,14 +81,19 @@ def window_beside(streams: int) -> int:
 
 
 def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
-    """Return the command that runs the relay, which prints `marker` when it is ready.
+    """Return the command that reads the relay's program, and prints `marker` before that.
 
     The target's `relay` is an argv that runs Python 3.6 or later where the server listens, with
     stdin and stdout attached and no terminal, such as `docker exec -i NAME python3`.
     """
     address = target.path or target.address
-    tls = (str(target.tls_pid), _TLS_PROGRAM) if target.tls_pid else ()
-    return (*(target.relay or ()), "-c", _PROGRAM, marker, address, str(target.port), *tls)
+    tls = (str(target.tls_pid),) if target.tls_pid else ()
+    boot = sending.boot_argv(_main(target), marker, address, str(target.port), *tls)
+    return (*(target.relay or ()), *boot)
+
+
+def _main(target: Target) -> str:
+    return _TLS if target.tls_pid else _PLAIN
 
 
 class Relay:
@@ -117,7 +114,7 @@ class Relay:
         self._body: RelayStream | None = None
         self._body_left = 0
         self._channel = SessionChannel(connection.transport, self, loop, self._note_complaint)
-        self._frames = FrameSender(self._channel)
+        self._frames = FrameSender(self._channel, waiting=bytearray(_PROGRAMS[_main(target)]))
         self._channel.ask_session()
 
     def leads_to(self, transport: Any, target: Target) -> bool:

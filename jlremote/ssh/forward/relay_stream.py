@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from jlremote.remote.relay import CREDIT, DATA, END, HEAD
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.forward.relay_program import CREDIT, DATA, END, HEAD
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from jlremote.host.target import Target
-from jlremote.ssh.forward import relay as relay_module
-from jlremote.ssh.forward.relay import WINDOW, Relay, relay_argv, window_beside
-from jlremote.ssh.forward.relay_program import (
+from jlremote.remote import sending
+from jlremote.remote.relay import (
     CLOSE,
     CREDIT,
     DATA,
@@ -22,7 +21,10 @@ from jlremote.ssh.forward.relay_program import (
     OPENED,
     REFUSED,
 )
+from jlremote.ssh.forward import relay as relay_module
+from jlremote.ssh.forward.relay import WINDOW, Relay, relay_argv, window_beside
 
+PROGRAM = sending.packed("jlremote.remote.relay")
 TARGET = Target("127.0.0.1", 8888, ("docker", "exec", "-i", "cont1", "python3"))
 
 
@@ -100,6 +102,8 @@ class Desk:
         self.relay.opened()
         self.channel.sent = b""
         self.say(self.relay._marker.encode() + b"\n")
+        assert self.channel.sent.startswith(PROGRAM)
+        self.channel.sent = self.channel.sent[len(PROGRAM) :]
         return self
 
     def say(self, data: bytes) -> None:
@@ -131,19 +135,17 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
 def test_the_command_runs_the_program_with_its_target() -> None:
     argv = relay_argv(TARGET, "marker")
     assert argv[:6] == (*TARGET.relay, "-c")  # type: ignore[misc]
-    assert "def main(" in argv[6]
-    assert argv[7:] == ("marker", "127.0.0.1", "8888")
+    assert argv[7:] == ("marker", str(len(PROGRAM)), "127.0.0.1", "8888")
 
 
 def test_the_program_that_runs_is_as_old_as_the_link() -> None:
     """An upgrade may put another program beside a link that runs, with another protocol."""
     code = """if True:
-        import importlib.resources, pathlib, sys
+        import importlib.resources
         import jlremote.link.service.server
-        del importlib.resources.files, pathlib.Path.read_text
-        from jlremote.host.target import Target
-        relay = sys.modules["jlremote.ssh.forward.relay"]
-        assert "def main(" in relay.relay_argv(Target("127.0.0.1", 1), "marker")[1]
+        del importlib.resources.files
+        from jlremote.remote import sending
+        assert all(sending.packed(f"jlremote.remote.{name}") for name in ("relay", "tls_relay"))
     """
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -171,6 +173,7 @@ def test_frames_wait_until_the_program_is_ready(desk: Desk) -> None:
     desk.say(b"Welcome!\nLast login: ")
     assert desk.frames() == []
     desk.say(desk.relay._marker.encode() + b"\n")
+    desk.channel.sent = desk.channel.sent[len(PROGRAM) :]
     assert desk.frames() == [(OPEN, 1, WINDOW, b"")]
 
 

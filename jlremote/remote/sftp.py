@@ -1,10 +1,8 @@
 """An SFTP server on stdin and stdout, for containers without OpenSSH's `sftp-server`.
 
-Its text runs in any Python from 3.6 with only the standard library, so it imports nothing of ours
-and uses no newer syntax. It speaks version 3 of the protocol, draft-ietf-secsh-filexfer-02, with
-those of OpenSSH's extensions that its `scp` and `sftp` use.
+It speaks version 3 of the protocol, draft-ietf-secsh-filexfer-02, with those of OpenSSH's
+extensions that its `scp` and `sftp` use.
 """
-# ruff: noqa: UP006, UP035 - Python 3.6 has no newer form of these types
 
 import errno
 import os
@@ -310,7 +308,7 @@ class _SftpServer:
         return self.names(_name(os.path.realpath(path)))
 
 
-def main() -> None:
+def main(_argv: List[str]) -> None:
     """Answer requests until stdin ends."""
     server, source, sink = _SftpServer(), open(0, "rb"), open(1, "wb")  # noqa: SIM115
     while True:
@@ -322,7 +320,3 @@ def main() -> None:
             return
         sink.write(server.answer(kind, source.read(size - 1)))
         sink.flush()
-
-
-if __name__ == "__main__":
-    main()

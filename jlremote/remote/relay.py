@@ -1,14 +1,10 @@
-"""The relay's program in a container: many TCP connections over one stdin and stdout.
+"""A relay where a server runs: many TCP connections over one stdin and stdout.
 
-Its text runs in any Python from 3.6 with only the standard library, so it imports nothing of ours
-and uses no newer syntax. `relay.py` is the other side.
-
-Run as `python3 -c TEXT MARKER ADDRESS PORT`; ADDRESS may be a unix socket's path, or empty where
-each stream has its own. With PID and TEXT behind them (`ssh/trust/certificate_program`) it speaks
-TLS to that server. It prints MARKER and a newline when it is ready for frames; then both sides
-send frames, each a head (kind: 1 byte, stream: 4, count: 4, big-endian) and for DATA, TO and LISTEN
-`count` bytes. The other side numbers its streams and listeners, and never uses a number twice;
-those of connections that a listener accepted begin at `ACCEPTED_FROM`.
+`ssh.forward.relay` is the other side. ADDRESS and PORT are the arguments; ADDRESS may be a unix
+socket's path, or empty where each stream has its own. Both sides send frames, each a head (kind:
+1 byte, stream: 4, count: 4, big-endian) and for DATA, TO and LISTEN `count` bytes. The other side
+numbers its streams and listeners, and never uses a number twice; those of connections that a
+listener accepted begin at `ACCEPTED_FROM`.
 
     OPEN    to the relay    connect to ADDRESS and PORT; answered by OPENED or REFUSED, of which
                             `count` says why TLS is refused
@@ -23,7 +19,6 @@ those of connections that a listener accepted begin at `ACCEPTED_FROM`.
 
 The relay ends when its stdin does.
 """
-# ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these types
 
 import errno
 import json
@@ -32,7 +27,6 @@ import selectors
 import socket
 import struct
 import sys
-import types
 from typing import Any, Dict, List, Optional
 
 OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, TO, LISTEN, ACCEPTED = range(1, 11)
@@ -414,13 +408,9 @@ class _RelayServer:
             self.frame(OPENED, number, listener.port())
 
 
-def main(marker: str, address: str, port: str, pid: str = "", text: str = "") -> None:
-    """Serve frames on stdin and stdout."""
-    tls = types.ModuleType("tls")
-    if text:
-        exec(text, tls.__dict__)  # noqa: S102 - a module of ours
-    relay = _RelayServer(address, int(port), tls.Certificates(int(pid)) if text else None)
-    os.write(1, marker.encode() + b"\n")
+def serve(address: str, port: str, tls: Any = None) -> None:
+    """Serve frames on stdin and stdout, with TLS to the server where `tls` is `Certificates`."""
+    relay = _RelayServer(address, int(port), tls)
     try:
         relay.run()
     except BrokenPipeError:
@@ -430,5 +420,6 @@ def main(marker: str, address: str, port: str, pid: str = "", text: str = "") ->
             listener.close()
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def main(argv: List[str]) -> None:
+    """Serve frames for `ADDRESS PORT`."""
+    serve(*argv)
