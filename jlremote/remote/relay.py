@@ -1,21 +1,19 @@
 """A relay where a server runs: many TCP connections over one stdin and stdout.
 
-`ssh.forward.relay` is the other side. ADDRESS and PORT are the arguments; ADDRESS may be a unix
-socket's path, or empty where each stream has its own. Both sides send frames, each a head (kind:
-1 byte, stream: 4, count: 4, big-endian) and for DATA, TO and LISTEN `count` bytes. The other side
-numbers its streams and listeners, and never uses a number twice; those of connections that a
-listener accepted begin at `ACCEPTED_FROM`.
+`ssh.forward.relay` is the other side. Both sides send frames, each a head (kind: 1 byte, stream: 4,
+count: 4, big-endian) and for OPEN, LISTEN and DATA `count` bytes, which are JSON but for DATA. The
+other side numbers its streams and listeners, and never uses a number twice; those of connections
+that a listener accepted begin at `ACCEPTED_FROM`.
 
-    OPEN    to the relay    connect to ADDRESS and PORT; answered by OPENED or REFUSED, of which
-                            `count` says why TLS is refused
-    DATA    both ways       at most the credit that the receiver gave; it begins with OPEN's count
+    OPEN    to the relay    [CREDIT, HOST, PORT] or [CREDIT, PATH]: connect; answered by OPENED or
+                            REFUSED, of which `count` says why TLS is refused
+    DATA    both ways       at most the credit that the receiver gave
     CREDIT  both ways       `count` more bytes may be sent on this stream
     END     both ways       no more DATA follows; the other direction goes on
     CLOSE   both ways       the stream is over: in order after END, else with a reset
-    TO      to the relay    before OPEN: the stream's address, as JSON: [HOST, PORT] or [PATH]
-    LISTEN  to the relay    listen on [PORT] of the loopback, or on [PATH], in a new folder of its
-                            own with [PATH, true]; answered by OPENED with the port, or REFUSED
-    ACCEPTED  from the relay  a connection to the listener `count`; OPEN gives it its credit
+    LISTEN  to the relay    [PORT] of the loopback or [PATH], [PATH, true] in a new folder of its
+                            own: listen; answered by OPENED with the port, or REFUSED
+    ACCEPTED  from the relay  a connection to the listener `count`; CREDIT and then DATA may follow
 
 The relay ends when its stdin does.
 """
@@ -29,7 +27,7 @@ import struct
 import sys
 from typing import Any, Dict, List, Optional
 
-OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, TO, LISTEN, ACCEPTED = range(1, 11)
+OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, LISTEN, ACCEPTED = range(1, 10)
 HEAD = struct.Struct(">BII")
 ACCEPTED_FROM = 1 << 31
 
@@ -270,29 +268,23 @@ class _Listener:
             os.rmdir(self.folder)
 
 
-def _addresses(where: List[Any]) -> List[Any]:
-    """Return the addresses of [HOST, PORT] or [PATH]."""
-    if len(where) > 1:
-        return socket.getaddrinfo(where[0], where[1], type=socket.SOCK_STREAM)
+def _addresses(host: str, port: Optional[int] = None) -> List[Any]:
+    """Return the addresses of a host and port, or of a path."""
+    if port is not None:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     if sys.platform == "win32":
         return []
-    return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", where[0])]
+    return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", host)]
 
 
 class _RelayServer:
     """All streams and listeners, and the frames on stdin and stdout."""
 
-    def __init__(self, address: str, port: int, tls: Any) -> None:
+    def __init__(self, tls: Any) -> None:
         self.tls = tls  # `Certificates`, or `None`
         self.blocked = BlockingIOError if tls is None else tls.blocked
-        self.addresses: List[Any] = []
-        if address:
-            self.addresses = _addresses([address] if address.startswith("/") else [address, port])[
-                :1
-            ]
         self.selector = selectors.DefaultSelector()
         self.streams: Dict[int, _TargetConnection] = {}
-        self.targets: Dict[int, List[Any]] = {}
         self.listeners: Dict[int, _Listener] = {}
         self.last_accepted = ACCEPTED_FROM
         self.input = bytearray()
@@ -357,7 +349,7 @@ class _RelayServer:
         while len(self.input) - done >= HEAD.size:
             kind, number, count = HEAD.unpack_from(self.input, done)
             body = done + HEAD.size
-            end = body + (count if kind in (DATA, TO, LISTEN) else 0)
+            end = body + (count if kind in (OPEN, LISTEN, DATA) else 0)
             if len(self.input) < end:
                 break
             self.act(kind, number, count, bytes(self.input[body:end]))
@@ -368,9 +360,7 @@ class _RelayServer:
         """Handle a frame; ignore late ones, of a stream that has left."""
         stream = self.streams.get(number)
         if kind == OPEN and stream is None:
-            self.open(number, count)
-        elif kind == TO:
-            self.targets[number] = json.loads(body.decode())
+            self.open(number, *json.loads(body.decode()))
         elif kind == LISTEN:
             self.listen(number, json.loads(body.decode()))
         elif kind == CLOSE and number in self.listeners:
@@ -379,7 +369,7 @@ class _RelayServer:
             return
         if kind == DATA:
             stream.take(body)
-        elif kind in (CREDIT, OPEN):
+        elif kind == CREDIT:
             stream.credit += count
             stream.update()
         elif kind == END:
@@ -387,11 +377,9 @@ class _RelayServer:
         elif kind == CLOSE:
             stream.close()
 
-    def open(self, number: int, credit: int) -> None:
-        where = self.targets.pop(number, None)
+    def open(self, number: int, credit: int, *where: Any) -> None:
         try:
-            addresses = _addresses(where) if where else self.addresses
-            stream = _TargetConnection(self, number, credit, addresses)
+            stream = _TargetConnection(self, number, credit, _addresses(*where))
         except (OSError, UnicodeError):  # no such name, or no file descriptor is left
             self.frame(REFUSED, number)
             return
@@ -408,9 +396,9 @@ class _RelayServer:
             self.frame(OPENED, number, listener.port())
 
 
-def serve(address: str, port: str, tls: Any = None) -> None:
-    """Serve frames on stdin and stdout, with TLS to the server where `tls` is `Certificates`."""
-    relay = _RelayServer(address, int(port), tls)
+def serve(tls: Any = None) -> None:
+    """Serve frames on stdin and stdout, with TLS to servers where `tls` is `Certificates`."""
+    relay = _RelayServer(tls)
     try:
         relay.run()
     except BrokenPipeError:
@@ -420,6 +408,6 @@ def serve(address: str, port: str, tls: Any = None) -> None:
             listener.close()
 
 
-def main(argv: List[str]) -> None:
-    """Serve frames for `ADDRESS PORT`."""
-    serve(*argv)
+def main(_argv: List[str]) -> None:
+    """Serve frames."""
+    serve()

@@ -134,6 +134,5 @@ def _certificate(path: str) -> bytes:
 
 
 def main(argv: List[str]) -> None:
-    """Serve frames for `ADDRESS PORT PID`, the last of which is the server's process."""
-    address, port, pid = argv
-    relay.serve(address, port, Certificates(int(pid)))
+    """Serve frames for the server whose process id is given."""
+    relay.serve(Certificates(int(argv[0])))

@@ -6,6 +6,7 @@ Here the relay runs on the host itself: to the protocol it is all the same.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 import socket
@@ -42,11 +43,11 @@ from tests.lab.certificates import certificate
 from tests.link.fakes import until
 
 MEGABYTE = 1 << 20
-BOOT = sending.boot_argv("jlremote.remote.relay", "")
+PYTHON = (sys.executable, "-X")
 
 
 def through_relay(server: Server, *relay: str) -> Target:
-    return Target("127.0.0.1", server.port, relay or (sys.executable,))
+    return Target("127.0.0.1", server.port, relay or (*PYTHON, f"for={server.port}"))
 
 
 def drain(sock: socket.socket) -> None:
@@ -58,7 +59,7 @@ def relay_processes(server: Server) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
         argv = process.info["cmdline"] or []
-        if argv[1:3] == list(BOOT[:2]) and str(server.port) in argv[5:]:
+        if argv[:3] == [*PYTHON, f"for={server.port}"]:
             found.append(process)
     return found
 
@@ -120,8 +121,9 @@ def test_bytes_come_back_unchanged_by_tls_from_the_owner_of_the_certificate_only
 def test_the_rest_of_a_piece_of_tls_comes_once_there_is_room(by_tls: Target) -> None:
     with psutil.Popen(relay_argv(by_tls, "ready"), stdin=-1, stdout=-1) as relay:
 
-        def say(kind: int, count: int, body: bytes = b"") -> None:
-            relay.stdin.write(program.HEAD.pack(kind, 1, count) + body)
+        def say(kind: int, body: bytes | int) -> None:
+            head = program.HEAD.pack(kind, 1, body if isinstance(body, int) else len(body))
+            relay.stdin.write(head if isinstance(body, int) else head + body)
             relay.stdin.flush()
 
         def hear(kind: int) -> int:
@@ -132,8 +134,8 @@ def test_the_rest_of_a_piece_of_tls_comes_once_there_is_room(by_tls: Target) -> 
 
         assert relay.stdout.readline() == b"ready\n"
         relay.stdin.write(sending.packed("jlremote.remote.tls_relay"))
-        say(program.OPEN, 2)
-        say(program.DATA, 5, b"hello")
+        say(program.OPEN, json.dumps((2, "127.0.0.1", by_tls.port)).encode())
+        say(program.DATA, b"hello")
         assert relay.stdout.read(hear(program.DATA)) == b"he"
         say(program.CREDIT, 9)
         assert relay.stdout.read(hear(program.DATA)) == b"llo"
@@ -256,7 +258,8 @@ def test_no_shell_reads_the_first_frames(shell: str, echo_server: Server) -> Non
     process.stdin.flush()
     assert process.stdout.readline() == b"ready\n"
     process.stdin.write(sending.packed("jlremote.remote.relay"))
-    process.stdin.write(program.HEAD.pack(program.OPEN, 1, 1))
+    opening = json.dumps((1, "127.0.0.1", echo_server.port)).encode()
+    process.stdin.write(program.HEAD.pack(program.OPEN, 1, len(opening)) + opening)
     process.stdin.flush()
     head = process.stdout.read(program.HEAD.size)
     assert program.HEAD.unpack(head) == (program.OPENED, 1, 0)

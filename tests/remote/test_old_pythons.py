@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -79,10 +80,11 @@ def test_the_oldest_python_loads_a_program(name: str, python: str) -> None:
 
 
 def test_the_oldest_python_relays_what_a_server_says(python: str) -> None:
-    frames = ((relay.OPEN, 9, b""), (relay.DATA, 5, b"hello"))
-    sent = b"".join(relay.HEAD.pack(kind, 1, count) + body for kind, count, body in frames)
     with serving(echo) as server:
-        argv = sending.boot_argv(relay.__name__, "ready", "127.0.0.1", str(server.port))
+        opening = json.dumps((9, "127.0.0.1", server.port)).encode()
+        frames = ((relay.OPEN, opening), (relay.DATA, b"hello"))
+        sent = b"".join(relay.HEAD.pack(kind, 1, len(body)) + body for kind, body in frames)
+        argv = sending.boot_argv(relay.__name__, "ready")
         with subprocess.Popen([python, *argv], stdin=-1, stdout=-1) as process:
             assert process.stdin is not None
             assert process.stdout is not None

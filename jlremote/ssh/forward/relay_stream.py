@@ -57,6 +57,7 @@ class RelayStream:
     bridge: SocketBridge
     _loop: EventLoop
     _leave: Callable[[RelayStream], None]
+    to: str = ""  # its port or path there, for an error
     # Sums over the stream's life, each with one writer: the transport's thread and the loop's.
     announced: int = 0  # bytes of DATA that the relay has begun to send
     granted: int = 0

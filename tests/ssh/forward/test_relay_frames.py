@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -111,7 +112,7 @@ class Desk:
 
     def connect(self) -> Bridge:
         bridge: Any = Bridge()
-        self.relay.connect(bridge)
+        self.relay.connect(bridge, TARGET)
         made: Bridge = bridge
         return made
 
@@ -120,7 +121,7 @@ class Desk:
         sent, self.channel.sent, found = self.channel.sent, b"", []
         while sent:
             kind, number, count = HEAD.unpack_from(sent)
-            end = HEAD.size + (count if kind == DATA else 0)
+            end = HEAD.size + (count if kind in (OPEN, DATA) else 0)
             found.append((kind, number, count, sent[HEAD.size : end]))
             sent = sent[end:]
         return found
@@ -135,7 +136,7 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
 def test_the_command_runs_the_program_with_its_target() -> None:
     argv = relay_argv(TARGET, "marker")
     assert argv[:6] == (*TARGET.relay, "-c")  # type: ignore[misc]
-    assert argv[7:] == ("marker", str(len(PROGRAM)), "127.0.0.1", "8888")
+    assert argv[7:] == ("marker", str(len(PROGRAM)))
 
 
 def test_the_program_that_runs_is_as_old_as_the_link() -> None:
@@ -174,7 +175,8 @@ def test_frames_wait_until_the_program_is_ready(desk: Desk) -> None:
     assert desk.frames() == []
     desk.say(desk.relay._marker.encode() + b"\n")
     desk.channel.sent = desk.channel.sent[len(PROGRAM) :]
-    assert desk.frames() == [(OPEN, 1, WINDOW, b"")]
+    opening = b'[%d, "127.0.0.1", 8888]' % WINDOW
+    assert desk.frames() == [(OPEN, 1, len(opening), opening)]
 
 
 def test_frames_arrive_in_any_pieces(desk: Desk) -> None:
@@ -228,7 +230,7 @@ def test_many_streams_share_their_windows(desk: Desk) -> None:
     desk.channel.space = 1 << 30
     for _ in range(900):
         desk.connect()
-    windows = [count for _, _, count, _ in desk.frames()]
+    windows = [json.loads(body)[0] for _, _, _, body in desk.frames()]
     assert windows[:16] == [WINDOW] * 16
     assert windows[-1] == window_beside(899) == 64 << 10
     assert sum(windows) < 180 << 20  # and not 1.8 GB
