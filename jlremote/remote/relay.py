@@ -24,7 +24,6 @@ import os
 import selectors
 import socket
 import struct
-import sys
 from typing import Any, Dict, List, Optional
 
 OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, LISTEN, ACCEPTED = range(1, 10)
@@ -230,7 +229,7 @@ class _Listener:
             self.sock = socket.socket()
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self.sock.bind(("127.0.0.1", where[0]))
-        elif sys.platform != "win32":
+        else:
             if len(where) > 1:
                 self.folder = os.path.dirname(self.path)
                 os.mkdir(self.folder, 0o700)
@@ -272,8 +271,6 @@ def _addresses(host: str, port: Optional[int] = None) -> List[Any]:
     """Return the addresses of a host and port, or of a path."""
     if port is not None:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    if sys.platform == "win32":
-        return []
     return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", host)]
 
 
@@ -291,9 +288,8 @@ class _RelayServer:
         self.output = bytearray()
         self.writing = False
         self.was_congested = False
-        if sys.platform != "win32":  # it runs in a container
-            for descriptor in (0, 1):
-                os.set_blocking(descriptor, False)
+        for descriptor in (0, 1):
+            os.set_blocking(descriptor, False)
         self.selector.register(0, _READ, self.readable)
 
     def run(self) -> None:

@@ -7,7 +7,6 @@ relay carries all connections.
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Callable
 
 from jlremote.host.target import Target
@@ -98,64 +97,50 @@ class PlaceStreams:
         bridge = SocketBridge(local, self._loop, owner)
         self._loop.call(lambda: self._far_ends.connect(connection, target, bridge))
 
-    def listen(self, connection: Connection, where: Where, listener: PlaceListener) -> None:
-        """Listen on a port of the place's loopback, or at a path."""
-        target = Target("", 0, self._relay)
-        self._loop.call(lambda: listener.begin(self._far_ends.relay(connection, target), where))
+    def listen(
+        self,
+        connection: Connection,
+        where: Where,
+        listens: Listens,
+        accepted: Callable[[socket.socket], None],
+    ) -> PlaceListener:
+        """Listen on a port of the place's loopback, or at a path.
+
+        `listens` gets the port (0 for a path), and `None` where nothing listens, or no more.
+        `accepted` gets the near end of each connection. Both are called in any thread.
+        """
+        listener, target = PlaceListener(self._loop, accepted), Target("", 0, self._relay)
+        self._loop.call(
+            lambda: listener.begin(self._far_ends.relay(connection, target), where, listens)
+        )
+        return listener
 
 
 class PlaceListener:
-    """A socket that listens in a place.
+    """A socket that listens in a place."""
 
-    `listens` is called once, with the port (0 for a path), or `None` where it cannot listen.
-    `accepted` gets the near end of each connection. Both are called in any thread.
-    """
-
-    def __init__(
-        self,
-        loop: EventLoop,
-        listens: Listens,
-        accepted: Callable[[socket.socket], None],
-    ) -> None:
+    def __init__(self, loop: EventLoop, accepted: Callable[[socket.socket], None]) -> None:
         self._loop = loop
-        self._listens = listens
         self._accepted = accepted
         self._relay: Relay | None = None
         self._number = 0
-        self._closed = False
-        self._answer = threading.Lock()
 
-    def begin(self, relay: Relay, where: Where) -> None:
+    def begin(self, relay: Relay, where: Where, listens: Listens) -> None:
         """Listen at a relay; in the loop's thread."""
-        if self._closed:
-            return
         self._relay = relay
-        self._number = relay.listen(where, self._listens_at, self._take)
+        self._number = relay.listen(
+            where, listens, lambda number: self._loop.call(lambda: self._accept(relay, number))
+        )
 
     def close(self) -> None:
         """Stop listening; connections go on. Twice is fine."""
-        self._closed = True
         self._loop.call(self._unlisten)
 
     def _unlisten(self) -> None:
         if self._relay is not None:
             self._relay.unlisten(self._number)
 
-    # In the transport's thread.
-
-    def _listens_at(self, port: int | None) -> None:
-        if self._answer.acquire(blocking=False):  # for the first time, and for good
-            self._listens(port)
-
-    def _take(self, number: int) -> None:
-        self._loop.call(lambda: self._accept(number))
-
-    def _accept(self, number: int) -> None:
-        relay = self._relay
-        assert relay is not None
-        if self._closed:
-            relay.decline(number)
-            return
+    def _accept(self, relay: Relay, number: int) -> None:
         near, far = socket.socketpair()
         far.setblocking(False)
         bridge = SocketBridge(far, self._loop, _StreamOwner(lambda _: None, lambda: None))
