@@ -20,10 +20,9 @@ from jlremote.remote.relay import (
     HEAD,
     OPEN,
     OPENED,
-    REFUSED,
 )
 from jlremote.ssh.forward import relay as relay_module
-from jlremote.ssh.forward.relay import WINDOW, Relay, relay_argv, window_beside
+from jlremote.ssh.forward.relay import WINDOW, Relay, window_beside
 
 PROGRAM = sending.packed("jlremote.remote.relay")
 TARGET = Target("127.0.0.1", 8888, ("docker", "exec", "-i", "cont1", "python3"))
@@ -133,12 +132,6 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
     return Desk()
 
 
-def test_the_command_runs_the_program_with_its_target() -> None:
-    argv = relay_argv(TARGET, "marker")
-    assert argv[:6] == (*TARGET.relay, "-c")  # type: ignore[misc]
-    assert argv[7:] == ("marker", str(len(PROGRAM)))
-
-
 def test_the_program_that_runs_is_as_old_as_the_link() -> None:
     """An upgrade may put another program beside a link that runs, with another protocol."""
     code = """if True:
@@ -186,12 +179,6 @@ def test_frames_arrive_in_any_pieces(desk: Desk) -> None:
         desk.say(bytes((byte,)))
     assert bridge.events == ["opened", "ended"]
     assert bridge.data == b"hello"
-
-
-def test_data_goes_to_its_own_stream(desk: Desk) -> None:
-    one, two = desk.start().connect(), desk.connect()
-    desk.say(HEAD.pack(DATA, 2, 3) + b"two" + HEAD.pack(DATA, 1, 3) + b"one")
-    assert (one.data, two.data) == (b"one", b"two")
 
 
 def test_data_takes_credit_and_stops_without_any(desk: Desk) -> None:
@@ -269,12 +256,6 @@ def test_what_the_channel_has_no_room_for_waits_in_order(desk: Desk) -> None:
     assert bridge.events == ["writable"]
 
 
-def test_a_refused_stream_names_the_port(desk: Desk) -> None:
-    bridge = desk.start().connect()
-    desk.say(HEAD.pack(REFUSED, 1, 0))
-    assert bridge.events == ["nothing listens on port 8888 there"]
-
-
 def test_late_frames_of_a_closed_stream_are_skipped(desk: Desk) -> None:
     bridge = desk.start().connect()
     other = desk.connect()
@@ -319,14 +300,3 @@ def test_a_connection_that_is_lost_before_the_start_is_tried_again(desk: Desk) -
     bridge = desk.connect()
     desk.relay.lost()
     assert bridge.events == ["lost"]
-
-
-def test_a_retired_relay_ends_with_its_last_stream(desk: Desk) -> None:
-    bridge = desk.start().connect()
-    desk.relay.retire()
-    assert not desk.channel.closed
-    bridge.far.close()
-    assert desk.channel.closed
-    unused = Desk()
-    unused.relay.retire()
-    assert unused.channel.closed
