@@ -9,7 +9,9 @@ from functools import cache
 from pathlib import Path
 
 # Modules that run on the far side, not on the laptop.
-FAR = re.compile(r".*_program|jupyter\.in_server\..*|output\.recording\..*|jupyter\.configuration")
+FAR = re.compile(
+    r".*_program|remote\.(?!sending).*|jupyter\.in_server\..*|output\.recording\..*|jupyter\.configuration"
+)
 
 
 def here() -> Iterator[tuple[str, ast.Module]]:

@@ -134,9 +134,7 @@ WITHOUT_A_DOOR = {
     "jobs/notebook_program.py": "what the person typed for a notebook",
     "jupyter/in_server/": "runs in the server, with what that has parsed before",
     "output/recording/": "skips what is no message",
-    "runtimes/scripts/": "its own arguments, and facts of the system",
-    "ssh/forward/relay_program.py": "what the link sends it",
-    "ssh/trust/certificate_program.py": "what the kernel tells of a process",
+    "remote/": "what the link sends it, and what the kernel tells of a process",
     # What a person types, or has in files here.
     "cli/options/shared.py": "seconds of a span",
     "demo/": "jlr's own notebook, signals and ports",

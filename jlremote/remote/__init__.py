@@ -1,5 +1,8 @@
 """What runs on a host, in a container or on a node: the standard library, Python 3.6 or later.
 
+`relay` carries connections into a place and out of it, and `tls_relay` to a Jupyter that speaks
+TLS. `sftp` serves files and `tar` copies them where the place's own programs do not.
+
 Its modules import nothing else of ours; only `sending` stays on the laptop. That makes one text of
 a module and all that it imports: sent through stdin and run from memory, or written into a
 session's or job's own folder where it must outlive the connection.

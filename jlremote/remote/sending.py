@@ -42,13 +42,13 @@ for python in python3 python /opt/conda/bin/python /usr/libexec/platform-python 
     python3.14 python3.13 python3.12 python3.11 python3.10 python3.9 python3.8 python3.7 ''
 do [ -n "$python" ] && "$python" -ISc '{_IS_NEW_ENOUGH}' </dev/null 2>/dev/null && break; done
 """
-_RUN_PYTHON = f"""\
+RUN_PYTHON = f"""\
 {FIND_PYTHON}[ -n "$python" ] && exec "$python" "$@"
 echo 'no Python {".".join(map(str, OLDEST))} or later is there' >&2
 exit {NO_PYTHON}
 """
 # Precedes the arguments of Python.
-PYTHON = ("sh", "-c", _RUN_PYTHON, "sh")
+PYTHON = ("sh", "-c", RUN_PYTHON, "sh")
 
 
 @cache

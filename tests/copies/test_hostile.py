@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.runtimes.scripts import sftp_program
+from jlremote.remote import sending
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
@@ -213,7 +213,7 @@ def test_a_hostile_sftp_server_is_not_asked(sandbox: Sandbox) -> None:
     """It says that `notes.txt` is really called `.bash_profile`."""
     inside = sandbox.container
     lie = 'b"/evil/.bash_profile"'
-    program = Path(sftp_program.__file__).read_text("utf-8")
+    program = sending.program("jlremote.remote.sftp")
     assert program.count("os.path.realpath(r.path())") == 1
     server = program.replace("os.path.realpath(r.path())", lie)
     inside.execute("rm", "-f", "/usr/local/sbin/sh")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import asyncssh
 import pytest
 
-from jlremote.runtimes.scripts import sftp_program
 from tests.editors.conftest import Clients
 from tests.lab.accounts import Account
 
@@ -193,12 +190,3 @@ def test_asyncssh_sends_signals_and_gets_every_exit_code(
 
     assert asyncio.run(interrupted()) == ("got it\n", 9)
     assert asyncio.run(codes()) == list(range(256))
-
-
-def test_the_sftp_program_runs_in_old_pythons() -> None:
-    text = Path(sftp_program.__file__).read_text(encoding="utf-8")
-    ast.parse(text, feature_version=(3, 6))
-    done = subprocess.run(
-        ("python3", "-c", text), input=b"\0\0\0\5\1\0\0\0\3", capture_output=True, check=True
-    )
-    assert done.stdout[4:9] == b"\2\0\0\0\3"

@@ -66,7 +66,7 @@ def test_a_port_of_the_containers_loopback_is_reached(clients: Clients, web: Non
     assert through.stdout.startswith(b"HTTP/1.0 200"), through
     refused = clients.ssh("-W", "127.0.0.1:1", clients.name)
     assert refused.returncode == 255
-    assert b"nothing listens on that address there" in refused.stderr
+    assert b"nothing listens on port 1 there" in refused.stderr
 
 
 class Here(BaseHTTPRequestHandler):

@@ -136,6 +136,7 @@ def test_a_closed_port_gives_browsers_a_page_and_closes_other_connections(
         page = read_all(sock)
     assert page.startswith(b"HTTP/1.1 503 ")
     assert b'http-equiv="refresh"' in page
+    assert b"nothing answers there: " in page
     assert is_turned_away(forward.local_port, POST % forward.local_port)
 
 

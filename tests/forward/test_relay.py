@@ -5,8 +5,8 @@ Here the relay runs on the host itself: to the protocol it is all the same.
 
 from __future__ import annotations
 
-import ast
 import hashlib
+import json
 import os
 import shlex
 import socket
@@ -17,17 +17,16 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import psutil
 import pytest
 
 from jlremote.host.target import Target
-from jlremote.ssh.forward import relay_program
+from jlremote.remote import relay as program
+from jlremote.remote import sending
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.relay import relay_argv
-from jlremote.ssh.trust import certificate_program
 from tests.forward.parts import (
     Server,
     SwitchedGateway,
@@ -44,10 +43,11 @@ from tests.lab.certificates import certificate
 from tests.link.fakes import until
 
 MEGABYTE = 1 << 20
+PYTHON = (sys.executable, "-X")
 
 
 def through_relay(server: Server, *relay: str) -> Target:
-    return Target("127.0.0.1", server.port, relay or (sys.executable,))
+    return Target("127.0.0.1", server.port, relay or (*PYTHON, f"for={server.port}"))
 
 
 def drain(sock: socket.socket) -> None:
@@ -59,8 +59,7 @@ def relay_processes(server: Server) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
         argv = process.info["cmdline"] or []
-        ours = len(argv) == 6 and argv[1] == "-c" and "relay.py" in argv[2]
-        if ours and str(server.port) in argv[3:]:
+        if argv[:3] == [*PYTHON, f"for={server.port}"]:
             found.append(process)
     return found
 
@@ -69,13 +68,6 @@ def relay_processes(server: Server) -> list[psutil.Process]:
 def up(transport: Any, gateway: SwitchedGateway, echo_server: Server) -> SwitchedGateway:
     gateway.up(transport, through_relay(echo_server))
     return gateway
-
-
-@pytest.mark.parametrize("program", [relay_program, certificate_program])
-def test_its_text_is_python_3_6(program: ModuleType) -> None:
-    text = Path(program.__file__ or "").read_text(encoding="utf-8")
-    ast.parse(text, feature_version=(3, 6))
-    assert "__future__" not in text
 
 
 @pytest.mark.parametrize("size", [0, 1, 32768, 9 * MEGABYTE + 17])
@@ -129,22 +121,24 @@ def test_bytes_come_back_unchanged_by_tls_from_the_owner_of_the_certificate_only
 def test_the_rest_of_a_piece_of_tls_comes_once_there_is_room(by_tls: Target) -> None:
     with psutil.Popen(relay_argv(by_tls, "ready"), stdin=-1, stdout=-1) as relay:
 
-        def say(kind: int, count: int, body: bytes = b"") -> None:
-            relay.stdin.write(relay_program.HEAD.pack(kind, 1, count) + body)
+        def say(kind: int, body: bytes | int) -> None:
+            head = program.HEAD.pack(kind, 1, body if isinstance(body, int) else len(body))
+            relay.stdin.write(head if isinstance(body, int) else head + body)
             relay.stdin.flush()
 
         def hear(kind: int) -> int:
             while True:
-                heard, _, count = relay_program.HEAD.unpack(relay.stdout.read(9))
+                heard, _, count = program.HEAD.unpack(relay.stdout.read(9))
                 if heard == kind:
                     return int(count)
 
         assert relay.stdout.readline() == b"ready\n"
-        say(relay_program.OPEN, 2)
-        say(relay_program.DATA, 5, b"hello")
-        assert relay.stdout.read(hear(relay_program.DATA)) == b"he"
-        say(relay_program.CREDIT, 9)
-        assert relay.stdout.read(hear(relay_program.DATA)) == b"llo"
+        relay.stdin.write(sending.packed("jlremote.remote.tls_relay"))
+        say(program.OPEN, json.dumps((2, "127.0.0.1", by_tls.port)).encode())
+        say(program.DATA, b"hello")
+        assert relay.stdout.read(hear(program.DATA)) == b"he"
+        say(program.CREDIT, 9)
+        assert relay.stdout.read(hear(program.DATA)) == b"llo"
         relay.communicate()
 
 
@@ -263,10 +257,12 @@ def test_no_shell_reads_the_first_frames(shell: str, echo_server: Server) -> Non
     process.stdin.write(f"exec {shlex.join(argv)}\n".encode())
     process.stdin.flush()
     assert process.stdout.readline() == b"ready\n"
-    process.stdin.write(relay_program.HEAD.pack(relay_program.OPEN, 1, 1))
+    process.stdin.write(sending.packed("jlremote.remote.relay"))
+    opening = json.dumps((1, "127.0.0.1", echo_server.port)).encode()
+    process.stdin.write(program.HEAD.pack(program.OPEN, 1, len(opening)) + opening)
     process.stdin.flush()
-    head = process.stdout.read(relay_program.HEAD.size)
-    assert relay_program.HEAD.unpack(head) == (relay_program.OPENED, 1, 0)
+    head = process.stdout.read(program.HEAD.size)
+    assert program.HEAD.unpack(head) == (program.OPENED, 1, 0)
     process.communicate()
     assert process.returncode == 0
 

@@ -13,7 +13,7 @@ from jlremote.link.ssh_server.command_channel import CommandChannel
 from jlremote.link.ssh_server.place_forwards import OpenChannel, PlaceForwards, PlaceSocket
 from jlremote.link.ssh_server.remote_command import Connect
 from jlremote.link.ssh_server.served_place import ServedPlace
-from jlremote.ssh.forward.place_streams import Where
+from jlremote.ssh.forward.relay import Where
 
 for _name in ("asyncssh", "asyncio"):
     logging.getLogger(_name).setLevel(logging.WARNING)  # a line for each channel, with its command

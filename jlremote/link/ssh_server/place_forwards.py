@@ -14,7 +14,8 @@ import asyncssh
 from jlremote.errors import JlrError
 from jlremote.link.ssh_server.remote_command import CONNECTION_SECONDS, Connect
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.forward.place_streams import PlaceListener, PlaceStreams, Where
+from jlremote.ssh.forward.place_streams import PlaceListener, PlaceStreams
+from jlremote.ssh.forward.relay import Where
 
 _ANSWER_SECONDS = 30.0
 
@@ -65,17 +66,17 @@ class PlaceForwards:
             with suppress(RuntimeError):  # the loop is closed: the link ends
                 here.call_soon_threadsafe(lead, near)
 
-        listener = PlaceListener(self._loop, _in_loop(answer), accepted)
         try:
             connection = await asyncio.to_thread(self._connect, CONNECTION_SECONDS)
-            self._streams.listen(connection, where, listener)
-            port = await asyncio.wait_for(answer, _ANSWER_SECONDS)
-        except (JlrError, TimeoutError):
-            port = None
-        if port is None:
-            listener.close()
+        except JlrError:
             return None
-        return PlaceSocket(listener, port)
+        listener = self._streams.listen(connection, where, _in_loop(answer), accepted)
+        with suppress(TimeoutError):
+            port = await asyncio.wait_for(answer, _ANSWER_SECONDS)
+            if port is not None:
+                return PlaceSocket(listener, port)
+        listener.close()
+        return None
 
     async def lend_agent(self, agent: str) -> tuple[PlaceSocket, str] | None:
         """Make a socket in the place that leads to the client's agent, here at the path `agent`.

@@ -11,8 +11,9 @@ from typing import Any
 
 from jlremote.host import process_mark
 from jlremote.host.shell_text import KEEP_ODD_VARIABLES, command_line
+from jlremote.remote import sending
 from jlremote.runtimes.contract import Attachment, Runtime
-from jlremote.runtimes.scripts import sftp, shells
+from jlremote.runtimes.scripts import shells
 from jlremote.runtimes.table import for_container, runtime_named
 
 # Variables that a client may set, as OpenSSH on Debian has it, and git's own.
@@ -72,7 +73,7 @@ class ServedPlace:
 
     def relay(self) -> tuple[str, ...]:
         """Return the argv that runs Python where the place's network is, with our stdin."""
-        return (*self.runtime.relay_prefix(self.name), *sftp.PYTHON)
+        return (*self.runtime.relay_prefix(self.name), *sending.PYTHON)
 
     @property
     def is_on_host(self) -> bool:

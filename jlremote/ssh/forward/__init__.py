@@ -3,7 +3,7 @@
 Read `forwarder` (the listener), `connection_router` with `browser_requests` and `waiting_page` (a
 far end for each connection, or the wait for one), `confirmation` (the proof after a connection and
 before its first byte), `socket_bridge` (the bytes). A container's own loopback is reached through
-`relay`, `relay_stream` and `relay_program`, which runs in the container. `place_streams` joins
+`relay` and `relay_stream`, and `remote/relay`, which runs in the container. `place_streams` joins
 local sockets with any address of a place, and listens there. `sftp` serves mounts, and `sftp_links`
 refuses links that lead out of one. The decisions about far ends are in `jlremote/ports`.
 

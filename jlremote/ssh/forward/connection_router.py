@@ -12,10 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from jlremote.errors import ConnectionTimedOut, JlrError
-from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.contract import Connection, Gateway
+from jlremote.ssh.contract import Gateway
 from jlremote.ssh.forward.browser_requests import (
     is_admitted,
     is_fetch,
@@ -24,10 +22,9 @@ from jlremote.ssh.forward.browser_requests import (
     is_script,
 )
 from jlremote.ssh.forward.confirmation import Confirmation
-from jlremote.ssh.forward.relay import Relay
+from jlremote.ssh.forward.place_streams import FarEnds
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.forward.waiting_page import LATER, MISDIRECTED, waiting_page
-from jlremote.ssh.wire_format import STREAMLOCAL, direct_streamlocal, direct_tcpip
 
 _LOG = logging.getLogger(__name__)
 
@@ -70,7 +67,7 @@ class ConnectionRouter:
         self._queue: list[SocketBridge] = []
         self.failure: str | None = None
         self._obstacle: JlrError = ConnectionTimedOut("the host does not answer")
-        self._relay: Relay | None = None
+        self._far_ends = FarEnds(loop)
         self._confirmation = Confirmation(gateway, loop, self._confirmed)
         self._waiting = False
         self._ticking = False
@@ -93,8 +90,7 @@ class ConnectionRouter:
         self._closing.set()
         for bridge in list(self._bridges):
             bridge.close()
-        if self._relay is not None:
-            self._relay.retire()
+        self._far_ends.retire()
 
     # The bridges' events: `BridgeOwner`.
 
@@ -137,22 +133,10 @@ class ConnectionRouter:
             self._enqueue(bridge)
             return
         if connection.transport.is_active():
-            self._connect(bridge, connection, target)
+            self._confirmation.expect(bridge, connection, target)
+            self._far_ends.connect(connection, target, bridge)
         else:
             self._enqueue(bridge)
-
-    def _connect(self, bridge: SocketBridge, connection: Connection, target: Target) -> None:
-        self._confirmation.expect(bridge, connection, target)
-        if target.relay is not None:
-            self._relay_to(connection, target).connect(bridge)
-            return
-        channel = TunnelChannel(connection.transport, bridge, self._loop)
-        bridge.join(channel)
-        if target.path:
-            channel.ask(STREAMLOCAL.encode(), direct_streamlocal(target.path))
-            return
-        origin = bridge.socket.getsockname()
-        channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, origin))
 
     def _confirmed(self, bridge: SocketBridge, failure: Exception | None) -> None:
         if failure is None:
@@ -161,14 +145,6 @@ class ConnectionRouter:
         else:
             self._obstacle = _explained(failure)
             self._turn_away(bridge)
-
-    def _relay_to(self, connection: Connection, target: Target) -> Relay:
-        if self._relay is not None:
-            if self._relay.leads_to(connection.transport, target):
-                return self._relay
-            self._relay.retire()
-        self._relay = Relay(connection, target, self._loop)
-        return self._relay
 
     def _enqueue(self, bridge: SocketBridge) -> None:
         self._queue.append(bridge)

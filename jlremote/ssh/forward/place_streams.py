@@ -1,30 +1,74 @@
-"""Connections into one place and out of it, each joined with a local socket.
+"""Connections into places and out of them, each joined with a local socket.
 
-A place without a network of its own is reached by the SSH server itself; in any other, and to
-listen, one relay does it for all connections.
+What the SSH server itself reaches takes a channel of its own; for anything else, and to listen, one
+relay carries all connections.
 """
 
 from __future__ import annotations
 
 import socket
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.contract import Connection
-from jlremote.ssh.forward.relay import Relay
+from jlremote.ssh.forward.relay import Listens, Relay, Where
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.wire_format import STREAMLOCAL, direct_streamlocal, direct_tcpip
 
 # A relay that carries nothing keeps its session for so long: editors connect again and again.
 _IDLE_SECONDS = 20.0
-_NOWHERE = ("127.0.0.1", 0)
+_ORIGIN = ("127.0.0.1", 0)
 
-Where = Sequence[str | int | bool]
 # Called once: with `None` when bytes may flow, or with the reason of a refusal.
 Answered = Callable[[str | None], None]
+
+
+class FarEnds:
+    """Opens far ends for bridges: channels of the SSH server, or streams of one relay.
+
+    Methods are for the loop's thread.
+    """
+
+    def __init__(self, loop: EventLoop) -> None:
+        self._loop = loop
+        self._relay: Relay | None = None
+
+    def connect(self, connection: Connection, target: Target, bridge: SocketBridge) -> None:
+        """Join a bridge with a new far end, which will open or refuse."""
+        if target.relay is not None:
+            self.relay(connection, target).connect(bridge, target)
+            return
+        channel = TunnelChannel(connection.transport, bridge, self._loop)
+        bridge.join(channel)
+        if target.path:
+            channel.ask(STREAMLOCAL.encode(), direct_streamlocal(target.path))
+        else:
+            channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, _ORIGIN))
+
+    def relay(self, connection: Connection, target: Target) -> Relay:
+        """Return the relay to a target; another one ends with its last stream."""
+        if self._relay is not None:
+            if self._relay.leads_to(connection.transport, target):
+                return self._relay
+            self._relay.retire()
+        self._relay = Relay(connection, target, self._loop)
+        return self._relay
+
+    def retire(self) -> None:
+        """End the relay with its last stream."""
+        if self._relay is not None:
+            self._relay.retire()
+
+    def retire_idle(self, seconds: float) -> None:
+        """End the relay if nothing uses it then."""
+        if self._relay is not None and self._relay.unused:
+            self._loop.call_later(seconds, self._retire_unused)
+
+    def _retire_unused(self) -> None:
+        if self._relay is not None and self._relay.unused:
+            self._relay.retire()
 
 
 class PlaceStreams:
@@ -34,112 +78,69 @@ class PlaceStreams:
     """
 
     def __init__(self, relay: tuple[str, ...], loop: EventLoop, *, direct: bool) -> None:
-        self._target = Target("", 0, relay)
+        self._relay = relay
         self._direct = direct
         self._loop = loop
-        self._relay: Relay | None = None
+        self._far_ends = FarEnds(loop)
 
     def connect(
         self, connection: Connection, to: Where, local: socket.socket, answered: Answered
     ) -> None:
         """Join `local`, which is closed at the end, with a host and port or a path."""
         local.setblocking(False)
-        self._loop.call(lambda: self._connect(connection, to, local, answered))
-
-    def listen(self, connection: Connection, where: Where, listener: PlaceListener) -> None:
-        """Listen on a port of the place's loopback, or at a path."""
-        self._loop.call(lambda: listener.begin(self._relay_on(connection), where))
-
-    def _connect(
-        self, connection: Connection, to: Where, local: socket.socket, answered: Answered
-    ) -> None:
-        owner = _StreamOwner(answered, self._finished)
-        bridge = SocketBridge(local, self._loop, owner)
-        if not self._direct:
-            self._relay_on(connection).connect(bridge, [word for word in to if word is not True])
-            return
-        channel = TunnelChannel(connection.transport, bridge, self._loop)
-        bridge.join(channel)
+        relay = None if self._direct else self._relay
         if len(to) == 1:
-            channel.ask(STREAMLOCAL.encode(), direct_streamlocal(str(to[0])))
+            target = Target("", 0, relay, path=str(to[0]))
         else:
-            channel.ask(b"direct-tcpip", direct_tcpip(str(to[0]), int(to[1]), _NOWHERE))
+            target = Target(str(to[0]), int(to[1]), relay)
+        owner = _StreamOwner(answered, lambda: self._far_ends.retire_idle(_IDLE_SECONDS))
+        bridge = SocketBridge(local, self._loop, owner)
+        self._loop.call(lambda: self._far_ends.connect(connection, target, bridge))
 
-    def _relay_on(self, connection: Connection) -> Relay:
-        if self._relay is not None:
-            if self._relay.leads_to(connection.transport, self._target):
-                return self._relay
-            self._relay.retire()
-        self._relay = Relay(connection, self._target, self._loop)
-        return self._relay
+    def listen(
+        self,
+        connection: Connection,
+        where: Where,
+        listens: Listens,
+        accepted: Callable[[socket.socket], None],
+    ) -> PlaceListener:
+        """Listen on a port of the place's loopback, or at a path.
 
-    def _finished(self) -> None:
-        if self._relay is not None and self._relay.unused:
-            self._loop.call_later(_IDLE_SECONDS, self._end_idle)
-
-    def _end_idle(self) -> None:
-        relay = self._relay
-        if relay is not None and relay.unused:
-            self._relay = None
-            relay.retire()
+        `listens` gets the port (0 for a path), and `None` where nothing listens, or no more.
+        `accepted` gets the near end of each connection. Both are called in any thread.
+        """
+        listener, target = PlaceListener(self._loop, accepted), Target("", 0, self._relay)
+        self._loop.call(
+            lambda: listener.begin(self._far_ends.relay(connection, target), where, listens)
+        )
+        return listener
 
 
 class PlaceListener:
-    """A socket that listens in a place.
+    """A socket that listens in a place."""
 
-    `listens` is called once, with the port (0 for a path), or `None` where it cannot listen.
-    `accepted` gets the near end of each connection. Both are called in any thread.
-    """
-
-    def __init__(
-        self,
-        loop: EventLoop,
-        listens: Callable[[int | None], None],
-        accepted: Callable[[socket.socket], None],
-    ) -> None:
+    def __init__(self, loop: EventLoop, accepted: Callable[[socket.socket], None]) -> None:
         self._loop = loop
-        self._listens = listens
         self._accepted = accepted
         self._relay: Relay | None = None
         self._number = 0
-        self._closed = False
-        self._answer = threading.Lock()
 
-    def begin(self, relay: Relay, where: Where) -> None:
+    def begin(self, relay: Relay, where: Where, listens: Listens) -> None:
         """Listen at a relay; in the loop's thread."""
-        if self._closed:
-            return
         self._relay = relay
-        self._number = relay.listen(self, where)
+        self._number = relay.listen(
+            where, listens, lambda number: self._loop.call(lambda: self._accept(relay, number))
+        )
 
     def close(self) -> None:
         """Stop listening; connections go on. Twice is fine."""
-        self._closed = True
         self._loop.call(self._unlisten)
 
     def _unlisten(self) -> None:
         if self._relay is not None:
             self._relay.unlisten(self._number)
 
-    # `RelayListener`, in the transport's thread.
-
-    def listens(self, port: int) -> None:
-        self._tell(port)
-
-    def cannot_listen(self) -> None:
-        self._tell(None)
-
-    def _tell(self, port: int | None) -> None:
-        if self._answer.acquire(blocking=False):  # for the first time, and for good
-            self._listens(port)
-
-    def accepted(self, relay: Relay, number: int) -> None:
-        self._loop.call(lambda: self._accept(relay, number))
-
     def _accept(self, relay: Relay, number: int) -> None:
-        if self._closed:
-            relay.decline(number)
-            return
         near, far = socket.socketpair()
         far.setblocking(False)
         bridge = SocketBridge(far, self._loop, _StreamOwner(lambda _: None, lambda: None))

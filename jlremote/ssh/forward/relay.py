@@ -1,25 +1,22 @@
 """The relay into a container: a process that reaches a server on the container's own loopback.
 
 It runs by the engine's `exec`, one process for a forward, whatever the number of its connections:
-each `exec` costs 0.1 s, and sshd permits ten sessions. `relay_program` documents the protocol.
+each `exec` costs 0.1 s, and sshd permits ten sessions. `remote.relay` documents the protocol.
 """
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 import logging
 import secrets
 import shlex
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from jlremote.host.sudo import SUDO
 from jlremote.host.target import Target
-from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.channels.session_slots import SessionChannel
-from jlremote.ssh.contract import Connection
-from jlremote.ssh.forward.relay_program import (
+from jlremote.remote import sending
+from jlremote.remote.relay import (
     ACCEPTED,
     ACCEPTED_FROM,
     CLOSE,
@@ -31,17 +28,14 @@ from jlremote.ssh.forward.relay_program import (
     OPEN,
     OPENED,
     REFUSED,
-    TO,
 )
+from jlremote.remote.tls_relay import NO_FILE, NO_TLS, OTHER_CERTIFICATE, WANTS_CERTIFICATE
+from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.channels.session_slots import SessionChannel
+from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 from jlremote.ssh.sessions.startup_files import SHELL
-from jlremote.ssh.trust.certificate_program import (
-    NO_FILE,
-    NO_TLS,
-    OTHER_CERTIFICATE,
-    WANTS_CERTIFICATE,
-)
 from jlremote.ssh.wire_format import string
 
 _LOG = logging.getLogger("jlremote.ssh")
@@ -54,12 +48,9 @@ WINDOW = 2 << 20
 _SHARED_WINDOWS = 32 << 20
 _SMALLEST_WINDOW = 64 << 10
 
+_PLAIN, _TLS = "jlremote.remote.relay", "jlremote.remote.tls_relay"
 # Read with this module: an upgrade may bring a program that this process does not understand.
-_PROGRAM = (importlib.resources.files(__package__) / "relay_program.py").read_text("utf-8")
-_TLS_PROGRAM = (
-    importlib.resources.files("jlremote.ssh.trust") / "certificate_program.py"
-).read_text("utf-8")
-
+_PROGRAMS = {main: sending.packed(main) for main in (_PLAIN, _TLS)}
 
 _TLS_REFUSALS = {
     NO_TLS: "it does not speak TLS as its own file says",
@@ -70,17 +61,9 @@ _TLS_REFUSALS = {
 }
 
 
-class RelayListener(Protocol):
-    """The owner of a socket that listens at the relay; called in the transport's thread."""
-
-    def listens(self, port: int) -> None:
-        """Handle that it listens, on a TCP port or at a path (0)."""
-
-    def cannot_listen(self) -> None:
-        """Handle that it does not, or no more."""
-
-    def accepted(self, relay: Relay, number: int) -> None:
-        """Handle a connection; `adopt` joins it, `decline` closes it."""
+Where = Sequence[str | int | bool]
+Listens = Callable[[int | None], None]
+Accepted = Callable[[int], None]
 
 
 def window_beside(streams: int) -> int:
@@ -89,14 +72,17 @@ def window_beside(streams: int) -> int:
 
 
 def relay_argv(target: Target, marker: str) -> tuple[str, ...]:
-    """Return the command that runs the relay, which prints `marker` when it is ready.
+    """Return the command that reads the relay's program, and prints `marker` before that.
 
     The target's `relay` is an argv that runs Python 3.6 or later where the server listens, with
     stdin and stdout attached and no terminal, such as `docker exec -i NAME python3`.
     """
-    address = target.path or target.address
-    tls = (str(target.tls_pid), _TLS_PROGRAM) if target.tls_pid else ()
-    return (*(target.relay or ()), "-c", _PROGRAM, marker, address, str(target.port), *tls)
+    tls = (str(target.tls_pid),) if target.tls_pid else ()
+    return (*(target.relay or ()), *sending.boot_argv(_main(target), marker, *tls))
+
+
+def _main(target: Target) -> str:
+    return _TLS if target.tls_pid else _PLAIN
 
 
 class Relay:
@@ -108,7 +94,7 @@ class Relay:
         self._target = target
         self._marker = secrets.token_hex(16)
         self._streams: dict[int, RelayStream] = {}
-        self._listeners: dict[int, RelayListener] = {}
+        self._listeners: dict[int, tuple[Listens, Accepted]] = {}
         self._last_number = 0
         self._retired = False
         self._lost = False
@@ -117,37 +103,46 @@ class Relay:
         self._body: RelayStream | None = None
         self._body_left = 0
         self._channel = SessionChannel(connection.transport, self, loop, self._note_complaint)
-        self._frames = FrameSender(self._channel)
+        self._frames = FrameSender(self._channel, waiting=bytearray(_PROGRAMS[_main(target)]))
         self._channel.ask_session()
 
     def leads_to(self, transport: Any, target: Target) -> bool:
         """Return whether it may serve another connection, on this transport to this target."""
-        same = self._connection.transport is transport and self._target == target
-        return same and not self._frames.over and self._last_number < _LAST_NUMBER
+        same = (self._target.relay, self._target.tls_pid) == (target.relay, target.tls_pid)
+        goes_on = not self._frames.over and self._last_number < _LAST_NUMBER
+        return same and goes_on and self._connection.transport is transport
 
-    def connect(self, bridge: SocketBridge, to: Sequence[str | int] = ()) -> None:
-        """Connect to the target, or `to` a host and port or a path."""
+    def connect(self, bridge: SocketBridge, target: Target) -> None:
+        """Connect to the target's address or path."""
         self._last_number += 1
-        if to:
-            self._send_json(TO, self._last_number, to)
-        self.adopt(self._last_number, bridge)
+        window = self._join(self._last_number, bridge, target.path or f"port {target.port}")
+        to = (target.path,) if target.path else (target.address, target.port)
+        self._send_json(OPEN, self._last_number, (window, *to))
 
     def adopt(self, number: int, bridge: SocketBridge) -> None:
-        """Join a stream with its bridge."""
+        """Join a connection that a listener accepted."""
+        self._frames.send(CREDIT, number, self._join(number, bridge))
+
+    def _join(self, number: int, bridge: SocketBridge, to: str = "") -> int:
+        """Join a new stream with its bridge; return its window."""
         window = window_beside(len(self._streams))
-        stream = RelayStream(self._frames, number, window, bridge, self._loop, self._leave)
+        stream = RelayStream(self._frames, number, window, bridge, self._loop, self._leave, to)
         self._streams[number] = stream
         bridge.join(stream)
-        self._frames.send(OPEN, number, window)
+        return window
 
     def decline(self, number: int) -> None:
         """Close a connection that a listener accepted."""
         self._frames.send(CLOSE, number)
 
-    def listen(self, listener: RelayListener, where: Sequence[str | int | bool]) -> int:
-        """Listen on a port of the loopback or at a path; return the number for `unlisten`."""
+    def listen(self, where: Where, listens: Listens, accepted: Accepted) -> int:
+        """Listen on a port of the loopback or at a path; return the number for `unlisten`.
+
+        Both functions are called in the transport's thread: the one with the port, 0 for a path,
+        and with `None` once nothing listens; the other with a connection to `adopt` or `decline`.
+        """
         self._last_number += 1
-        self._listeners[self._last_number] = listener
+        self._listeners[self._last_number] = (listens, accepted)
         self._send_json(LISTEN, self._last_number, where)
         return self._last_number
 
@@ -161,7 +156,7 @@ class Relay:
     def unused(self) -> bool:
         return not (self._streams or self._listeners)
 
-    def _send_json(self, kind: int, number: int, value: Sequence[str | int | bool]) -> None:
+    def _send_json(self, kind: int, number: int, value: Where) -> None:
         body = json.dumps(value).encode()
         self._frames.send(kind, number, len(body), memoryview(body))
 
@@ -243,11 +238,10 @@ class Relay:
                 self._act(kind, number, self._streams.get(number), count)
 
     def _accept(self, number: int, count: int) -> None:
-        listener = self._listeners.get(count)
-        if listener is None or number < ACCEPTED_FROM or number in self._streams:
+        if count not in self._listeners or number < ACCEPTED_FROM or number in self._streams:
             self._loop.call(lambda: self.decline(number))
         else:
-            listener.accepted(self, number)
+            self._listeners[count][1](number)
 
     def _act(self, kind: int, number: int, stream: RelayStream | None, count: int) -> None:
         if kind == DATA:
@@ -255,9 +249,9 @@ class Relay:
         if kind == ACCEPTED:
             self._accept(number, count)
         elif number in self._listeners and kind == OPENED:
-            self._listeners[number].listens(count)
+            self._listeners[number][0](count)
         elif number in self._listeners and kind == REFUSED:
-            self._listeners.pop(number).cannot_listen()
+            self._listeners.pop(number)[0](None)
         if stream is None:
             return  # it was closed meanwhile
         if kind == DATA:
@@ -267,20 +261,13 @@ class Relay:
         elif kind == OPENED:
             stream.bridge.opened()
         elif kind == REFUSED:
-            stream.bridge.refused(self._refusal(count))
+            stream.bridge.refused(_refusal(stream, count))
         elif kind == CREDIT:
             stream.credited(count)
         elif kind == END:
             stream.bridge.ended()
         elif kind == CLOSE:
             stream.bridge.closed()
-
-    def _refusal(self, why: int) -> str:
-        if why in _TLS_REFUSALS:
-            return f"the certificate of Jupyter is not proved: {_TLS_REFUSALS[why]}"
-        port = self._target.port
-        place = self._target.path or (f"port {port}" if port else "that address")
-        return f"nothing listens on {place} there"
 
     def _end_overrun(self) -> None:
         """End a relay that sends more than was granted: it would fill this process's memory."""
@@ -314,8 +301,8 @@ class Relay:
         self._channel.close()
         streams, self._streams = self._streams, {}
         listeners, self._listeners = self._listeners, {}
-        for listener in listeners.values():
-            listener.cannot_listen()
+        for listens, _ in listeners.values():
+            listens(None)
         for stream in streams.values():
             if self._frames.ready or self._lost:
                 stream.bridge.lost()
@@ -326,3 +313,9 @@ class Relay:
         lines = bytes(self._complaint or self._input).decode("utf-8", "replace").split("\n")
         said = [line.strip() for line in lines if line.strip()]
         return f"the relay did not start: {said[-1] if said else 'it ended at once'}"
+
+
+def _refusal(stream: RelayStream, why: int) -> str:
+    if why in _TLS_REFUSALS:
+        return f"the certificate of Jupyter is not proved: {_TLS_REFUSALS[why]}"
+    return f"nothing listens on {stream.to} there"

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from jlremote.remote.relay import CREDIT, DATA, END, HEAD
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.forward.relay_program import CREDIT, DATA, END, HEAD
 from jlremote.ssh.forward.socket_bridge import SocketBridge
 
 
@@ -57,6 +57,7 @@ class RelayStream:
     bridge: SocketBridge
     _loop: EventLoop
     _leave: Callable[[RelayStream], None]
+    to: str = ""  # its port or path there, for an error
     # Sums over the stream's life, each with one writer: the transport's thread and the loop's.
     announced: int = 0  # bytes of DATA that the relay has begun to send
     granted: int = 0

@@ -16,7 +16,7 @@ From the browser to Jupyter:
    A relay's stream puts a frame's head before it (`forward/relay_stream.py`). During a key
    exchange paramiko's own `_send_user_message` waits for its end.
 4. On the host: sshd writes it to its TCP connection to Jupyter, or to the relay's stdin. There
-   the one thread of `forward/relay_program.py`, in the container, writes it to Jupyter's socket.
+   the one thread of `remote/relay.py`, in the container, writes it to Jupyter's socket.
 
 From Jupyter to the browser:
 

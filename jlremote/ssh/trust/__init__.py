@@ -2,5 +2,5 @@
 
 Read `host_keys`, which decides; `known_hosts` reads and extends the files, `host_certificates`
 checks keys that an authority signed. They follow ssh, but a changed key is refused even with
-`StrictHostKeyChecking no`. `certificate_program` proves a Jupyter that speaks TLS, where that runs.
+`StrictHostKeyChecking no`.
 """

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Sequence
 
 from jlremote.errors import JlrError
-from jlremote.runtimes.scripts.sftp import FIND_PYTHON
+from jlremote.remote.sending import FIND_PYTHON, program
 from jlremote.workflow.copies.exchange import Ended
 
 _NOT_THERE = 77  # neither of them
@@ -16,12 +15,12 @@ WHOLE = "whole"  # the last file of an archive that is sent: it has come to its 
 FILES = "files"  # the folder before it
 LANDED = "landed"  # printed once all has its final name: a shell that ran nothing may exit with 0
 
-_PROGRAM = (importlib.resources.files(__package__) / "tar_program.py").read_text("utf-8")
 # `unseen` finds why a path cannot be looked at: `[ -e` takes that for one that is not there.
 _BEGIN = f"""\
 program=$1; shift
 by_python() (
-{FIND_PYTHON}exit {_NOT_THERE}
+{FIND_PYTHON}[ -n "$python" ] && exec "$python" "$@"
+exit {_NOT_THERE}
 )
 if command -v tar >/dev/null 2>&1; then
   pack() {{ tar "-$1f" - "$2"; }}
@@ -130,7 +129,15 @@ printf {LANDED}
 
 def fetch(paths: Sequence[str], *, recursive: bool) -> tuple[str, ...]:
     """Return the command that writes which files there are, and then an archive of each."""
-    return ("sh", "-c", _BEGIN + _FETCH, "sh", _PROGRAM, "r" if recursive else "", *paths)
+    return (
+        "sh",
+        "-c",
+        _BEGIN + _FETCH,
+        "sh",
+        program("jlremote.remote.tar"),
+        "r" if recursive else "",
+        *paths,
+    )
 
 
 def send(
@@ -142,7 +149,18 @@ def send(
     folder, or tells what the one name is: `folder` or `file`.
     """
     unpack = "unpack_p" if preserve else "unpack"
-    return ("sh", "-c", _BEGIN + _SEND, "sh", _PROGRAM, unpack, needs, mark, path, *names)
+    return (
+        "sh",
+        "-c",
+        _BEGIN + _SEND,
+        "sh",
+        program("jlremote.remote.tar"),
+        unpack,
+        needs,
+        mark,
+        path,
+        *names,
+    )
 
 
 def check(ended: Ended, what: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -25,17 +24,6 @@ def desk() -> Iterator[Desk]:
     for client in made.clients:
         client.close()
     made.loop.close()
-
-
-def test_a_connection_is_opened_to_the_target_at_once(desk: Desk) -> None:
-    client = desk.connect(b"hello")
-    (opening,) = desk.transport.sent
-    assert b"10.0.0.2" in opening
-    desk.channel()._set_remote_channel(3, 1000, 1000)
-    desk.turn()
-    assert desk.transport.sent[-1].endswith(b"hello")
-    desk.channel()._take(memoryview(b"answer"))
-    assert client.recv(100) == b"answer"
 
 
 def test_a_gateway_that_fails_unexpectedly_ends_one_wait_and_not_the_next(desk: Desk) -> None:
@@ -86,25 +74,6 @@ def test_a_refusal_has_the_target_checked_again(desk: Desk) -> None:
     assert is_closed(client)
 
 
-def test_a_refused_browser_gets_a_page_with_the_reason(desk: Desk) -> None:
-    client = desk.connect(PAGE)
-    desk.channel().refuse("Connection refused")
-    desk.turn()
-    answer = client.recv(100000)
-    assert answer.startswith(b"HTTP/1.1 503 ")
-    assert b"nothing answers there: Connection refused" in answer
-
-
-def test_a_final_error_ends_the_wait_at_once(desk: Desk) -> None:
-    desk.gateway.error = NeedsAuthentication("`lab` wants a password")
-    client = desk.connect(POST)
-    began = time.monotonic()
-    desk.turn_until(lambda: is_closed(client))
-    assert time.monotonic() - began < 0.4
-    assert desk.router.failure == "`lab` wants a password"
-    assert desk.transport.sent == []
-
-
 def test_a_waiting_browser_gets_its_page_before_others_are_closed(desk: Desk) -> None:
     desk.gateway.error = ConnectionTimedOut("`lab` is away")
     browser, script = desk.connect(PAGE), desk.connect(POST)
@@ -112,15 +81,6 @@ def test_a_waiting_browser_gets_its_page_before_others_are_closed(desk: Desk) ->
     assert b"`lab` is away" in browser.recv(100000)
     assert not is_closed(script)
     desk.turn_until(lambda: is_closed(script))
-
-
-def test_a_connection_that_waits_is_served_when_the_host_is_back(desk: Desk) -> None:
-    desk.transport.active = False
-    desk.connect(b"hello")
-    assert desk.transport.sent == []
-    desk.transport.active = True
-    desk.turn_until(lambda: desk.transport.sent)
-    assert b"10.0.0.2" in desk.transport.sent[0]
 
 
 def test_a_connection_whose_host_was_lost_before_the_answer_is_opened_again(desk: Desk) -> None:

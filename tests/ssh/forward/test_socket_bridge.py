@@ -103,15 +103,6 @@ def test_nothing_is_read_before_the_far_end_accepted(desk: Desk) -> None:
     assert desk.far.sent == b"early"
 
 
-def test_data_goes_both_ways(desk: Desk) -> None:
-    desk.open()
-    desk.local.send(b"question")
-    desk.turn()
-    assert desk.bridge.received(memoryview(b"answer")) == 6
-    assert desk.far.sent == b"question"
-    assert desk.local.recv(100) == b"answer"
-
-
 def test_no_more_is_read_than_the_far_end_has_room_for(desk: Desk) -> None:
     desk.far.space = 4
     desk.open()
@@ -136,20 +127,6 @@ def test_data_that_the_socket_does_not_take_is_kept_and_reported_later(desk: Des
         got += len(desk.local.recv(1 << 20))
     desk.turn()
     assert taken + desk.far.passed_on == len(data) + 3
-
-
-def test_each_side_may_end_first(desk: Desk) -> None:
-    desk.open()
-    desk.local.shutdown(socket.SHUT_WR)
-    desk.turn()
-    assert desk.far.ended
-    assert not desk.far.closed
-    desk.bridge.received(memoryview(b"last words"))
-    desk.bridge.ended()
-    desk.turn()
-    assert desk.local.recv(100) == b"last words"
-    assert desk.local.recv(100) == b""
-    assert desk.owner.events == ["accepted", "finished"]
 
 
 def test_the_end_of_the_far_end_waits_for_kept_data(desk: Desk) -> None:

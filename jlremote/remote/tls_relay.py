@@ -1,18 +1,17 @@
-"""TLS to a Jupyter server that speaks it, proved by the file of its certificate; the relay runs it.
+"""The relay to a Jupyter server that speaks TLS, proved by the file of its certificate.
 
 The relay is where the server runs, so it reads that file itself, for each connection: Jupyter reads
 it for each, too. Nothing that only the wire tells is believed, and no authority or name is asked.
-
-Its text runs in any Python from 3.6 with only the standard library, like that of the relay.
 """
-# ruff: noqa: UP006, UP035 - Python 3.6 has no newer form of these types
 
 import glob
 import os
 import re
 import ssl
 from contextlib import suppress
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, List
+
+from jlremote.remote import relay
 
 # Why a server is refused, as the counts of the relay's frame.
 NO_TLS, NO_FILE, OTHER_CERTIFICATE, WANTS_CERTIFICATE = range(1, 5)
@@ -132,3 +131,8 @@ def _certificate(path: str) -> bytes:
     with suppress(ValueError):
         return ssl.PEM_cert_to_DER_cert(begin + body + end) if end else b""
     return b""
+
+
+def main(argv: List[str]) -> None:
+    """Serve frames for the server whose process id is given."""
+    relay.serve(Certificates(int(argv[0])))

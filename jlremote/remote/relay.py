@@ -1,29 +1,22 @@
-"""The relay's program in a container: many TCP connections over one stdin and stdout.
+"""A relay where a server runs: many TCP connections over one stdin and stdout.
 
-Its text runs in any Python from 3.6 with only the standard library, so it imports nothing of ours
-and uses no newer syntax. `relay.py` is the other side.
+`ssh.forward.relay` is the other side. Both sides send frames, each a head (kind: 1 byte, stream: 4,
+count: 4, big-endian) and for OPEN, LISTEN and DATA `count` bytes, which are JSON but for DATA. The
+other side numbers its streams and listeners, and never uses a number twice; those of connections
+that a listener accepted begin at `ACCEPTED_FROM`.
 
-Run as `python3 -c TEXT MARKER ADDRESS PORT`; ADDRESS may be a unix socket's path, or empty where
-each stream has its own. With PID and TEXT behind them (`ssh/trust/certificate_program`) it speaks
-TLS to that server. It prints MARKER and a newline when it is ready for frames; then both sides
-send frames, each a head (kind: 1 byte, stream: 4, count: 4, big-endian) and for DATA, TO and LISTEN
-`count` bytes. The other side numbers its streams and listeners, and never uses a number twice;
-those of connections that a listener accepted begin at `ACCEPTED_FROM`.
-
-    OPEN    to the relay    connect to ADDRESS and PORT; answered by OPENED or REFUSED, of which
-                            `count` says why TLS is refused
-    DATA    both ways       at most the credit that the receiver gave; it begins with OPEN's count
+    OPEN    to the relay    [CREDIT, HOST, PORT] or [CREDIT, PATH]: connect; answered by OPENED or
+                            REFUSED, of which `count` says why TLS is refused
+    DATA    both ways       at most the credit that the receiver gave
     CREDIT  both ways       `count` more bytes may be sent on this stream
     END     both ways       no more DATA follows; the other direction goes on
     CLOSE   both ways       the stream is over: in order after END, else with a reset
-    TO      to the relay    before OPEN: the stream's address, as JSON: [HOST, PORT] or [PATH]
-    LISTEN  to the relay    listen on [PORT] of the loopback, or on [PATH], in a new folder of its
-                            own with [PATH, true]; answered by OPENED with the port, or REFUSED
-    ACCEPTED  from the relay  a connection to the listener `count`; OPEN gives it its credit
+    LISTEN  to the relay    [PORT] of the loopback or [PATH], [PATH, true] in a new folder of its
+                            own: listen; answered by OPENED with the port, or REFUSED
+    ACCEPTED  from the relay  a connection to the listener `count`; CREDIT and then DATA may follow
 
 The relay ends when its stdin does.
 """
-# ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these types
 
 import errno
 import json
@@ -31,11 +24,9 @@ import os
 import selectors
 import socket
 import struct
-import sys
-import types
 from typing import Any, Dict, List, Optional
 
-OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, TO, LISTEN, ACCEPTED = range(1, 11)
+OPEN, OPENED, REFUSED, DATA, CREDIT, END, CLOSE, LISTEN, ACCEPTED = range(1, 10)
 HEAD = struct.Struct(">BII")
 ACCEPTED_FROM = 1 << 31
 
@@ -238,7 +229,7 @@ class _Listener:
             self.sock = socket.socket()
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self.sock.bind(("127.0.0.1", where[0]))
-        elif sys.platform != "win32":
+        else:
             if len(where) > 1:
                 self.folder = os.path.dirname(self.path)
                 os.mkdir(self.folder, 0o700)
@@ -276,38 +267,29 @@ class _Listener:
             os.rmdir(self.folder)
 
 
-def _addresses(where: List[Any]) -> List[Any]:
-    """Return the addresses of [HOST, PORT] or [PATH]."""
-    if len(where) > 1:
-        return socket.getaddrinfo(where[0], where[1], type=socket.SOCK_STREAM)
-    if sys.platform == "win32":
-        return []
-    return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", where[0])]
+def _addresses(host: str, port: Optional[int] = None) -> List[Any]:
+    """Return the addresses of a host and port, or of a path."""
+    if port is not None:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", host)]
 
 
 class _RelayServer:
     """All streams and listeners, and the frames on stdin and stdout."""
 
-    def __init__(self, address: str, port: int, tls: Any) -> None:
+    def __init__(self, tls: Any) -> None:
         self.tls = tls  # `Certificates`, or `None`
         self.blocked = BlockingIOError if tls is None else tls.blocked
-        self.addresses: List[Any] = []
-        if address:
-            self.addresses = _addresses([address] if address.startswith("/") else [address, port])[
-                :1
-            ]
         self.selector = selectors.DefaultSelector()
         self.streams: Dict[int, _TargetConnection] = {}
-        self.targets: Dict[int, List[Any]] = {}
         self.listeners: Dict[int, _Listener] = {}
         self.last_accepted = ACCEPTED_FROM
         self.input = bytearray()
         self.output = bytearray()
         self.writing = False
         self.was_congested = False
-        if sys.platform != "win32":  # it runs in a container
-            for descriptor in (0, 1):
-                os.set_blocking(descriptor, False)
+        for descriptor in (0, 1):
+            os.set_blocking(descriptor, False)
         self.selector.register(0, _READ, self.readable)
 
     def run(self) -> None:
@@ -363,7 +345,7 @@ class _RelayServer:
         while len(self.input) - done >= HEAD.size:
             kind, number, count = HEAD.unpack_from(self.input, done)
             body = done + HEAD.size
-            end = body + (count if kind in (DATA, TO, LISTEN) else 0)
+            end = body + (count if kind in (OPEN, LISTEN, DATA) else 0)
             if len(self.input) < end:
                 break
             self.act(kind, number, count, bytes(self.input[body:end]))
@@ -374,9 +356,7 @@ class _RelayServer:
         """Handle a frame; ignore late ones, of a stream that has left."""
         stream = self.streams.get(number)
         if kind == OPEN and stream is None:
-            self.open(number, count)
-        elif kind == TO:
-            self.targets[number] = json.loads(body.decode())
+            self.open(number, *json.loads(body.decode()))
         elif kind == LISTEN:
             self.listen(number, json.loads(body.decode()))
         elif kind == CLOSE and number in self.listeners:
@@ -385,7 +365,7 @@ class _RelayServer:
             return
         if kind == DATA:
             stream.take(body)
-        elif kind in (CREDIT, OPEN):
+        elif kind == CREDIT:
             stream.credit += count
             stream.update()
         elif kind == END:
@@ -393,11 +373,9 @@ class _RelayServer:
         elif kind == CLOSE:
             stream.close()
 
-    def open(self, number: int, credit: int) -> None:
-        where = self.targets.pop(number, None)
+    def open(self, number: int, credit: int, *where: Any) -> None:
         try:
-            addresses = _addresses(where) if where else self.addresses
-            stream = _TargetConnection(self, number, credit, addresses)
+            stream = _TargetConnection(self, number, credit, _addresses(*where))
         except (OSError, UnicodeError):  # no such name, or no file descriptor is left
             self.frame(REFUSED, number)
             return
@@ -414,13 +392,9 @@ class _RelayServer:
             self.frame(OPENED, number, listener.port())
 
 
-def main(marker: str, address: str, port: str, pid: str = "", text: str = "") -> None:
-    """Serve frames on stdin and stdout."""
-    tls = types.ModuleType("tls")
-    if text:
-        exec(text, tls.__dict__)  # noqa: S102 - a module of ours
-    relay = _RelayServer(address, int(port), tls.Certificates(int(pid)) if text else None)
-    os.write(1, marker.encode() + b"\n")
+def serve(tls: Any = None) -> None:
+    """Serve frames on stdin and stdout, with TLS to servers where `tls` is `Certificates`."""
+    relay = _RelayServer(tls)
     try:
         relay.run()
     except BrokenPipeError:
@@ -430,5 +404,6 @@ def main(marker: str, address: str, port: str, pid: str = "", text: str = "") ->
             listener.close()
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def main(_argv: List[str]) -> None:
+    """Serve frames."""
+    serve()

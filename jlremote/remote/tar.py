@@ -1,14 +1,9 @@
-"""Packs and unpacks tar archives on the Python of a place without `tar`.
-
-It runs in any Python from 3.6 with only the standard library: `tar_program.py c|ch|x|xp [PATH]`,
-with `h` following a link and `p` keeping modes.
-"""
-# ruff: noqa: UP035 - Python 3.6 has no newer form of these types
+"""Packs and unpacks tar archives on the Python of a place without `tar`."""
 
 import os
 import sys
 import tarfile
-from typing import Any, Iterator
+from typing import Any, Iterator, List
 
 
 class _Packing(tarfile.TarFile):
@@ -52,11 +47,12 @@ def _unpack(keep_modes: bool) -> None:
         archive.extractall(members=members(archive))  # noqa: S202
 
 
-if __name__ == "__main__":
+def main(argv: List[str]) -> None:
+    """Run `c|ch|x|xp [PATH]`, with `h` following a link and `p` keeping modes."""
     try:
-        if sys.argv[1].startswith("c"):
-            _pack(sys.argv[2], "h" in sys.argv[1])
+        if argv[0].startswith("c"):
+            _pack(argv[1], "h" in argv[0])
         else:
-            _unpack("p" in sys.argv[1])
+            _unpack("p" in argv[0])
     except (OSError, tarfile.TarError) as failure:
         sys.exit(str(failure))

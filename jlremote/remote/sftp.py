@@ -1,10 +1,8 @@
 """An SFTP server on stdin and stdout, for containers without OpenSSH's `sftp-server`.
 
-Its text runs in any Python from 3.6 with only the standard library, so it imports nothing of ours
-and uses no newer syntax. It speaks version 3 of the protocol, draft-ietf-secsh-filexfer-02, with
-those of OpenSSH's extensions that its `scp` and `sftp` use.
+It speaks version 3 of the protocol, draft-ietf-secsh-filexfer-02, with those of OpenSSH's
+extensions that its `scp` and `sftp` use.
 """
-# ruff: noqa: UP006, UP035 - Python 3.6 has no newer form of these types
 
 import errno
 import os
@@ -22,16 +20,6 @@ _READ, _WRITE = 0x01, 0x02
 _MOST_DATA = 256 << 10  # of one READ
 _MOST_PACKET = 1 << 20
 _MOST_NAMES = 100
-_EXTENSIONS = (
-    (b"posix-rename@openssh.com", b"1"),
-    (b"statvfs@openssh.com", b"2"),
-    (b"fstatvfs@openssh.com", b"2"),
-    (b"hardlink@openssh.com", b"1"),
-    (b"fsync@openssh.com", b"1"),
-    (b"lsetstat@openssh.com", b"1"),
-    (b"limits@openssh.com", b"1"),
-    (b"expand-path@openssh.com", b"1"),
-)
 
 
 class _Refused(Exception):
@@ -148,21 +136,25 @@ class _SftpServer:
             20: lambda r: self.done(os.symlink, r.text(), r.path()),
             200: self.extended,
         }
-        self.extensions: Dict[bytes, Callable[[_Request], _Answer]] = {
-            b"posix-rename@openssh.com": lambda r: self.done(os.replace, r.path(), r.path()),
-            b"hardlink@openssh.com": lambda r: self.done(os.link, r.path(), r.path()),
-            b"fsync@openssh.com": lambda r: self.done(os.fsync, self.file(r)),
-            b"lsetstat@openssh.com": self.set_of_link,
-            b"statvfs@openssh.com": lambda r: self.space(os.statvfs(r.path())),
-            b"fstatvfs@openssh.com": lambda r: self.space(os.fstatvfs(self.file(r))),
-            b"limits@openssh.com": self.limits,
-            b"expand-path@openssh.com": self.expand,
+        self.extensions: Dict[bytes, Tuple[bytes, Callable[[_Request], _Answer]]] = {
+            b"posix-rename@openssh.com": (
+                b"1",
+                lambda r: self.done(os.replace, r.path(), r.path()),
+            ),
+            b"hardlink@openssh.com": (b"1", lambda r: self.done(os.link, r.path(), r.path())),
+            b"fsync@openssh.com": (b"1", lambda r: self.done(os.fsync, self.file(r))),
+            b"lsetstat@openssh.com": (b"1", self.set_of_link),
+            b"statvfs@openssh.com": (b"2", lambda r: self.space(os.statvfs(r.path()))),
+            b"fstatvfs@openssh.com": (b"2", lambda r: self.space(os.fstatvfs(self.file(r)))),
+            b"limits@openssh.com": (b"1", self.limits),
+            b"expand-path@openssh.com": (b"1", self.expand),
         }
 
     def answer(self, kind: int, body: bytes) -> bytes:
         """Return the packet that answers a request."""
         if kind == 1:
-            words = b"".join(_text(name) + _text(value) for name, value in _EXTENSIONS)
+            versions = ((name, version) for name, (version, _) in self.extensions.items())
+            words = b"".join(_text(name) + _text(version) for name, version in versions)
             return _text(struct.pack(">BI", _VERSION, 3) + words)
         request = _Request(body)
         number = request.number()
@@ -288,7 +280,7 @@ class _SftpServer:
         return self.done(os.rename, source, target)
 
     def extended(self, request: _Request) -> _Answer:
-        act = self.extensions.get(request.text(), self.unknown)
+        _, act = self.extensions.get(request.text(), (b"", self.unknown))
         return act(request)
 
     def unknown(self, _request: _Request) -> _Answer:
@@ -310,7 +302,7 @@ class _SftpServer:
         return self.names(_name(os.path.realpath(path)))
 
 
-def main() -> None:
+def main(_argv: List[str]) -> None:
     """Answer requests until stdin ends."""
     server, source, sink = _SftpServer(), open(0, "rb"), open(1, "wb")  # noqa: SIM115
     while True:
@@ -322,7 +314,3 @@ def main() -> None:
             return
         sink.write(server.answer(kind, source.read(size - 1)))
         sink.flush()
-
-
-if __name__ == "__main__":
-    main()
