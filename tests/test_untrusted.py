@@ -146,7 +146,7 @@ WITHOUT_A_DOOR = {
     "kernels/local_ports.py": "the file of a client here, and a descriptor",
     "link/service/process.py": "a variable of this process",
     "runtimes/engine/engine_gpus.py": "an option of the person's",
-    "schedulers/slurm/arrays.py": "nine digits of an option",
+    "schedulers/slurm/launchers.py": "nine digits of an option",
     "storage/": "jlr's own files, and a keychain's priority",
     "times.py": "spans and moments that were typed",
     # Numbers already, or so few digits that they are one.

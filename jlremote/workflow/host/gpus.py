@@ -17,6 +17,7 @@ from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Argv
 from jlremote.schedulers.contract import ClusterGpus, SchedulerSilent
 from jlremote.schedulers.slurm.commands import SLURM
+from jlremote.schedulers.slurm.nodes import read_gpus
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import startup_files, used_on
 from jlremote.workflow.host.links import link_on
@@ -44,7 +45,7 @@ def _of_cluster(link: Host, failure: CannotAsk) -> ClusterGpus:
     told = run_script(link, SLURM.gpus(), timeout=ASK_SECONDS)
     if told.status == NOT_FOUND:
         raise failure
-    return SLURM.read_gpus(told.stdout)
+    return read_gpus(told.stdout)
 
 
 def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | ClusterGpus]:
