@@ -20,8 +20,8 @@ from jlremote.host.records import FIELD, PRINT_FIELD, TAKE_OUT
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.apptainer import definition
 from jlremote.runtimes.apptainer.apptainer import Apptainer
-from jlremote.runtimes.bare import KEEP_PATH, Bare, HostProcesses
-from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container
+from jlremote.runtimes.bare import KEEP_PATH, Bare
+from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container, Runtime
 from jlremote.runtimes.options.container_options import NO_OPTIONS
 from jlremote.schedulers import last_states
 from jlremote.schedulers.contract import FOLLOWS
@@ -97,7 +97,7 @@ fi
 
 
 @dataclass(frozen=True)
-class OnNode(HostProcesses):
+class OnNode(Runtime):
     """Another runtime on a node of a cluster; see `Runtime`."""
 
     inner: Bare | Apptainer
@@ -125,10 +125,6 @@ class OnNode(HostProcesses):
         """Read the job's folder."""
         note = last_states.note(SLURM, JOBS)
         return {"container": _DESCRIBE.replace("NAME", shlex.quote(name)).replace("NOTE\n", note)}
-
-    def survey(self, name: str, inside: str) -> Steps:
-        """Describe it; `inside` runs where the session's folder is."""
-        return {**self.describe(name), "inside": self.inside(name, inside)}
 
     @understood("the job of the session")
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 # Those whose sessions are processes of the host. The sessions of singularity lie with Apptainer's.
-OF_PROCESSES: tuple[Bare | Apptainer, ...] = (Bare(), Apptainer("apptainer"))
+OF_PROCESSES: tuple[Bare | Apptainer, ...] = (Bare(), Apptainer())
 _ON_HOSTS: Mapping[str, Runtime] = MappingProxyType(
     {
         runtime.name: runtime
@@ -43,7 +43,7 @@ def on_nodes() -> Mapping[str, OnNode]:
 
     insides = (
         Bare(servers_folder=SERVERS),
-        Apptainer("apptainer", servers_folder=SERVERS),
+        Apptainer(servers_folder=SERVERS),
         Apptainer("singularity", servers_folder=SERVERS),
     )
     return MappingProxyType({inside.name: OnNode(inside) for inside in insides})

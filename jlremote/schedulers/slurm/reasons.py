@@ -4,8 +4,8 @@ The words are those of `job_state_reason_string` in Slurm's source. Unknown ones
 has them. A reason never makes jlr cancel a job: it may pass by itself.
 
 Of an end Slurm's log is the better source: it stays when slurmctld has forgotten the job
-(MinJobAge, 300 s) and the site has no accounting. Its words are those of `slurmstepd` (`*** JOB 7 ON
-node1 CANCELLED AT … DUE TO TIME LIMIT ***`).
+(MinJobAge, 300 s) and the site has no accounting. Its words are those of `slurmstepd`
+(`*** JOB 7 ON node1 CANCELLED AT … DUE TO TIME LIMIT ***`).
 """
 
 from __future__ import annotations
