@@ -154,7 +154,7 @@ WITHOUT_A_DOOR = {
     "gpus/snapshot.py": "a status that `number` gave",
     "gpus/waiting/placeholders.py": "what jlr itself wrote into a script",
     "gpus/waiting/taking.py": "seconds of this clock",
-    "host/tcp_table.py": "a port in hexadecimal, which no length makes an error",
+    "host/socket_tables.py": "a port in hexadecimal, which no length makes an error",
     "jobs/job.py": "moments of the door",
     "link/notices/cell_notices.py": "moments of the door",
     "mounts/": "processes and octal bytes of this machine",

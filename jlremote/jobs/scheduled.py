@@ -20,7 +20,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from jlremote.host.records import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
+from jlremote.host.answers import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_up, wait_while
 from jlremote.jobs import scheduled_facts
 from jlremote.jobs.job import Job, last_lines, show, watch

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jlremote.host.answers import understood
-from jlremote.host.records import FIELD, GROUP, records
+from jlremote.host.answers import FIELD, GROUP, records, understood
 from jlremote.jobs.job import Job
 from jlremote.schedulers.contract import FOLLOWS, QueuedJob, SchedulerSilent
 from jlremote.schedulers.last_states import Ending, read_ending

@@ -13,10 +13,9 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jlremote.host.answers import understood
+from jlremote.host.answers import FIELD, PRINT_FIELD, TAKE_OUT, understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.process_mark import LIST
-from jlremote.host.records import FIELD, PRINT_FIELD, TAKE_OUT
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.apptainer import definition
 from jlremote.runtimes.apptainer.apptainer import Apptainer

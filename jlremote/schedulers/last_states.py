@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jlremote.host.records import PRINT_FIELD
+from jlremote.host.answers import PRINT_FIELD
 from jlremote.host.shell_text import pause
 from jlremote.schedulers.contract import FOLLOWS
 from jlremote.schedulers.slurm.commands import Slurm

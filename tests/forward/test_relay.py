@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 from jlremote.ssh.forward import relay_program
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.relay import relay_argv

@@ -8,7 +8,7 @@ from pathlib import Path
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import read
 from jlremote.gpus.snapshot_script import GPU_FIELDS
-from jlremote.host.records import FIELD, RECORD
+from jlremote.host.answers import FIELD, RECORD
 
 DATA = Path(__file__).parent / "data"
 NOW, BOOT = 1_800_000_000, "e0a4e7f5-8d41-4f2a-8ce9-97c50418a61d"

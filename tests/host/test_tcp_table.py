@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.host.tcp_table import LISTENING, Listener, read_listeners, socket_inodes
+from jlremote.host.socket_tables import LISTENING, Listener, read_listeners, socket_inodes
 
 ANYWHERE, LOOPBACK = "00000000", "0100007F"
 ANYWHERE_6, LOOPBACK_6 = "0" * 32, "0" * 24 + "01000000"

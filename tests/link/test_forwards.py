@@ -20,8 +20,7 @@ from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire import states
 from jlremote.link.wire.states import Condition, State
 from jlremote.link.wire.status import ForwardKey
-from jlremote.ports.endpoint import Endpoint
-from jlremote.ports.time_limit import WARNED_SECONDS
+from jlremote.ports.endpoint import WARNED_SECONDS, Endpoint
 from jlremote.ssh.contract import Connection, Gateway
 from tests.link.fakes import PATIENCE, Call, FakeConnection, FakeListener, new_endpoint, until
 

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError, Usage
+from jlremote.host.answers import FIELD, GROUP, PRINT_GROUP
 from jlremote.host.contract import Completed
 from jlremote.host.process_mark import CARRIER, STAYS
-from jlremote.host.records import FIELD, GROUP, PRINT_GROUP
 from jlremote.host.shell_text import command_line, pause
 from jlremote.schedulers.contract import INDEX, Resources, SchedulerFacts, SchedulerSilent
 from jlremote.schedulers.slurm import launchers, nodes, queue

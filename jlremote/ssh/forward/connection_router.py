@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from jlremote.errors import ConnectionTimedOut, JlrError
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.contract import Connection, Gateway

@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.contract import Connection

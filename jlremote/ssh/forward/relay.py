@@ -14,8 +14,8 @@ import shlex
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from jlremote.host.addresses import Target
 from jlremote.host.sudo import SUDO
-from jlremote.host.target import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_slots import SessionChannel
 from jlremote.ssh.contract import Connection

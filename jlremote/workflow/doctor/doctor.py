@@ -14,8 +14,8 @@ from jlremote.doctor.findings import Check, Diagnosis, Facts, Finding, Verdict, 
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.gpus.snapshot import NvidiaSmiMissing
+from jlremote.host.addresses import LOCALHOST
 from jlremote.host.contract import Steps
-from jlremote.host.loopback import LOCALHOST
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.link.client.link import Link
 from jlremote.questions import Asker, Question

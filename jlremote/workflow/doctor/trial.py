@@ -22,7 +22,7 @@ from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.container import creation
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.lost_gpus import fault
+from jlremote.workflow.host.halted import gpu_fault
 from jlremote.workflow.host.requests import StartRequest
 
 
@@ -85,7 +85,7 @@ def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) 
 
 def _in_session(trial: Trial, record: SessionRecord) -> Finding:
     done = run_script(trial.link, trial.runtime.inside(record.name, toolkit.PROOF))
-    lost = fault(trial.link, record) if done.status != 0 else None
+    lost = gpu_fault(trial.link, record) if done.status != 0 else None
     if lost is not None:
         return from_error(JlrError(lost.why, hint=lost.mend))
     return toolkit.proved(trial.facts, f"`{record.name}`", done)

@@ -11,8 +11,8 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, read
 from jlremote.gpus.waiting import taking
 from jlremote.gpus.waiting.taking import ASK_SECONDS
+from jlremote.host.answers import GROUP
 from jlremote.host.contract import Host, run_script
-from jlremote.host.records import GROUP
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Argv
 from jlremote.schedulers.contract import ClusterGpus, SchedulerSilent

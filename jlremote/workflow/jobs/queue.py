@@ -6,8 +6,8 @@ import codecs
 from collections.abc import Callable, Iterator
 
 from jlremote import times
+from jlremote.host.answers import GROUP
 from jlremote.host.contract import run_script
-from jlremote.host.records import GROUP
 from jlremote.jobs import processes
 from jlremote.jobs.processes import ProcessJobs
 from jlremote.jobs.scheduled import ScheduledJobs

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import ConnectionTimedOut, NeedsAuthentication
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.browser_requests import hosts_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 from jlremote.ssh.forward import relay as relay_module
 from jlremote.ssh.forward.relay import WINDOW, Relay, relay_argv, window_beside
 from jlremote.ssh.forward.relay_program import (
@@ -141,7 +141,7 @@ def test_the_program_that_runs_is_as_old_as_the_link() -> None:
         import importlib.resources, pathlib, sys
         import jlremote.link.service.server
         del importlib.resources.files, pathlib.Path.read_text
-        from jlremote.host.target import Target
+        from jlremote.host.addresses import Target
         relay = sys.modules["jlremote.ssh.forward.relay"]
         assert "def main(" in relay.relay_argv(Target("127.0.0.1", 1), "marker")[1]
     """
