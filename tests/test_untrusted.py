@@ -144,7 +144,7 @@ WITHOUT_A_DOOR = {
     "kernels/local_ports.py": "the file of a client here, and a descriptor",
     "link/service/process.py": "a variable of this process",
     "runtimes/engine/engine_gpus.py": "an option of the person's",
-    "schedulers/slurm/arrays.py": "nine digits of an option",
+    "schedulers/slurm/launchers.py": "nine digits of an option",
     "storage/": "jlr's own files, and a keychain's priority",
     "times.py": "spans and moments that were typed",
     # Numbers already, or so few digits that they are one.
@@ -152,7 +152,7 @@ WITHOUT_A_DOOR = {
     "gpus/snapshot.py": "a status that `number` gave",
     "gpus/waiting/placeholders.py": "what jlr itself wrote into a script",
     "gpus/waiting/taking.py": "seconds of this clock",
-    "host/tcp_table.py": "a port in hexadecimal, which no length makes an error",
+    "host/socket_tables.py": "a port in hexadecimal, which no length makes an error",
     "jobs/job.py": "moments of the door",
     "link/notices/cell_notices.py": "moments of the door",
     "mounts/": "processes and octal bytes of this machine",

@@ -1,9 +1,9 @@
 """The checks of `jlr doctor`: pure judgements over facts, from this machine to a kernel.
 
 Read `findings` (what a check finds, and how checks in a row are judged), then the checks in their
-order: `laptop`, `connection`, `host`, `toolkit`, `network`. `host_script` asks the host, and
-`host_facts` holds what it tells; `redaction` removes secrets from a report. `workflow/doctor` runs
-it all.
+order: `connection`, `host`, `toolkit`, `network`. `host_facts` asks the host and holds what it
+tells; `redaction` removes secrets from a report. `workflow/doctor` runs it all, and has the checks
+of this machine.
 
 Decisions:
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jlremote.doctor.findings import Check, Judgement, fail, fine, from_error, skip, warn
+from jlremote.doctor.findings import Check, Finding, fail, fine, from_error, skip, warn
 from jlremote.errors import (
     Authentication,
     HostKey,
@@ -63,7 +63,7 @@ def failed_at(facts: ConnectionFacts) -> str | None:
 def _stage(
     name: str, well: Callable[[ConnectionFacts], str], *needs: str
 ) -> Check[ConnectionFacts]:
-    def judge(facts: ConnectionFacts) -> Judgement:
+    def judge(facts: ConnectionFacts) -> Finding:
         if facts.error is not None and failed_at(facts) == name:
             return from_error(facts.error)
         return fine(well(facts))
@@ -71,13 +71,13 @@ def _stage(
     return Check(name, judge, needs)
 
 
-def _config(facts: ConnectionFacts) -> Judgement:
+def _config(facts: ConnectionFacts) -> Finding:
     if facts.notes:
         return warn("; ".join(facts.notes))
     return _stage(CONFIG, lambda _: "can be read").judge(facts)
 
 
-def _clock(facts: ConnectionFacts) -> Judgement:
+def _clock(facts: ConnectionFacts) -> Finding:
     if facts.skew is None:
         return skip("the host's time is unknown")
     if abs(facts.skew) > SKEW_SECONDS:
@@ -89,7 +89,7 @@ def _clock(facts: ConnectionFacts) -> Judgement:
     return fine("agrees with this machine's")
 
 
-def _forwarding(facts: ConnectionFacts) -> Judgement:
+def _forwarding(facts: ConnectionFacts) -> Finding:
     if facts.refusal is not None:
         return fail(
             f"the SSH server permits no forwarding: {facts.refusal}",

@@ -1,9 +1,9 @@
-"""Findings of checks, and how checks in a row are judged."""
+"""Findings of checks, and how checks in a row are judged; a finding is made without its name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +25,7 @@ class Mark(StrEnum):
 class Finding:
     """The finding of one check."""
 
-    check: str  # the check's name, the same in every call
+    check: str  # the check's name, the same in every call; empty until it is added
     mark: Mark
     text: str  # what was found, in one sentence
     mend: tuple[str, ...] = ()  # what to do about it: commands, or a sentence; jlr never runs them
@@ -42,41 +42,31 @@ class Finding:
         }
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """A finding without the name of its check."""
-
-    mark: Mark
-    text: str
-    mend: tuple[str, ...] = ()
-    exit_code: int = 0
+def fine(text: str) -> Finding:
+    """Return the finding that all is well."""
+    return Finding("", Mark.OK, text)
 
 
-def fine(text: str) -> Judgement:
-    """Return a judgement that all is well."""
-    return Judgement(Mark.OK, text)
+def warn(text: str, *mend: str) -> Finding:
+    """Return the finding that it works, with something worth knowing."""
+    return Finding("", Mark.WARNING, text, mend)
 
 
-def warn(text: str, *mend: str) -> Judgement:
-    """Return a judgement that it works, with something worth knowing."""
-    return Judgement(Mark.WARNING, text, mend)
-
-
-def skip(text: str, *mend: str) -> Judgement:
-    """Return a judgement that it could not be tried."""
-    return Judgement(Mark.SKIPPED, text, mend)
+def skip(text: str, *mend: str) -> Finding:
+    """Return the finding that it could not be tried."""
+    return Finding("", Mark.SKIPPED, text, mend)
 
 
 WITHOUT_CONTAINERS = skip("without containers (`--runtime none`)")
 
 
-def fail(text: str, *mend: str, exit_code: int = 1) -> Judgement:
-    """Return a judgement that it does not work."""
-    return Judgement(Mark.FAILED, text, mend, exit_code)
+def fail(text: str, *mend: str, exit_code: int = 1) -> Finding:
+    """Return the finding that it does not work."""
+    return Finding("", Mark.FAILED, text, mend, exit_code)
 
 
-def from_error(error: JlrError, *mend: str) -> Judgement:
-    """Return a judgement that it does not work, by an error; its hint is the default `mend`."""
+def from_error(error: JlrError, *mend: str) -> Finding:
+    """Return the finding that it does not work, by an error; its hint is the default `mend`."""
     hint = (error.hint,) if error.hint else ()
     return fail(error.message, *(mend or hint), exit_code=error.exit_code)
 
@@ -86,7 +76,7 @@ class Check(Generic[Facts]):
     """One check of a table."""
 
     name: str  # the same in every call
-    judge: Callable[[Facts], Judgement]  # a pure function of the facts
+    judge: Callable[[Facts], Finding]  # a pure function of the facts
     needs: tuple[str, ...] = ()  # the names of checks without which this one makes no sense
 
 
@@ -101,14 +91,13 @@ class Diagnosis:
         for check in checks:
             yield self.add(group, check.name, self.skipped(check.needs) or check.judge(facts))
 
-    def add(self, group: str, check: str, judgement: Judgement) -> Finding:
-        """Keep a judgement as the finding of a check, and return the finding."""
-        rest = (judgement.mark, judgement.text, judgement.mend, judgement.exit_code)
-        finding = Finding(check, *rest, group=group)
+    def add(self, group: str, check: str, finding: Finding) -> Finding:
+        """Keep the finding of a check, with its name, and return it."""
+        finding = replace(finding, check=check, group=group)
         self.findings.append(finding)
         return finding
 
-    def skipped(self, needs: Sequence[str]) -> Judgement | None:
+    def skipped(self, needs: Sequence[str]) -> Finding | None:
         """Return why a check with these `needs` cannot be tried, `None` if it can.
 
         A skipped check passes its reason on, so that all that follow name the first one.

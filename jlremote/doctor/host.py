@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from jlremote.doctor.findings import (
     WITHOUT_CONTAINERS,
     Check,
-    Judgement,
+    Finding,
     fail,
     fine,
     from_error,
@@ -35,7 +35,7 @@ NO_GPU = "this host has no NVIDIA GPU"
 UNKNOWN_GPUS = "cannot tell whether this host has NVIDIA GPUs: "
 
 
-def _disk(facts: HostFacts) -> Judgement:
+def _disk(facts: HostFacts) -> Finding:
     rooms = [(facts.home, LITTLE_IN_HOME), (facts.temporary, LITTLE_IN_HOME)]
     if facts.storage is not None:
         rooms.append((facts.storage, LITTLE_FOR_IMAGES))
@@ -81,7 +81,7 @@ def _left(room: DiskSpace) -> str:
     return f"{_size(room)} free in {room.folder}{files}"
 
 
-def _logout(facts: HostFacts) -> Judgement:
+def _logout(facts: HostFacts) -> Finding:
     if facts.has_containers:
         return fine("containers stay")
     if facts.kills_at_logout:
@@ -93,7 +93,7 @@ def _logout(facts: HostFacts) -> Judgement:
     return fine("what you run survives the logout")
 
 
-def _scheduler(facts: HostFacts) -> Judgement:
+def _scheduler(facts: HostFacts) -> Finding:
     assert facts.scheduler is not None
     found = facts.scheduler
     if found.complaint is not None:
@@ -104,7 +104,7 @@ def _scheduler(facts: HostFacts) -> Judgement:
     return fine("; ".join(filter(None, (found.version, found.choices))))
 
 
-def _apptainer(facts: HostFacts) -> Judgement:
+def _apptainer(facts: HostFacts) -> Finding:
     if facts.apptainer:
         return fine(facts.apptainer)
     where = f" ({facts.unasked or facts.looked})" if facts.looked else ""
@@ -114,9 +114,7 @@ def _apptainer(facts: HostFacts) -> Judgement:
     )
 
 
-def _engine(facts: HostFacts) -> Judgement:
-    if not facts.has_containers:
-        return WITHOUT_CONTAINERS
+def _engine(facts: HostFacts) -> Finding:
     engine = facts.required_engine
     if isinstance(facts.engine_error, EngineMissing) and facts.scheduler is not None:
         return skip("no container engine; `jlr run --slurm` and `--runtime none` need none")
@@ -145,18 +143,15 @@ def _engine(facts: HostFacts) -> Judgement:
     return _with_others((facts.engine_version, *besides), facts.others)
 
 
-def _with_others(told: Sequence[str], others: Sequence[EngineUnusable]) -> Judgement:
+def _with_others(told: Sequence[str], others: Sequence[EngineUnusable]) -> Finding:
     """Return that an engine is there, and why the others that were tried cannot be used."""
     text = "; ".join((*told, *(other.message for other in others)))
     broken = [o for o in others if not isinstance(o, EngineMissing | DockerIsPodman)]
     return warn(text, *(o.hint for o in broken if o.hint)) if broken else fine(text)
 
 
-def _permission(facts: HostFacts) -> Judgement:
-    if not facts.has_containers:
-        return WITHOUT_CONTAINERS
-    engine = facts.required_engine
-    error = facts.engine_error
+def _permission(facts: HostFacts) -> Finding:
+    engine, error = facts.required_engine, facts.engine_error
     if error is None:
         runs = ", and it runs" if engine.kind.daemon else ""
         return fine(f"{facts.user} may use {engine.name}{runs}")
@@ -168,9 +163,7 @@ def _permission(facts: HostFacts) -> Judgement:
     return from_error(error)
 
 
-def _networks(facts: HostFacts) -> Judgement:
-    if not facts.has_containers:
-        return WITHOUT_CONTAINERS
+def _networks(facts: HostFacts) -> Finding:
     if facts.left_over is None:
         return skip("the engine does not list them")
     if not facts.left_over:
@@ -179,7 +172,7 @@ def _networks(facts: HostFacts) -> Judgement:
     return warn(f"left over from sessions that are gone: {names}", f"jlr prune {facts.host}")
 
 
-def _driver(facts: HostFacts) -> Judgement:
+def _driver(facts: HostFacts) -> Finding:
     gpus = facts.gpus
     if isinstance(gpus, Inventory) and gpus.gpus:
         version = f"{facts.driver}, " if facts.driver else ""
@@ -209,7 +202,7 @@ def _counted(gpus: Inventory) -> str:
     return ", ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names))
 
 
-def _image(facts: HostFacts) -> Judgement:
+def _image(facts: HostFacts) -> Finding:
     if facts.image is None:
         return skip("no image is named")
     if facts.image.found:
@@ -223,7 +216,7 @@ def _image(facts: HostFacts) -> Judgement:
     return from_error(missing)
 
 
-def _architecture(facts: HostFacts) -> Judgement:
+def _architecture(facts: HostFacts) -> Finding:
     assert facts.image is not None
     here = ARCHITECTURES.get(facts.machine, facts.machine)
     made_for = facts.image.architecture
@@ -237,6 +230,10 @@ def _architecture(facts: HostFacts) -> Judgement:
     return fine(f"{here}, as the host")
 
 
+def _of_engine(judge: Callable[[HostFacts], Finding]) -> Callable[[HostFacts], Finding]:
+    return lambda facts: judge(facts) if facts.has_containers else WITHOUT_CONTAINERS
+
+
 # For a login node of a cluster only.
 CLUSTER: tuple[Check[HostFacts], ...] = (
     Check("scheduler", _scheduler, needs=("shell",)),
@@ -246,9 +243,9 @@ CHECKS: tuple[Check[HostFacts], ...] = (
     Check("system", lambda f: fine(f"{f.system}, {f.machine}".strip(", ")), needs=("shell",)),
     Check("disk", _disk, needs=("shell",)),
     Check("logout", _logout, needs=("shell",)),
-    Check("engine", _engine, needs=("shell",)),
-    Check("permission", _permission, needs=("engine",)),
-    Check("networks", _networks, needs=("permission",)),
+    Check("engine", _of_engine(_engine), needs=("shell",)),
+    Check("permission", _of_engine(_permission), needs=("engine",)),
+    Check("networks", _of_engine(_networks), needs=("permission",)),
     Check("driver", _driver, needs=("shell",)),
     Check("image", _image, needs=("permission",)),
     Check("architecture", _architecture, needs=("image",)),

@@ -1,16 +1,34 @@
-"""Facts about a host, before they are judged."""
+"""Facts about a host: the scripts that ask for them, in two round trips, and what these print."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
+from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.snapshot import CannotAsk
+from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.host import installation
+from jlremote.host.answers import understood
+from jlremote.host.contract import Completed, Steps
+from jlremote.host.shell_text import TOOK_TOO_LONG, command_line
+from jlremote.images.commands import inspect_image_argv
+from jlremote.runtimes.docker import networks, old_docker
+from jlremote.runtimes.docker.docker_commands import usable_argv
 from jlremote.runtimes.docker.old_docker import OtherWay
-from jlremote.runtimes.engine.engine import Engine
-from jlremote.runtimes.engine.engine_errors import EngineUnusable
+from jlremote.runtimes.engine.engine import DOCKER, Engine
+from jlremote.runtimes.engine.engine_errors import (
+    EngineUnusable,
+    engine_error,
+    tried,
+    unless_silent,
+)
 from jlremote.schedulers.contract import SchedulerFacts
+from jlremote.schedulers.slurm.commands import SLURM
+from jlremote.text import one_line
+from jlremote.untrusted import count, document
 
 
 @dataclass(frozen=True)
@@ -75,3 +93,198 @@ class HostFacts:
         """The engine of a host with containers."""
         assert self.engine is not None
         return self.engine
+
+
+# The address of the connection, the user, and the time on the host.
+GREETING: Steps = {
+    "address": 'printf "%s\\n" "$SSH_CONNECTION"',
+    "user": "id -un || id -u",
+    "time": "date +%s",
+}
+
+# Listens on a unix socket, prints its path, and ends after a connection or with its stdin.
+_LISTEN = """\
+import os, select, socket, sys, tempfile
+with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as here:
+    path = os.path.join(folder, "s"); here.bind(path); here.listen()
+    print(path, flush=True); select.select([here, sys.stdin], [], [], 30)
+"""
+SOCKET = command_line(("python3", "-c", _LISTEN))
+
+# A quota and a full disk show only when a file is written. `cat` writes it, because a shell's own
+# `echo` reports `I/O error` for every reason.
+_PLACE = """\
+folder={folder}; printf '%s\\n' "$folder"
+file=$(mktemp "$folder/.jlr-doctor-XXXXXXXX") &&
+  {{ printf jlr | cat >"$file"; status=$?; rm -f "$file"; }}
+[ "${{status:-1}}" = 0 ] || exit 1
+LC_ALL=C df -Pk "$folder" | tail -n 1
+LC_ALL=C df -Pi "$folder" 2>/dev/null | tail -n 1
+"""
+# `-P` prints a line per file system: name, blocks, used, available, capacity, mount point.
+_AVAILABLE_COLUMN = 3
+
+_BEYOND_LOGOUT = """\
+busctl get-property org.freedesktop.login1 /org/freedesktop/login1 \
+  org.freedesktop.login1.Manager KillUserProcesses 2>/dev/null
+[ ! -e "/var/lib/systemd/linger/$(id -un)" ] || echo lingers
+"""
+# Class 03: display controllers; 0x10de is NVIDIA's number. WSL has no such bus, and /dev/dxg.
+_HARDWARE = """\
+for device in /sys/bus/pci/devices/*; do
+  [ "$(cat "$device/vendor" 2>/dev/null)" = 0x10de ] || continue
+  case $(cat "$device/class" 2>/dev/null) in 0x03*) printf '%s\\n' "$device";; esac
+done
+"""
+_DRIVER = "head -n 1 /proc/driver/nvidia/version 2>/dev/null"
+_TOOLKIT = """\
+for program in nvidia-ctk nvidia-container-cli nvidia-container-runtime-hook OLD_TOOL; do
+  PATH=$PATH:/usr/sbin:/sbin command -v $program
+done
+grep -ls nvidia.com/gpu /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var/run/cdi/*.json
+true
+"""
+_IF_WELL = '[ "$status" = 0 ] || exit 1\n'
+_DAEMON = "daemon"
+_ROOTS = {"podman": "{{.Store.GraphRoot}}"}
+
+
+def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> Steps:
+    """Return the steps that ask for all facts about a host.
+
+    An engine that is known to be `silent`, or proves to be, is asked nothing more.
+    """
+    asked = {
+        "user": "id -un || id -u",
+        "system": "uname -s; uname -m; cat /etc/os-release 2>/dev/null",
+        "home": _PLACE.format(folder='"$HOME"'),
+        "temporary": _PLACE.format(folder='"${TMPDIR:-/tmp}"'),
+        "logout": _BEYOND_LOGOUT,
+        "scheduler": SLURM.presence(),
+        "apptainer": "apptainer --version 2>/dev/null || singularity --version 2>/dev/null",
+        "hardware": _HARDWARE,
+        "driver": _DRIVER,
+        "gpus": snapshot_script.snapshot(engines=()),
+        "toolkit": _TOOLKIT.replace("OLD_TOOL", ""),
+    }
+    if engine is None:
+        return asked
+    if engine.everyday.kind is DOCKER.kind:
+        asked["toolkit"] = _TOOLKIT.replace("OLD_TOOL", "nvidia-docker")
+    trial = f"exit {TOOK_TOO_LONG}" if silent else tried(usable_argv(engine))
+    asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
+    asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
+    asked["storage"] = _storage(engine)
+    asked["networks"] = f"{unless_silent(_DAEMON)}\n{networks.left_over(engine)}"
+    if engine.kind.daemon:
+        server = engine("version", "--format", "{{.Server.Version}}")
+        asked["server"] = f"{unless_silent(_DAEMON)}\n{tried(server)}"
+    if image is not None:
+        asked["image"] = f"{unless_silent(_DAEMON)}\n{tried(inspect_image_argv(engine, image))}"
+    return asked
+
+
+def _storage(engine: Engine) -> str:
+    root = _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}")
+    return (
+        f"{unless_silent(_DAEMON)}\n"
+        f"root=$({tried(engine('info', '--format', root))} 2>/dev/null)\n"
+        '[ -n "$root" ] || exit 1\n'
+        'printf "%s\\n" "$root"; LC_ALL=C df -Pk "$root" | tail -n 1\n'
+        'LC_ALL=C df -Pi "$root" 2>/dev/null | tail -n 1\n'
+    )
+
+
+def read_facts(
+    host: str, engine: Engine | None, image: str | None, told: Mapping[str, Completed]
+) -> HostFacts:
+    """Return the facts that the steps printed."""
+    kernel, _, rest = told["system"].stdout.strip().partition("\n")
+    machine, _, release = rest.partition("\n")
+    named = installation.os_release(release)
+    logout, storage = told["logout"].stdout, told.get("storage")
+    error = other = None
+    if engine is not None:
+        error = engine_error(engine, told[_DAEMON]) if told[_DAEMON].status != 0 else None
+        other = old_docker.foreseen(engine, told, gpus=True)
+    return HostFacts(
+        host=host,
+        user=one_line(told["user"].stdout) or "?",
+        system=one_line(named.get("PRETTY_NAME") or kernel),
+        distribution=installation.distribution_of(named),
+        machine=one_line(machine),
+        home=_room(told["home"], "the home folder"),
+        temporary=_room(told["temporary"], "the temporary folder"),
+        kills_at_logout="b true" in logout and "lingers" not in logout,
+        scheduler=SLURM.read_presence(told["scheduler"].stdout),
+        apptainer=one_line(told["apptainer"].stdout),
+        engine=engine,
+        engine_version=_version(told.get("engine"), told.get("server")),
+        engine_error=error,
+        gpus_by=other,
+        storage=_room(storage, "") if storage is not None and storage.status == 0 else None,
+        hardware=len(told["hardware"].stdout.split()),
+        driver=_driver_version(told["driver"].stdout),
+        gpus=_gpus(told["gpus"].stdout, host),
+        toolkit=tuple(one_line(line) for line in told["toolkit"].stdout.splitlines()),
+        left_over=_left_over(told.get("networks")),
+        image=_image(image, told.get("image")),
+    )
+
+
+def _room(told: Completed, otherwise: str) -> DiskSpace:
+    folder, _, table = told.stdout.strip().partition("\n")
+    folder = one_line(folder) or otherwise
+    if told.status != 0:
+        said = told.stderr.strip().splitlines()
+        reason = one_line(said[0]).rpartition(": ")[2] if said else "it cannot be written"
+        return DiskSpace(folder, complaint=reason)
+    blocks, files = (_available(line) for line in (*table.splitlines(), "", "")[:2])
+    return DiskSpace(folder, free_bytes=None if blocks is None else blocks * 1024, free_files=files)
+
+
+def _available(line: str) -> int | None:
+    columns = line.split()
+    # Counted from the right: a device's name may contain blanks.
+    found = columns[-3] if len(columns) > _AVAILABLE_COLUMN + 1 else ""
+    return count(found)
+
+
+def _version(client: Completed | None, server: Completed | None) -> str | None:
+    """Return the version of the daemon, with that of its client if they differ."""
+    if client is None or client.status != 0:
+        return None
+    text = one_line(client.stdout.partition("\n")[0])
+    daemon = "" if server is None or server.status != 0 else one_line(server.stdout)
+    if not daemon or f" {daemon}," in text:
+        return text
+    return f"{text.partition(' version ')[0]} {daemon}; its client: {text}"
+
+
+def _driver_version(text: str) -> str:
+    """Return `550.54.15` of `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …`."""
+    return next((w for w in text.split() if w[:1].isdigit() and w.count(".") >= 1), "")
+
+
+def _gpus(printed: str, host: str) -> Inventory | CannotAsk:
+    try:
+        return read(printed, host)
+    except CannotAsk as reason:
+        return reason
+
+
+def _left_over(told: Completed | None) -> tuple[str, ...] | None:
+    if told is None or told.status != 0:
+        return None
+    return tuple(map(one_line, told.stdout.splitlines()))
+
+
+def _image(name: str | None, told: Completed | None) -> ImageFacts | None:
+    if name is None or told is None:
+        return None
+    if told.status == 0:
+        with understood("the container engine"):
+            (facts, *_) = document(told.stdout)
+            return ImageFacts(name, found=True, architecture=str(facts.get("Architecture", "")))
+    gone = re.search("no such image|not known|no such object", told.stderr.lower())
+    return ImageFacts(name, found=False, complaint=None if gone else told.complaint)

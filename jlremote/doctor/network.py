@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.doctor.findings import Judgement, fine, skip, warn
+from jlremote.doctor.findings import Finding, fine, skip, warn
 from jlremote.host.contract import Completed
 from jlremote.host.shell_text import TOOK_TOO_LONG, bounded, command_line
 from jlremote.runtimes.engine.engine import Engine
@@ -78,7 +78,7 @@ def ask_in_new_container(engine: Engine) -> str:
     )
 
 
-def judge(engine: Engine | None, on_host: Completed, inside: Completed | None) -> Judgement:
+def judge(engine: Engine | None, on_host: Completed, inside: Completed | None) -> Finding:
     """Judge by the results of `ASK` on the host and, where there is an engine, in a container.
 
     With a proxy in the environment, a direct way that fails may be meant so.

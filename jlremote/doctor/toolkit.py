@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.doctor.findings import WITHOUT_CONTAINERS, Judgement, fail, fine, skip, warn
+from jlremote.doctor.findings import WITHOUT_CONTAINERS, Finding, fail, fine, skip, warn
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import NvidiaSmiSilent
@@ -29,7 +29,7 @@ def has_gpus(facts: HostFacts) -> bool:
     return isinstance(facts.gpus, Inventory) and bool(facts.gpus.gpus)
 
 
-def unproved(facts: HostFacts) -> Judgement:
+def unproved(facts: HostFacts) -> Finding:
     """Judge the toolkit without a container to prove it in."""
     if not facts.has_containers:
         return WITHOUT_CONTAINERS
@@ -56,7 +56,7 @@ def unproved(facts: HostFacts) -> Judgement:
     )
 
 
-def proved(facts: HostFacts, where: str, done: Completed) -> Judgement:
+def proved(facts: HostFacts, where: str, done: Completed) -> Finding:
     """Judge the toolkit by the result of `PROOF` in the container that `where` names."""
     if done.status == 0:
         gpus = sum(line.startswith("GPU ") for line in done.stdout.splitlines())
@@ -74,7 +74,7 @@ def _for_its_engine(facts: HostFacts) -> list[str]:
     return [path for path in facts.toolkit if (CDI_FOLDER in path) == described]
 
 
-def refused(facts: HostFacts, reason: str) -> Judgement:
+def refused(facts: HostFacts, reason: str) -> Finding:
     """Return that the engine gives containers no GPUs, for the reason in a message."""
     if (mended := mend(reason)) is not None:
         return fail(reason, mended)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jlremote.host.records import records
+from jlremote.host.answers import records
 from jlremote.text import one_line
 
 # Free of cost without GPUs: the toolkit mounts `nvidia-smi` along with them.

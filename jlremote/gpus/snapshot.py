@@ -15,7 +15,7 @@ from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory, U
 from jlremote.gpus.mig import MigDevice
 from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
 from jlremote.host.answers import OddAnswer, understood
-from jlremote.host.records import records as records_of
+from jlremote.host.answers import records as records_of
 from jlremote.text import one_line, printable
 from jlremote.untrusted import count, number, whole_number
 

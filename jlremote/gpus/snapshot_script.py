@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from jlremote.gpus.assigned import FUNCTIONS
 from jlremote.gpus.leases import LIST
+from jlremote.host.answers import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.host.contract import USER_LABEL
-from jlremote.host.records import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.host.shell_text import TOOK_TOO_LONG, command_line, pause, until_hang_up
 
 if TYPE_CHECKING:

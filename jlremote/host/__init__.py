@@ -1,9 +1,9 @@
 """The remote host as jlr sees it: a shell that runs scripts.
 
 Read `contract` first (a host runs steps, and each ends as a `Completed`). `framing` turns steps
-into one script and back; `shell_text` and `records` are the pieces that scripts are made of;
-`answers` tells odd answers from mistakes of ours; `tcp_table` and `unix_table` read the kernel's
-sockets, `target` and `loopback` name addresses; `installation` has the commands that install a
+into one script and back; `shell_text` has the pieces that scripts are made of; `answers`
+splits answers into records, and tells odd ones from mistakes of ours; `socket_tables` reads the
+kernel's sockets, `addresses` names ends of forwards; `installation` has the commands that install a
 program; `process_mark` and `sudo` stand alone.
 
 Decisions:

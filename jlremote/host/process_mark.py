@@ -12,7 +12,7 @@ from jlremote.host.shell_text import pause
 VARIABLE = "JLR_MARK"
 # The name of a shell that jlr puts above a command, to wait for it; see `jobs.orphans`.
 ADOPTER = "jlr-adopter"
-# The name of one that carries the bytes of a command below it; see `Scheduler.step`.
+# The name of one that carries the bytes of a command below it; see `Slurm.step`.
 CARRIER = "jlr-carrier"
 MARK_ITSELF = f'export {VARIABLE}="${VARIABLE}:$$"\n'
 

@@ -8,8 +8,7 @@ import shlex
 from collections.abc import Sequence
 
 from jlremote.errors import Authentication, JlrError, NotFound
-from jlremote.host.answers import understood
-from jlremote.host.records import FIELD, PRINT_FIELD, PRINT_RECORD, records
+from jlremote.host.answers import FIELD, PRINT_FIELD, PRINT_RECORD, records, understood
 from jlremote.host.shell_text import command_line, own_folder
 from jlremote.images import image_names
 from jlremote.images.commands import Image

@@ -24,9 +24,15 @@ from typing import Any
 
 from jlremote.gpus.waiting import archive
 from jlremote.gpus.waiting.placeholders import first_words
-from jlremote.host.answers import understood
+from jlremote.host.answers import (
+    PRINT_FIELD,
+    PRINT_FILE,
+    PRINT_GROUP,
+    PRINT_RECORD,
+    records,
+    understood,
+)
 from jlremote.host.process_mark import LIST, STAYS, VARIABLE, sweep_argv
-from jlremote.host.records import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, records
 from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_up, wait_while
 from jlremote.host.sudo import KEEP
 from jlremote.jobs import terminal

@@ -20,14 +20,16 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from jlremote.host.records import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
+from jlremote.host.answers import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_up, wait_while
 from jlremote.jobs import scheduled_facts
 from jlremote.jobs.job import Job, last_lines, show, watch
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.jobs.scheduled_script import KEY, ScheduledPlan, job_script
 from jlremote.schedulers import last_states
-from jlremote.schedulers.contract import FOLLOWS, INDEX, QueuedJob, Scheduler
+from jlremote.schedulers.contract import FOLLOWS, INDEX, QueuedJob
+from jlremote.schedulers.slurm.commands import Slurm
+from jlremote.schedulers.slurm.queue import read_queue
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
 _ID = '"$id"'  # shell text
@@ -103,7 +105,7 @@ DRAINED
 class ScheduledJobs:
     """The jobs that a scheduler runs, as `JobBackend` wants them."""
 
-    scheduler: Scheduler
+    scheduler: Slurm
     root: str = ROOT  # shell text: the folder of their folders
     followed: bool = False  # whether they may have successors
 
@@ -232,7 +234,7 @@ done
         Raises:
             SchedulerSilent: the scheduler did not answer.
         """
-        return self.scheduler.read_queue(printed).get(job)
+        return read_queue(printed).get(job)
 
     def follow(self, key: str, stdout: int, stderr: int) -> str:
         return self._watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jlremote.host.answers import understood
-from jlremote.host.records import FIELD, GROUP, records
+from jlremote.host.answers import FIELD, GROUP, records, understood
 from jlremote.jobs.job import Job
-from jlremote.schedulers.contract import FOLLOWS, QueuedJob, Scheduler, SchedulerSilent
+from jlremote.schedulers.contract import FOLLOWS, QueuedJob, SchedulerSilent
 from jlremote.schedulers.last_states import Ending, read_ending
+from jlremote.schedulers.slurm import reasons
+from jlremote.schedulers.slurm.commands import Slurm
+from jlremote.schedulers.slurm.queue import read_queue
 from jlremote.text import is_name, one_line
 from jlremote.untrusted import moment, whole_number
 
 
-def read(scheduler: Scheduler, printed: str) -> list[Job]:
+def read(scheduler: Slurm, printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
     with understood("the shell"):
         now, _, rest = printed.partition(GROUP)
         folders, _, rest = rest.partition(GROUP)
         asked, _, rest = rest.partition(GROUP)
         accounted, _, closed = rest.partition(GROUP)
-        queue, silence = _queue(scheduler, asked)
+        queue, silence = _queue(asked)
         live = scheduler.live_states
         ends = {
             id_: words for id_, words in records(accounted) if words and not words.startswith(live)
@@ -48,16 +50,16 @@ def _drained(printed: str) -> Mapping[str, str]:
     }
 
 
-def _queue(scheduler: Scheduler, asked: str) -> tuple[Mapping[str, QueuedJob], str | None]:
+def _queue(asked: str) -> tuple[Mapping[str, QueuedJob], str | None]:
     """Return the queue, or why it is not known."""
     try:
-        return scheduler.read_queue(asked), None
+        return read_queue(asked), None
     except SchedulerSilent as silent:
         return {}, silent.message
 
 
 def _job(
-    scheduler: Scheduler,
+    scheduler: Slurm,
     fields: list[str],
     queue: Mapping[str, QueuedJob],
     ends: Mapping[str, str],
@@ -83,18 +85,18 @@ def _job(
         mark=mark,
     )
     if code or known.state:
-        how = scheduler.ending(known.state, log)
+        how = reasons.ending(known.state, log)
         if not how and not code:
             how = known.unwritten(scheduler, log, began=bool(start))
         status = whole_number(code) if code else None
         if how and status == 0:
-            status = scheduler.unfinished_code(how)
+            status = reasons.unfinished_code(how)
         last_seen = moment(ended) or moment(known.moment)
         return replace(job, state="ended", exit_code=status, ended=last_seen, detail=how)
     if live is None:
         return _unlisted(job, silence, is_old=bool(old.strip()))
     if live.phase == "waiting":
-        reason = scheduler.waiting(live).sentence
+        reason = reasons.explain(live.reason).sentence
         return replace(job, state="waiting", node=None, reason=reason, starts=live.start)
     return replace(job, state="running", until=live.end)
 

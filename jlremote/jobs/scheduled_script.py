@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from jlremote.host.shell_text import command_line, typed_path, wait_while
 from jlremote.jobs.processes import NO_FOLDER
-from jlremote.schedulers.contract import Ranks, Resources, Scheduler
+from jlremote.schedulers.contract import Ranks, Resources
+from jlremote.schedulers.slurm.commands import Slurm
+from jlremote.schedulers.slurm.launchers import launched
 
 KEY = '"$directory/.key"'  # shell text
 
@@ -109,7 +111,7 @@ class ScheduledPlan:
         return f"{self.name}.jlr{self.mark}"
 
 
-def job_script(plan: ScheduledPlan, scheduler: Scheduler) -> str:
+def job_script(plan: ScheduledPlan, scheduler: Slurm) -> str:
     """Return the script that runs a job's command in its folder, `$directory`."""
     once, over = _REMOVE, ""
     if scheduler.requeues(plan.resources):
@@ -117,7 +119,7 @@ def job_script(plan: ScheduledPlan, scheduler: Scheduler) -> str:
     if plan.ranks is None:
         command = f"exec {command_line(plan.argv)}"
     else:
-        command = scheduler.launched(plan.argv, plan.ranks)
+        command = launched(plan.argv, plan.ranks)
     begin = _BEGIN.replace("ONCE\n", once).replace("MARK", shlex.quote(plan.mark))
     begin = begin.replace("NO_FOLDER", str(NO_FOLDER))
     end = _END.replace("OVER\n", over)

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
+from jlremote.host.answers import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
 from jlremote.host.process_mark import ADOPTER, CARRIER
-from jlremote.host.records import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
 from jlremote.jupyter.scripts import LAUNCH_MARK
 from jlremote.jupyter.server import Server
 from jlremote.output import recorder

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jlremote.errors import JlrError, Unreachable
+from jlremote.host.addresses import LOCALHOST, has_own_addresses, own_address
 from jlremote.host.answers import understood
-from jlremote.host.loopback import LOCALHOST, has_own_addresses, own_address
 from jlremote.jupyter.server import Server
 from jlremote.times import utc
 from jlremote.untrusted import argument, document

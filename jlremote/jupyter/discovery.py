@@ -8,10 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.host.loopback import LOCALHOST, LOCALHOST_6
-from jlremote.host.records import FIELD, RECORD
-from jlremote.host.tcp_table import Listener, read_listeners, socket_inodes
-from jlremote.host.unix_table import listening_inodes
+from jlremote.host.addresses import LOCALHOST, LOCALHOST_6
+from jlremote.host.answers import FIELD, RECORD
+from jlremote.host.socket_tables import Listener, listening_inodes, read_listeners, socket_inodes
 from jlremote.jupyter.scripts import SOCKET
 from jlremote.jupyter.server import LAB, TREE, Server
 from jlremote.output import recorder

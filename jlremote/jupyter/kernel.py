@@ -16,8 +16,8 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from jlremote.errors import JlrError, Unreachable
+from jlremote.host.addresses import LOCALHOST
 from jlremote.host.answers import ODD
-from jlremote.host.loopback import LOCALHOST
 from jlremote.jupyter.api import JupyterApi
 from jlremote.untrusted import document
 

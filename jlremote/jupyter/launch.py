@@ -12,12 +12,12 @@ from jlremote.jupyter.scripts import LAUNCH_MARK, SOCKET, session_directory
 from jlremote.output import recorder
 from jlremote.runtimes.bare import PATH_FILE
 from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.scripts import conda
+from jlremote.runtimes.scripts import homes
 
 # Sets the shell's positional parameters to the command of JupyterLab, or else of Notebook.
 # `jupyter-lab` comes first: the `jupyter` command needs a tenth of a second to find it.
 ON_PATH = f"""\
-{conda.ON_PATH}if command -v jupyter-lab >/dev/null; then set -- jupyter-lab
+{homes.CONDA_ON_PATH}if command -v jupyter-lab >/dev/null; then set -- jupyter-lab
 elif command -v jupyter-notebook >/dev/null; then set -- jupyter-notebook
 elif command -v jupyter >/dev/null; then set -- jupyter lab
 else set -- python3 -m jupyterlab; fi
@@ -89,7 +89,7 @@ def with_conda(environment: str) -> str:
 environment={shlex.quote(environment)}
 case $environment in base) within=;; *) within=/envs/$environment;; esac
 set -- "$environment" ~/.conda"$within"
-for base in "$(conda info --base 2>/dev/null || echo /none)" {conda.PLACES}; do
+for base in "$(conda info --base 2>/dev/null || echo /none)" {homes.CONDA_PLACES}; do
   set -- "$@" "$base$within"
 done
 for folder do [ ! -x "$folder/bin/python" ] || break; done

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
+from jlremote.host.answers import GROUP
 from jlremote.host.contract import USER_LABEL, Host
-from jlremote.host.records import GROUP
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import PAGES, read_probe
 from jlremote.runtimes import container_list

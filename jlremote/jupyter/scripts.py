@@ -22,17 +22,16 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from jlremote.host.records import PRINT_FIELD as FIELD
-from jlremote.host.records import PRINT_GROUP as GROUP
-from jlremote.host.records import PRINT_RECORD as RECORD
+from jlremote.host.answers import PRINT_FIELD as FIELD
+from jlremote.host.answers import PRINT_GROUP as GROUP
+from jlremote.host.answers import PRINT_RECORD as RECORD
 from jlremote.host.shell_text import pause, until_hang_up, wait_while
-from jlremote.host.tcp_table import LISTENING
-from jlremote.host.unix_table import LISTENING as LISTENING_SOCKETS
+from jlremote.host.socket_tables import LISTENING, LISTENING_UNIX
 from jlremote.jupyter import launch_lock
 from jlremote.output import recorder
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.on_node import JOBS, PROBE
-from jlremote.runtimes.scripts import conda, homes
+from jlremote.runtimes.scripts import homes
 
 # Among the arguments of the shell that waits for a server's end, and of no probe.
 LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
@@ -52,7 +51,7 @@ OTHER_ENDED = 69  # sysexits.h: EX_UNAVAILABLE; the server that was waited for d
 # Begins the name of a server's socket in the runtime folder; the id of its launch follows, so a
 # forward to an earlier server meets no other one. A socket's path has 107 bytes at most.
 SOCKET = "sock-"
-_SOCKETS = f"""{LISTENING_SOCKETS} | grep -F " $directory/runtime/{SOCKET}\""""
+_SOCKETS = f"""{LISTENING_UNIX} | grep -F " $directory/runtime/{SOCKET}\""""
 # The runtime files of JupyterLab 3 and later and Notebook 7; of JupyterLab 2 and Notebook 6.
 KINDS = ("jpserver", "nbserver")
 
@@ -199,7 +198,7 @@ tell() {{
   printf '{RECORD}'
 }}
 jupyter=$(PATH=$PATH:${{directory%/*}}/.packages/bin  # see `packages`
-{conda.ON_PATH}command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
+{homes.CONDA_ON_PATH}command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
 printf 'jupyter{FIELD}%s{RECORD}' "$jupyter"
 printf 'exit{FIELD}%s{RECORD}' "$(cat "$directory/exit" 2>/dev/null)"
 printf 'ended{FIELD}%s{RECORD}' "$(cat "$directory/ended" 2>/dev/null)"

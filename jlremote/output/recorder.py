@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from jlremote.host.records import PRINT_FIELD as FIELD
-from jlremote.host.records import PRINT_RECORD as RECORD
+from jlremote.host.answers import PRINT_FIELD as FIELD
+from jlremote.host.answers import PRINT_RECORD as RECORD
 from jlremote.untrusted import document, number
 
 # The modules of the recorder, each behind those that it imports.

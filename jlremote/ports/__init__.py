@@ -1,8 +1,8 @@
 """The far ends of forwards: a session's Jupyter server, or a further port beside it.
 
-Read `endpoint` (a far end), `listeners` (what listens on a port), `locate` (the proof that it is
-still the session's, and the way to it), `time_limit` (the warning before it ends), `origins` (their
-names in a browser on this machine).
+Read `endpoint` (a far end, and the warning before it ends), `listeners` (what listens on a port),
+`locate` (the proof that it is still the session's, and the way to it), `origins` (their names in a
+browser on this machine).
 
 Decisions:
 

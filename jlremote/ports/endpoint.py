@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jlremote.host.target import LOOPBACK, Target
+from jlremote.host.addresses import LOOPBACK, Target
 from jlremote.jupyter.server import Server
+from jlremote.times import left
 
 
 @dataclass(frozen=True)
@@ -71,3 +73,17 @@ def endpoint_from_json(message: dict[str, Any]) -> Endpoint:
 
 def _target(relay: list[str] | None, **facts: Any) -> Target:
     return Target(relay=None if relay is None else tuple(relay), **facts)
+
+
+WARNED_SECONDS = 900
+
+
+def time_limit_warning(host: str, session: str, until: float | None) -> str | None:
+    """Return the sentence about a limit that ends a session at `until`, seconds since the epoch.
+
+    It is `None` where there is no limit, or more time is left than `WARNED_SECONDS`.
+    """
+    if until is None or until - time.time() > WARNED_SECONDS:
+        return None
+    ends = f"its time limit ends it in {left(until)}, and its kernels with it"
+    return f"{ends}; `jlr renew {host}/{session}` queues a successor"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
-from jlremote.host.records import FIELD, RECORD
-from jlremote.host.tcp_table import LISTENING, Listener, read_listeners, socket_inodes
+from jlremote.host.answers import FIELD, RECORD
+from jlremote.host.socket_tables import LISTENING, Listener, read_listeners, socket_inodes
 from jlremote.untrusted import whole_number
 
 _PROBE = rf"""

@@ -11,10 +11,9 @@ import time
 from dataclasses import replace
 
 from jlremote.errors import JlrError
+from jlremote.host.addresses import LOCALHOST, LOOPBACK, Target
 from jlremote.host.contract import Host
-from jlremote.host.loopback import LOCALHOST
-from jlremote.host.target import LOOPBACK, Target
-from jlremote.host.tcp_table import Listener
+from jlremote.host.socket_tables import Listener
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import (
     ContainerGone,

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jlremote.host.answers import understood
+from jlremote.host.answers import FIELD, PRINT_FIELD, PRINT_RECORD, RECORD, understood
 from jlremote.host.contract import Completed
-from jlremote.host.records import FIELD, PRINT_FIELD, PRINT_RECORD, RECORD
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.containers import read_container
 from jlremote.runtimes.contract import Container

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +14,7 @@ from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.process_mark import sweep_argv
 from jlremote.host.shell_text import command_line
-from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container, Volume
+from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container, Runtime, Volume
 from jlremote.runtimes.docker import networks
 from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
@@ -32,29 +32,16 @@ CONTAINER_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,127}")
 
 
 @dataclass(frozen=True)
-class Containers:
+class Containers(Runtime):
     """The containers of one engine; see `Runtime`."""
 
-    engine: Engine
+    engine: Engine = field()
     # the full id of the one container that is meant, whatever its name is; empty to go by name
     container_id: str = ""
     # Visible in the container's network only; Jupyter's check of the Host header stays on.
     bind_address: str = "0.0.0.0"  # noqa: S104
-    has_containers: bool = True
     has_images: bool = True
-    in_jobs: bool = False
     servers_folder: str = homes.ROOT
-
-    @property
-    def required_engine(self) -> Engine:
-        return self.engine
-
-    @property
-    def gpus_by_cdi(self) -> bool:
-        return self.engine.kind.gpus == "devices"
-
-    def shown(self, *words: str) -> str:
-        return self.engine.shown(*words)
 
     def place(self, name: str, host: str) -> str:
         return f"the container `{name}`"
@@ -109,10 +96,6 @@ class Containers:
         begin = ("exec", "--workdir=/", self.reference(name), *AS_MAIN_USER)
         return command_line(self.engine(*begin, "sh", "-c", script))
 
-    def on_machine(self, name: str, script: str) -> str:
-        """Return `script`: the container has both."""
-        return script
-
     def owns(self, container: Container) -> str:
         """Check for what has no parent here, as the engine starts it, or for the control group.
 
@@ -120,10 +103,6 @@ class Containers:
         """
         same = '{ read -r group <"$process/cgroup" && [ "$group" = "$own" ]; }'
         return f'{{ [ "$PPID" = 0 ] || {same}; }}'
-
-    def in_image(self, name: str, script: str) -> str:
-        """Run `script` in the container: it is made of its image."""
-        return self.inside(name, script)
 
     def detached(self, name: str, script: str) -> str:
         """Run `script` in the container in the background."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
+from jlremote.errors import Usage
 from jlremote.host.contract import Completed, Steps
+from jlremote.host.shell_text import command_line
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.options.container_options import NO_OPTIONS, ContainerOptions
+from jlremote.text import one_line
 
 SESSION_LABEL = "org.jlremote.session"
 CREATOR_LABEL = "org.jlremote.created-by"
 TYPED_LABEL = "org.jlremote.typed"  # the typed name, if the naming template made another of it
 JOB_LABEL = "org.jlremote.job"
 START_LABEL = "org.jlremote.start"  # the start that made it, and alone may take it back
+_SESSION_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
 @dataclass(frozen=True)
@@ -110,16 +115,43 @@ class Attachment:
     mark: str = ""  # of a job of `jlr run`, by which `Runtime.sweep` finds it
 
 
-class Runtime(Protocol):
-    """A way to run servers. Methods return shell text or read its output; none has effects."""
+class Runtime(ABC):
+    """A way to run servers. Methods return shell text or read its output; none has effects.
+
+    What stands here holds where a session is processes of the host.
+    """
+
+    engine: Engine | None = None  # the engine, for commands of its own; `None` without containers
+    in_jobs: bool = False  # whether a session is a job, on another machine than its folder
+    # Where Jupyter listens if it can have no socket. Other users share the loopback; the token
+    # keeps them out.
+    bind_address: str = "127.0.0.1"
+    servers_folder: str  # shell text: the folder that holds a folder for each session's server
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name for `--runtime`."""
 
     @property
-    def engine(self) -> Engine | None:
-        """The engine, for commands of its own; `None` without containers."""
+    def program(self) -> str:
+        """The name of the program on the host that runs its images; empty without images."""
+        return ""
+
+    @property
+    def has_containers(self) -> bool:
+        """Whether a session has a container, with files, users and processes of its own."""
+        return self.engine is not None
+
+    @property
+    def has_images(self) -> bool:
+        """Whether a session is made from an image, and has its programs and packages."""
+        return False
+
+    @property
+    def gpus_by_cdi(self) -> bool:
+        """Whether a new container's GPUs are named as the host's CDI files do, maybe by index."""
+        return self.engine is not None and self.engine.kind.gpus == "devices"
 
     @property
     def required_engine(self) -> Engine:
@@ -128,54 +160,39 @@ class Runtime(Protocol):
         Raises:
             Usage: it has none.
         """
-
-    @property
-    def gpus_by_cdi(self) -> bool:
-        """Whether a new container's GPUs are named as the host's CDI files do, maybe by index."""
-
-    @property
-    def has_containers(self) -> bool:
-        """Whether a session has a container, with files, users and processes of its own."""
-
-    @property
-    def has_images(self) -> bool:
-        """Whether a session is made from an image, and has its programs and packages."""
-
-    @property
-    def program(self) -> str:
-        """The name of the program on the host that runs its images; empty without images."""
+        if self.engine is None:
+            raise Usage("the runtime has no containers", hint="`--runtime docker`, or `podman`")
+        return self.engine
 
     def shown(self, *words: str) -> str:
         """Return a command of its engine as a person types it, empty without one."""
-
-    @property
-    def in_jobs(self) -> bool:
-        """Whether a session is a job of a scheduler, on another machine than its folder."""
-
-    @property
-    def servers_folder(self) -> str:
-        """The folder that holds a folder for each session's server, as shell text."""
+        return "" if self.engine is None else self.engine.shown(*words)
 
     def place(self, name: str, host: str) -> str:
         """Return where the session `name` runs, for a message: a container, or the host."""
-
-    @property
-    def bind_address(self) -> str:
-        """The address that Jupyter listens on."""
+        return f"`{host}`"
 
     def check_name(self, name: str) -> None:
-        """Check that the runtime takes a session's name.
+        """Check that a session's name is fit for a folder and a URL.
 
         Raises:
-            Usage: it does not; the hint has the rule.
+            Usage: it is not; the hint has the rule.
         """
+        if not _SESSION_NAME.fullmatch(name):
+            raise Usage(
+                f"invalid session name `{one_line(name)}`",
+                hint="use letters, digits, `_`, `.` and `-`, starting with a letter or digit",
+            )
 
+    @abstractmethod
     def describe(self, name: str) -> Steps:
         """Return the step that describes `name`, as `read` wants it."""
 
     def survey(self, name: str, inside: str) -> Steps:
         """Return the steps that describe `name`, and run the script `inside` where it runs."""
+        return {**self.describe(name), "inside": self.inside(name, inside)}
 
+    @abstractmethod
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
         """Return the container that the survey found, `None` if there is none.
 
@@ -188,22 +205,28 @@ class Runtime(Protocol):
 
         For a job of a scheduler that is where its folder is; see `on_machine`.
         """
+        return command_line(("sh", "-c", script))
 
     def on_machine(self, name: str, script: str) -> str:
         """Return the script for `inside` that runs `script` on the machine of its processes."""
+        return script
 
     def owns(self, container: Container) -> str:
         """Return shell text that checks whether `$process`, a folder of `/proc`, is the session's.
 
-        It is for `on_machine`. `$own` is the control group of the shell that asks.
+        It is for `on_machine`. `$own` is the control group of the shell that asks. A session on the
+        host has no bounds but its user.
         """
+        return '[ -O "$process" ]'
 
     def in_image(self, name: str, script: str) -> str:
         """Return the shell command that runs `script` with the programs of the session's image.
 
         Without an image these are the host's. `inside` is for scripts that need no more than `sh`.
         """
+        return self.inside(name, script)
 
+    @abstractmethod
     def detached(self, name: str, script: str) -> str:
         """Return the shell command that runs `script` there and does not wait."""
 
@@ -212,10 +235,16 @@ class Runtime(Protocol):
 
         `waiting` may begin first.
         """
+        return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
-        """Return the argv that precedes a program which runs there with our stdin and stdout."""
+        """Return the argv that precedes a program which runs there with our stdin and stdout.
 
+        It is empty where a plain forward reaches the host's loopback.
+        """
+        return ()
+
+    @abstractmethod
     def attached(
         self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
     ) -> tuple[str, ...]:
@@ -231,3 +260,4 @@ class Runtime(Protocol):
         Its last argument is to follow; see `sweep_argv`. It is empty where what was attached is a
         process of the caller's own machine, with all that it begins.
         """
+        return ()

@@ -13,19 +13,19 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jlremote.host.answers import understood
+from jlremote.host.answers import FIELD, PRINT_FIELD, TAKE_OUT, understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.process_mark import LIST
-from jlremote.host.records import FIELD, PRINT_FIELD, TAKE_OUT
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.apptainer import definition
 from jlremote.runtimes.apptainer.apptainer import Apptainer
-from jlremote.runtimes.bare import KEEP_PATH, Bare, HostProcesses
-from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container
+from jlremote.runtimes.bare import KEEP_PATH, Bare
+from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container, Runtime
 from jlremote.runtimes.options.container_options import NO_OPTIONS
 from jlremote.schedulers import last_states
-from jlremote.schedulers.contract import FOLLOWS, Scheduler
+from jlremote.schedulers.contract import FOLLOWS
 from jlremote.schedulers.slurm.commands import SLURM
+from jlremote.schedulers.slurm.reasons import ending
 from jlremote.text import one_line
 from jlremote.times import by_our_clock
 from jlremote.untrusted import moment
@@ -96,18 +96,17 @@ fi
 
 
 @dataclass(frozen=True)
-class OnNode(HostProcesses):
+class OnNode(Runtime):
     """Another runtime on a node of a cluster; see `Runtime`."""
 
     inner: Bare | Apptainer
-    scheduler: Scheduler = SLURM
     in_jobs: bool = True
     servers_folder: str = SERVERS
 
     @property
     def name(self) -> str:
         """The scheduler's name, and that of what runs images."""
-        own = self.scheduler.name.lower()
+        own = SLURM.name.lower()
         return f"{own} {self.inner.name}" if self.inner.has_images else own
 
     @property
@@ -123,12 +122,8 @@ class OnNode(HostProcesses):
 
     def describe(self, name: str) -> Steps:
         """Read the job's folder."""
-        note = last_states.note(self.scheduler, JOBS)
+        note = last_states.note(SLURM, JOBS)
         return {"container": _DESCRIBE.replace("NAME", shlex.quote(name)).replace("NOTE\n", note)}
-
-    def survey(self, name: str, inside: str) -> Steps:
-        """Describe it; `inside` runs where the session's folder is."""
-        return {**self.describe(name), "inside": self.inside(name, inside)}
 
     @understood("the job of the session")
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
@@ -167,9 +162,9 @@ class OnNode(HostProcesses):
         if halt := {"stopped": STOPPED, "idle": IDLE}.get(facts["ended"].strip()):
             return halt
         known, log = last_states.read_ending(facts["ending"]), facts["log"]
-        how, code = self.scheduler.ending(known.state, log), facts["exit"].partition(" ")[0]
+        how, code = ending(known.state, log), facts["exit"].partition(" ")[0]
         if not how and not code:
-            how = known.unwritten(self.scheduler, log, began=bool(facts["began"].strip()))
+            how = known.unwritten(SLURM, log, began=bool(facts["began"].strip()))
         if code == "0" and not how:
             return SHUT_DOWN
         ended = f"its job ended: {how}" if how else f"its job ended with exit code {code}"
@@ -181,7 +176,7 @@ class OnNode(HostProcesses):
 
     def owns(self, container: Container) -> str:
         """Check for the user and the job, with which all its processes end."""
-        return f'[ -O "$process" ] && {self.scheduler.holds(container.job or "")}'
+        return f'[ -O "$process" ] && {SLURM.holds(container.job or "")}'
 
     def in_image(self, name: str, script: str) -> str:
         """Run `script` with the image's programs, where the caller is: in a job, or before it."""
@@ -205,16 +200,16 @@ class OnNode(HostProcesses):
     ) -> tuple[str, ...]:
         """Run it as a step of the job, or by ssh if bytes may be many: steps are slower."""
         inner = self.inner.attached(name, argv, how, environment)
-        step = self.scheduler.step("$jlr_id", terminal=how.terminal is not None, name=how.mark)
+        step = SLURM.step("$jlr_id", terminal=how.terminal is not None, name=how.mark)
         by_ssh = "" if how.terminal or how.mark else _BY_SSH
         modules = _MODULES.replace("KEEP_PATH", KEEP_PATH if how.terminal else "")
         return ("sh", "-c", f"{_FIND}{modules}{by_ssh}{step}", "sh", name, *inner)
 
     def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
         """Cancel the step: it outlives a client that is killed, and is ended as a whole."""
-        end = self.scheduler.end_steps("$jlr_id", mark)
+        end = SLURM.end_steps("$jlr_id", mark)
         return ("sh", "-c", f"{_FIND}case $1 in {LIST}*) exit;; esac\n{end}", "sh", name)
 
     def _way(self, name: str, modules: str = "") -> tuple[str, ...]:
-        step = self.scheduler.step("$jlr_id")
+        step = SLURM.step("$jlr_id")
         return ("sh", "-c", f"{_FIND}{modules}{_BY_SSH}{step}", "sh", name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from jlremote.errors import Usage
 from jlremote.runtimes.apptainer.apptainer import Apptainer
@@ -14,13 +14,14 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
+from jlremote.storage.sessions import SessionRecord
 
 if TYPE_CHECKING:
     from jlremote.runtimes.on_node import OnNode
 
 AUTO = "auto"
 # Those whose sessions are processes of the host. The sessions of singularity lie with Apptainer's.
-OF_PROCESSES: tuple[Bare | Apptainer, ...] = (Bare(), Apptainer("apptainer"))
+OF_PROCESSES: tuple[Bare | Apptainer, ...] = (Bare(), Apptainer())
 _ON_HOSTS: Mapping[str, Runtime] = MappingProxyType(
     {
         runtime.name: runtime
@@ -43,7 +44,7 @@ def on_nodes() -> Mapping[str, OnNode]:
 
     insides = (
         Bare(servers_folder=SERVERS),
-        Apptainer("apptainer", servers_folder=SERVERS),
+        Apptainer(servers_folder=SERVERS),
         Apptainer("singularity", servers_folder=SERVERS),
     )
     return MappingProxyType({inside.name: OnNode(inside) for inside in insides})
@@ -57,17 +58,7 @@ def runtimes() -> Mapping[str, Runtime]:
     )
 
 
-class _Recorded(Protocol):
-    """A session's record, as far as it tells where that runs."""
-
-    @property
-    def runtime(self) -> str: ...
-
-    @property
-    def container_id(self) -> str: ...
-
-
-def runtime_of(record: _Recorded) -> Runtime:
+def runtime_of(record: SessionRecord) -> Runtime:
     """Return the runtime of a session, for the very container that it began in.
 
     Raises:

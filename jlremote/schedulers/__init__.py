@@ -1,8 +1,8 @@
 """Schedulers of clusters, as text for `sh` and as readers of its output; no effects.
 
-Read `contract` first (what jlr wants of a scheduler), then `slurm` and `last_states` (the ends that
-a job cannot write down). The jobs themselves, with their folders on the host, are in
-`jobs/scheduled`.
+Read `contract` first (what is asked of a scheduler, and its answers), then `slurm` and
+`last_states` (the ends that a job cannot write down). The jobs themselves, with their folders on
+the host, are in `jobs/scheduled`.
 
 Decisions:
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jlremote.host.records import PRINT_FIELD
+from jlremote.host.answers import PRINT_FIELD
 from jlremote.host.shell_text import pause
-from jlremote.schedulers.contract import FOLLOWS, Scheduler
+from jlremote.schedulers.contract import FOLLOWS
+from jlremote.schedulers.slurm.commands import Slurm
 from jlremote.text import one_line
 from jlremote.untrusted import count
 
@@ -105,7 +106,7 @@ class Ending:
     moment: str = ""
     code: str = ""
 
-    def unwritten(self, scheduler: Scheduler, log: str, *, began: bool) -> str:
+    def unwritten(self, scheduler: Slurm, log: str, *, began: bool) -> str:
         """Say how a job ended that left no exit code, in the scheduler's words.
 
         Nothing of it has run if it had not begun: then `log`, the scheduler's own, says more.
@@ -127,7 +128,7 @@ def read_ending(text: str) -> Ending:
     return Ending(*text.strip().split("|")[:3])
 
 
-def ask(scheduler: Scheduler, root: str, seconds: int | None = None) -> str:
+def ask(scheduler: Slurm, root: str, seconds: int | None = None) -> str:
     """Return shell text that prints the queue, and notes the last states of jobs that are over.
 
     `root` is shell text: the folder of the jobs' folders. The scheduler has `seconds` to answer,
@@ -138,16 +139,16 @@ def ask(scheduler: Scheduler, root: str, seconds: int | None = None) -> str:
     return queue.replace("ROOT", root).replace("LIVE", _live(scheduler))
 
 
-def account(scheduler: Scheduler) -> str:
+def account(scheduler: Slurm) -> str:
     """Return the shell function `account`, which asks the accounting about `$directory`'s job."""
     text = _ACCOUNT.replace("ACCOUNTED\n", scheduler.accounted('"$id"'))
     return text.replace("LIVE", _live(scheduler))
 
 
-def note(scheduler: Scheduler, root: str) -> str:
+def note(scheduler: Slurm, root: str) -> str:
     """Return shell text that notes the end of the job of `$directory`, if that has come."""
     return account(scheduler) + _NOTE.replace("ASK\n", ask(scheduler, root, SHORT_SECONDS))
 
 
-def _live(scheduler: Scheduler) -> str:
+def _live(scheduler: Slurm) -> str:
     return "|".join(scheduler.live_states)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 
 Stream = Literal["stdout", "stderr"]
 Output = Callable[[Stream, bytes], None]

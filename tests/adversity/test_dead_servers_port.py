@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 from jlremote.jupyter.survey import JupyterDead
 from jlremote.ssh.forward.connection_router import WaitLimits
 from tests.lab.accounts import claimed_account

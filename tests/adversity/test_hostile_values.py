@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from jlremote.errors import JlrError
 from jlremote.gpus import mig, snapshot
-from jlremote.host import framing, tcp_table, unix_table
+from jlremote.host import framing, socket_tables
+from jlremote.host.answers import FIELD
 from jlremote.host.contract import Completed, Steps
-from jlremote.host.records import FIELD
 from jlremote.images import commands, image_files, image_removal
 from jlremote.images.build_log import BuildLog
 from jlremote.images.transfers import Transfer
@@ -234,9 +234,9 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "image files": (image_files.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
     "processes": (activity.read, "self\x1f7\x1e7 (a) S 1 7 7 0 -1\x1fa\0b\x1e"),
     "probe": (read_probe, probed(server(), status="1")),
-    "tcp": (tcp_table.read_listeners, listening()),
+    "tcp": (socket_tables.read_listeners, listening()),
     "unix": (
-        lambda text: unix_table.listening_inodes(text, "/a"),
+        lambda text: socket_tables.listening_inodes(text, "/a"),
         "0: 00000002 0 00010000 0001 01 7 /a\n",
     ),
     "what listens": (

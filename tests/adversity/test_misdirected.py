@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext
 
-from jlremote.host.loopback import own_address
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target, own_address
 from jlremote.ports.origins import hostname
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.workflow.forward import loopback_page

@@ -17,8 +17,8 @@ from click.shell_completion import CompletionItem
 from jlremote.cli.completion import shells
 from jlremote.doctor import host
 from jlremote.errors import JlrError
+from jlremote.host.answers import FIELD, RECORD
 from jlremote.host.contract import Completed
-from jlremote.host.records import FIELD, RECORD
 from jlremote.jobs import containers, processes
 from jlremote.jupyter import presence, survey
 from jlremote.runtimes.container_list import ListedContainer

@@ -11,7 +11,7 @@ import pytest
 from jlremote.cli.screen import terminal
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.forward.port_report import PortReport
+from jlremote.workflow.forward.address import PortReport
 from tests.cli.conftest import ADDRESS, PAGE, URL, Jlr, Workflows
 
 NAME = "6006-cont1-dgx.localhost"

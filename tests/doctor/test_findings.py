@@ -6,7 +6,6 @@ from jlremote.doctor.findings import (
     Check,
     Diagnosis,
     Finding,
-    Judgement,
     Mark,
     fail,
     fine,
@@ -17,7 +16,7 @@ from jlremote.doctor.findings import (
 )
 from jlremote.errors import Authentication, NotFound
 
-CHAIN: tuple[Check[dict[str, Judgement]], ...] = (
+CHAIN: tuple[Check[dict[str, Finding]], ...] = (
     Check("name", lambda facts: facts["name"]),
     Check("port", lambda facts: facts["port"], needs=("name",)),
     Check("disk", lambda facts: facts["disk"]),
@@ -26,7 +25,7 @@ CHAIN: tuple[Check[dict[str, Judgement]], ...] = (
 WELL = {check.name: fine("well") for check in CHAIN}
 
 
-def judged(**other: Judgement) -> list[Finding]:
+def judged(**other: Finding) -> list[Finding]:
     return list(Diagnosis().judged("lab", CHAIN, WELL | other))
 
 
@@ -41,7 +40,7 @@ def test_what_needs_a_broken_link_is_skipped_and_names_the_first_reason() -> Non
 
 
 def test_a_check_is_not_even_asked_where_its_ground_is_missing() -> None:
-    def never(_: object) -> Judgement:
+    def never(_: object) -> Finding:
         raise AssertionError
 
     checks: tuple[Check[None], ...] = (

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.doctor import connection, host, laptop, network, toolkit
+from jlremote.doctor import connection, host, network, toolkit
 from jlremote.doctor.connection import ConnectionFacts
 from jlremote.doctor.findings import Check, Diagnosis, Finding
-from jlremote.doctor.host_facts import DiskSpace, HostFacts, ImageFacts
-from jlremote.doctor.host_script import read_facts, steps
-from jlremote.doctor.laptop import KnownSession, LaptopFacts
+from jlremote.doctor.host_facts import DiskSpace, HostFacts, ImageFacts, read_facts, steps
 from jlremote.errors import (
     Authentication,
     ConnectionRefused,
@@ -326,46 +324,6 @@ def test_an_undecided_host_key_is_not_reported_as_a_login() -> None:
 def test_clocks_that_differ_are_reported(skew: float, mark: str) -> None:
     found = [*Diagnosis().judged("dgx", connection.CHECKS, ConnectionFacts(skew=skew))]
     assert {f.check: f.mark for f in found}["clock"] == mark
-
-
-def of_laptop(check: str, **other: object) -> Finding:
-    well = LaptopFacts("0.1.0", ssh="OpenSSH_9.2p1", sshfs="/usr/bin/sshfs", keychain="Keychain")
-    seen = replace(well, **other)  # type: ignore[arg-type]
-    found = Diagnosis().judged(laptop.GROUP, laptop.CHECKS, seen)
-    return {finding.check: finding for finding in found}[check]
-
-
-def test_programs_that_the_laptop_lacks_are_warnings() -> None:
-    lacking: dict[str, dict[str, object]] = {
-        "ssh": {"ssh": None},
-        "sshfs": {"sshfs": JlrError("`sshfs` is not installed", hint="`apt install sshfs`")},
-        "keychain": {"keychain": None},
-        "browser": {"browser": "there is no browser here"},
-        "folders": {"free_bytes": 5 * 1000**2},
-    }
-    for check, other in lacking.items():
-        assert of_laptop(check).mark == "ok"
-        found = of_laptop(check, **other)
-        assert (found.mark, bool(found.mend)) == ("warning", True), found
-
-
-def test_folders_and_settings_that_cannot_be_used_are_faults() -> None:
-    refused = JlrError("refusing to use `/run/jlr`", hint="`chmod 700 /run/jlr`")
-    assert of_laptop("folders", folders=refused).mend == ("`chmod 700 /run/jlr`",)
-    assert of_laptop("settings", settings=Usage("no such option")).exit_code == 2
-
-
-def test_sessions_are_listed_with_the_state_of_their_links() -> None:
-    up = KnownSession("dgx/one", forwarded=True, state="up")
-    stopped = KnownSession("dgx/two", forwarded=False)
-    assert of_laptop("sessions", sessions=(up, stopped)).text == "dgx/one up, 1 stopped"
-    assert of_laptop("sessions").text == "none"
-    asleep = KnownSession("dgx/one", forwarded=True, state="needs-auth", detail="a code is needed")
-    found = of_laptop("sessions", sessions=(asleep,))
-    assert (found.mark, found.text) == (
-        "warning",
-        "`dgx/one` is needs-auth (a code is needed)",
-    )
 
 
 def test_rooms_and_images_compare_by_what_they_are() -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 from jlremote.remote import relay as program
 from jlremote.remote import sending
 from jlremote.ssh.forward.forwarder import TunnelForward

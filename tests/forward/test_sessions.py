@@ -7,7 +7,7 @@ import threading
 from contextlib import ExitStack
 from typing import Any
 
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 from jlremote.ssh.channels.session_slots import KEPT, LASTING, SessionSlots
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.forward.connection_router import WaitLimits

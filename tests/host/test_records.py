@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.host.records import (
+from jlremote.host.answers import (
     FIELD,
     GROUP,
     PRINT_FIELD,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.host.tcp_table import LISTENING, Listener, read_listeners, socket_inodes
+from jlremote.host.socket_tables import LISTENING, Listener, read_listeners, socket_inodes
 from tests.host.parts import ANYWHERE, ANYWHERE_6, LOOPBACK, LOOPBACK_6, row
 
 MAPPED = "0000000000000000FFFF00000100007F"

@@ -7,12 +7,11 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from jlremote.host.tcp_table import socket_inodes
-from jlremote.host.unix_table import LISTENING, listening_inodes
+from jlremote.host.socket_tables import LISTENING_UNIX, listening_inodes, socket_inodes
 
 
 def table() -> str:
-    return subprocess.run(["sh", "-c", LISTENING], capture_output=True, text=True).stdout
+    return subprocess.run(["sh", "-c", LISTENING_UNIX], capture_output=True, text=True).stdout
 
 
 def test_only_a_socket_that_listens_is_found_by_its_whole_path() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from jlremote.host.answers import FIELD, RECORD
 from jlremote.host.process_mark import ADOPTER, CARRIER
-from jlremote.host.records import FIELD, RECORD
 from jlremote.jupyter import activity
 from jlremote.jupyter.activity import Activity
 from jlremote.jupyter.scripts import LAUNCH_MARK

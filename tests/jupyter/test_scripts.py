@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from jlremote.host.records import GROUP
+from jlremote.host.answers import GROUP
 from jlremote.jupyter import launch, scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.runtimes.bare import Bare

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward

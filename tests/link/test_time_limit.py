@@ -10,7 +10,7 @@ import pytest
 
 from jlremote.link.forwards import time_limit
 from jlremote.link.forwards.time_limit import TimeLimit
-from jlremote.ports.time_limit import WARNED_SECONDS
+from jlremote.ports.endpoint import WARNED_SECONDS
 from tests.link.fakes import PATIENCE
 
 

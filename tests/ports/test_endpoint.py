@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 from jlremote.jupyter.server import Server
 from jlremote.ports.endpoint import Endpoint, Place, endpoint_from_json
 from tests.link.fakes import new_endpoint

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
+from jlremote.host.addresses import Target
 from jlremote.host.contract import Completed
-from jlremote.host.target import Target
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import (

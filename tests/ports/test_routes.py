@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from jlremote.errors import JlrError
+from jlremote.host.addresses import Target
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
-from jlremote.host.target import Target
 from jlremote.jupyter.server import Server
 from jlremote.ports import locate
 from jlremote.ports.endpoint import Endpoint, Place

@@ -15,7 +15,7 @@ import pytest
 
 from jlremote.remote import relay, sending, sftp
 from tests.forward.parts import echo, serving
-from tests.test_ladder import PACKAGE, imports, modules
+from tests.sources import PACKAGE, imports, modules
 
 MODULES = sorted(path.stem for path in (PACKAGE / "remote").glob("*.py"))
 MODULES = [f"jlremote.remote.{name}" for name in MODULES if name not in ("__init__", "sending")]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from jlremote.images.commands import Image
     from jlremote.jupyter.api import Kernel
-    from jlremote.workflow.forward.port_report import PortReport
+    from jlremote.workflow.forward.address import PortReport
     from jlremote.workflow.kernels.specs import KernelSpec
     from jlremote.workflow.mounts.known_mounts import MountReport
     from jlremote.workflow.show.containers import ContainerReport

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.host.target import Target
+from jlremote.host.addresses import Target
 from jlremote.jupyter.survey import (
     ContainerGone,
     ContainerPaused,

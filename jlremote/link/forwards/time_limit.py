@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from jlremote.ports.time_limit import WARNED_SECONDS
+from jlremote.ports.endpoint import WARNED_SECONDS
 
 # A timer stands still while the machine sleeps.
 _TURN_SECONDS = 60.0

@@ -16,7 +16,7 @@ from jlremote.jobs.job import Job
 from jlremote.jobs.processes import ProcessJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.link.lasting import keep_going
-from jlremote.ports.time_limit import WARNED_SECONDS
+from jlremote.ports.endpoint import WARNED_SECONDS
 from jlremote.runtimes.table import runtime_named
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.times import left

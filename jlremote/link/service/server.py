@@ -31,10 +31,9 @@ from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
-from jlremote.ports.endpoint import Endpoint, Place
+from jlremote.ports.endpoint import Endpoint, Place, time_limit_warning
 from jlremote.ports.locate import locate
 from jlremote.ports.origins import hostname
-from jlremote.ports.time_limit import warning
 from jlremote.ssh.contract import Connection, Gateway
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.sftp import SftpStreams
@@ -258,7 +257,7 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
         forwards.changed(connection, runtime, event)
 
     def ending(session: str, until: float) -> None:
-        if text := warning(files.host, session, until):
+        if text := time_limit_warning(files.host, session, until):
             tell(session, text)
 
     def connected(timeout: float) -> ConnectionHost:

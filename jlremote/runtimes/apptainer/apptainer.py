@@ -12,17 +12,17 @@ from jlremote.host.contract import Completed, Steps
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes import bare
 from jlremote.runtimes.apptainer import definition
-from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container
+from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container, Runtime
 
 # `$1` names a session; runs the other arguments in its image.
 _ENTER = 'jlr_enter="FOLDER"/$1/enter; shift; exec sh "$jlr_enter" "$@"'
 
 
 @dataclass(frozen=True)
-class Apptainer(bare.HostProcesses):
+class Apptainer(Runtime):
     """Images that one program runs, Apptainer or its older form; see `Runtime`."""
 
-    name: str  # also the program's
+    name: str = "apptainer"  # also the program's
     has_images: bool = True
     # As without containers, in a folder for each machine: homes may be shared.
     servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/apptainer/$(uname -n)"
@@ -37,10 +37,6 @@ class Apptainer(bare.HostProcesses):
         file = f'"{self.servers_folder}"/{shlex.quote(name)}/container.json'
         about = f"uname -n; cat /proc/sys/kernel/random/boot_id; cat {file} 2>/dev/null || :"
         return {"container": about}
-
-    def survey(self, name: str, inside: str) -> Steps:
-        """Describe it, and look for a server from outside."""
-        return {**self.describe(name), "inside": self.inside(name, inside)}
 
     @understood("the definition of the session")
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jlremote import __version__
+from jlremote.host.answers import PRINT_RECORD, RECORD
 from jlremote.host.contract import USER_LABEL
-from jlremote.host.records import PRINT_RECORD, RECORD
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, START_LABEL
 from jlremote.runtimes.docker.docker_commands import inspect_argv

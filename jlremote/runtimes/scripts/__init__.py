@@ -1,8 +1,7 @@
 """Scripts that run inside a container.
 
-Read `waiting` (its main process) first, then `shells` with `kept_shells` (those in tmux),
-`packages` and `variables` (of `--env`); `homes` and `conda` find folders and programs; `sftp`
-serves files.
+Read `waiting` (its main process) first, then `shells`, `packages` and `variables` (of `--env`);
+`homes` finds folders and programs; `sftp` serves files.
 
 Decisions:
 

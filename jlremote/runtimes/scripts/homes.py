@@ -1,4 +1,4 @@
-"""The folder of a user's files in a container, and a writable HOME.
+"""The folder of a user's files in a container, a writable HOME, and programs of a conda.
 
 Any user can write a container's `/tmp`, and with `-v /tmp:/tmp` the host's users, too. A uid
 without a passwd entry gets `HOME=/`, which it cannot write, and many programs fail without a HOME.
@@ -35,3 +35,17 @@ _HOME = f"""\
 def writable_home(name: str) -> str:
     """Return shell text that sets HOME to a folder of the session or job if it is not writable."""
     return _HOME.replace("NAME", shlex.quote(name))
+
+
+# Patterns for the folders of a conda: the person's own first, then one of the image or host.
+CONDA_PLACES = "~/*conda* ~/mini* ~/mamba* /opt/*conda* /opt/mini*"
+
+# One on the PATH, as an activated environment, takes precedence; so does Jupyter of any other kind.
+CONDA_ON_PATH = f"""\
+if ! command -v jupyter-lab >/dev/null && ! command -v jupyter-notebook >/dev/null; then
+  for folder in {CONDA_PLACES}; do
+    [ ! -x "$folder/bin/jupyter-lab" ] && [ ! -x "$folder/bin/jupyter-notebook" ] ||
+      {{ PATH=$folder/bin:$PATH; break; }}
+  done
+fi
+"""

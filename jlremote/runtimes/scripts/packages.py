@@ -6,7 +6,7 @@ import shlex
 
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.runtimes.scripts import conda, homes
+from jlremote.runtimes.scripts import homes
 from jlremote.runtimes.scripts.waiting import AS_MAIN_USER
 
 _FOLDER = f"{homes.ROOT}/.packages"  # no session or job has this name
@@ -28,7 +28,7 @@ _WHERE_ITS_OWN_ARE = (
 # Debian without python3-venv makes only environments without pip; then the image's pip serves.
 _INSTALL = f"""\
 export PYTHONUNBUFFERED=1 PIP_ROOT_USER_ACTION=ignore
-{conda.ON_PATH}python=$(command -v python3 || command -v python) ||
+{homes.CONDA_ON_PATH}python=$(command -v python3 || command -v python) ||
   {{ echo 'there is no Python in the image'; exit {_NO_PYTHON}; }}
 if ! "$python" -m pip --version >/dev/null 2>&1 || ! "$python" -c {shlex.quote(_IS_OPEN)}; then
   {homes.PRIVATE} || exit {homes.NO_FOLDER}
@@ -186,7 +186,7 @@ def install(packages: tuple[str, ...]) -> str:
 def are_there(packages: tuple[str, ...]) -> str:
     """Return the script that ends with `GONE` if a container no longer has all packages."""
     return (
-        f"{conda.ON_PATH}python={_FOLDER}/bin/python\n"
+        f"{homes.CONDA_ON_PATH}python={_FOLDER}/bin/python\n"
         f'if [ -x "$python" ]; then\n{homes.PRIVATE} || exit {homes.NO_FOLDER}\n'
         "else python=$(command -v python3 || command -v python); fi\n"
         f'exec "$python" -c {shlex.quote(_ARE_THERE)} {shlex.join(packages)}\n'

@@ -1,5 +1,5 @@
 """Slurm.
 
-`commands` is the scheduler; `queue` and `nodes` read its lists, `reasons` and `endings` explain,
-and `arrays` and `launchers` make several jobs and ranks.
+`commands` asks it; `queue` and `nodes` read its lists, `reasons` says why a job waits and how it
+ended, and `launchers` makes ranks and arrays of jobs.
 """

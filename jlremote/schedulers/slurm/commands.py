@@ -1,27 +1,17 @@
-"""Slurm's commands, as a `Scheduler` has them."""
+"""Slurm: its commands as text for `sh`, and what they print. Nothing here has effects."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError, Usage
+from jlremote.host.answers import FIELD, GROUP, PRINT_GROUP
 from jlremote.host.contract import Completed
 from jlremote.host.process_mark import CARRIER, STAYS
-from jlremote.host.records import FIELD, GROUP, PRINT_GROUP
 from jlremote.host.shell_text import command_line, pause
-from jlremote.schedulers.contract import (
-    INDEX,
-    ClusterGpus,
-    QueuedJob,
-    Ranks,
-    Resources,
-    SchedulerFacts,
-    SchedulerSilent,
-    Waiting,
-)
-from jlremote.schedulers.slurm import arrays, endings, launchers, nodes, queue, reasons
+from jlremote.schedulers.contract import INDEX, Resources, SchedulerFacts, SchedulerSilent
+from jlremote.schedulers.slurm import launchers, nodes, queue
 from jlremote.text import one_line, printable
 
 # Sites put Slurm on the PATH of login shells only; what those print on the way is left out, and
@@ -140,14 +130,17 @@ sinfo -h -o '%G (%R)' 2>/dev/null | sed '/^(null)/d; s/(S:[^)]*)//g' | sort -u
 
 @dataclass(frozen=True)
 class Slurm:
-    """Slurm; see `Scheduler`."""
+    """Slurm's commands; methods return shell text, or read what such text printed."""
 
     name: str = "Slurm"
     waiting_states: tuple[str, ...] = queue.PENDING
     live_states: tuple[str, ...] = (*queue.PENDING, *queue.RUNNING)
 
     def submit(self, name: str, log: str, resources: Resources) -> str:
-        """Submit by `sbatch`, whose answer may stand among words of the site's."""
+        """Submit the script on stdin by `sbatch`, and print the job's id.
+
+        `log` is shell text with the path of Slurm's own messages, with `INDEX` in it for an array.
+        """
         argv = ("sbatch", "--parsable", f"--job-name={name}", *_asked(resources))
         find = _ID.replace("SEARCH\n", self.search(name))
         # In the name of a log file `%` has a meaning.
@@ -157,25 +150,13 @@ class Slurm:
         )
 
     def array_limit(self) -> str:
-        """Ask for the setting MaxArraySize."""
-        return f"{_ON_PATH}{arrays.LIMIT}"
-
-    def indices(self, array: str, limit: str) -> tuple[int, ...]:
-        """Read them: `0-7`, `1,3,5-9:2`, and behind `%` how many run at a time."""
-        return arrays.indices(array, limit)
-
-    def task(self, command: tuple[str, ...], ranks: Ranks) -> tuple[str, ...]:
-        """Set the variables of a rank, or run PyTorch's `torchrun`."""
-        return launchers.task(command, ranks)
-
-    def launched(self, argv: tuple[str, ...], ranks: Ranks) -> str:
-        """Start the tasks by `srun`."""
-        return launchers.launched(argv, ranks)
+        """Print the setting MaxArraySize, the limit for `indices`, if the site tells it."""
+        return f"{_ON_PATH}{launchers.LIMIT}"
 
     def search(self, name: str) -> str:
-        """Ask `squeue` for the name; without its heading nothing is known.
+        """Print the ids of the user's jobs and arrays of a name; fail if Slurm does not answer.
 
-        Where there is no `sbatch`, no job was submitted.
+        An answer has a heading. Where there is no `sbatch`, no job was submitted.
         """
         argv = ("squeue", "--states=all", f"--name={name}", "--format=%i")
         return (
@@ -186,57 +167,56 @@ class Slurm:
         )
 
     def queue(self, seconds: int | None = None) -> str:
-        """Ask `squeue` for all jobs of the user that slurmctld still knows."""
+        """Print the user's jobs, also those that have just ended, within so many seconds."""
         argv = ("squeue", "--array", "--states=all", f"--format={FIELD.join(queue.COLUMNS)}")
         asked = _first(argv, seconds or _SECONDS)
         return f'{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{asked} --user="$(id -un)"'
 
-    def read_queue(self, printed: str) -> Mapping[str, QueuedJob]:
-        return queue.read_queue(printed)
-
     def answer(self) -> str:
+        """Read what `queue` printed and print it from its heading on; without one, nothing."""
         return f"sed -n '/^{queue.HEADING}{FIELD}/,$p'"
 
     def trial(self, script: str) -> str | None:
-        """Ask `squeue` for no job that there is."""
+        """Fail where Slurm does not answer within a second; `None` if a script asks it nothing."""
         if _LOOK not in script:
             return None
         asked = f'{_first(("squeue", "--name=.", "--format=%i"), 1)} --user="$(id -un)" 2>&1'
         return f"{_ON_PATH}! {_LOOK} || {asked} | grep -q {queue.HEADING}"
 
     def requeues(self, resources: Resources) -> bool:
+        """Return whether the job may be put back into the queue, to begin anew later."""
         return "--requeue" in resources.arguments
 
     def put_back(self) -> str:
-        """Look for slurmstepd's words; sites cancel preempted jobs, or requeue them."""
+        """Succeed if Slurm's messages on stdin say that the job is put back, or may be.
+
+        Sites cancel preempted jobs, or requeue them.
+        """
         return "grep -qE 'CANCELLED AT [^ ]+ DUE TO (JOB REQUEUE|PREEMPTION)'"
 
     def drained(self) -> str:
-        """Ask `sinfo` about the nodes of the jobs that `squeue` listed."""
+        """Read what `queue` printed, and print which nodes of running jobs are drained.
+
+        A line has the job's id, the node and the site's words, as fields.
+        """
         argv = ("sinfo", "--noheader", "--Node", "--states=drain", "--format=%N %E")
         return f"{_ON_PATH}jlr_drained=\n{_DRAINED.replace('SINFO', _first(argv))}"
 
     def after(self, job: str) -> tuple[str, ...]:
-        """Depend on its end, whatever that is."""
+        """Return arguments of a submission that wait until another job is over."""
         return (f"--dependency=afterany:{job}",)
 
     def accounted(self, job: str) -> str:
-        """Ask `sacct`, which may be switched off, else slurmctld, which forgets."""
+        """Print a job's last state, its end and its exit code, divided by `|`.
+
+        `sacct` may be switched off; then slurmctld is asked, which forgets.
+        """
         return f"{_ON_PATH}set -- {job}\n{_ACCOUNTED}"
 
-    def waiting(self, job: QueuedJob) -> Waiting:
-        return reasons.explain(job.reason)
-
     def maintenance(self) -> str:
-        """Ask for the reservations that are marked so, whose begin no running job may reach."""
+        """Print in how many seconds each maintenance begins, which no running job may reach."""
         argv = ("scontrol", "show", "reservation", "--oneliner")
         return f"{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{_first(argv)} 2>/dev/null |{_BEGINS}"
-
-    def ending(self, state: str, log: str) -> str | None:
-        return endings.ending(state, log)
-
-    def unfinished_code(self, how: str) -> int:
-        return endings.unfinished_code(how)
 
     def signal(self, job: str, signal: str) -> str:
         """Signal all steps, and then the batch script and what it started.
@@ -247,8 +227,10 @@ class Slurm:
         return f"{_ON_PATH}{send} 2>/dev/null; {send} --full"
 
     def step(self, job: str, *, terminal: bool = False, name: str = "") -> str:
-        """Run it by `srun`, beside what the job has there (`--overlap`, Slurm 20.11 and later).
+        """Run `"$@"` on the first node of a running job, beside what the job has there.
 
+        Its stdin and stdout are the command's. `job` is shell text; `name` is the step's.
+        `--overlap` needs Slurm 20.11.
         Right after a restart slurmctld takes no steps for some seconds. Without `--immediate` srun
         then waits for SlurmctldTimeout, which is two minutes, before it asks again.
         """
@@ -262,18 +244,24 @@ class Slurm:
         return f'{_ON_PATH}exec {command_line(argv)} --jobid="{job}" {around}"$@"'
 
     def end_steps(self, job: str, name: str) -> str:
-        """Ask `squeue` for the steps of the name, and cancel them until there is none."""
+        """Cancel a job's steps of a name until there is none; else exit with `STAYS`."""
         text = _END_STEPS.replace("JOB", job).replace("NAME", name)
         return f"{_ON_PATH}{text}"
 
     def holds(self, job: str) -> str:
-        """Check for its control group, which has those who came by ssh, or else its variable."""
+        """Check whether `$process`, a folder of `/proc`, is a job's.
+
+        The control group has those who came by ssh; else the variable tells.
+        """
         by_group = f'grep -qs "/job_{job}/" "$process/cgroup"'
         variables = "tr '\\0' '\\n' <\"$process/environ\""
         return f'{{ {by_group} || {variables} | grep -qx "SLURM_JOB_ID={job}"; }}'
 
     def plain_variables(self) -> str:
-        """Drop `SLURM_…`: with them a nested `srun` is refused, and Lightning sees a batch job."""
+        """Drop `SLURM_…`, but for the job's id and GPUs.
+
+        With them a nested `srun` is refused, and Lightning sees a batch job.
+        """
         return _PLAIN
 
     def cancel(self, job: str) -> str:
@@ -281,7 +269,7 @@ class Slurm:
         return f"{_ON_PATH}scancel {job}"
 
     def estimate(self, resources: Resources) -> str:
-        """Try it by `sbatch --test-only`."""
+        """Try a submission of stdin by `sbatch --test-only`."""
         return f"{_ON_PATH}{_first(('sbatch', '--test-only', *_asked(resources)))}"
 
     def read_estimate(self, answer: Completed) -> str:
@@ -296,7 +284,7 @@ class Slurm:
         )
 
     def presence(self) -> str:
-        """Ask for the version, a list, and the partitions and accounts."""
+        """Print Slurm's version, a list, and the partitions and accounts."""
         return (
             f"{_ON_PATH}{_LOOK} || exit 0\nsbatch --version\n"
             f"printf '{PRINT_GROUP}'; {_first(('squeue', '--me'))} 2>&1\n"
@@ -304,7 +292,7 @@ class Slurm:
         )
 
     def read_presence(self, printed: str) -> SchedulerFacts | None:
-        """Read them; the list must have its heading."""
+        """Return the scheduler, `None` where there is none; the list must have its heading."""
         version, _, rest = printed.partition(GROUP)
         if not version.strip():
             return None
@@ -313,6 +301,7 @@ class Slurm:
         return SchedulerFacts(one_line(version), silence, self.read_choices(choices))
 
     def choices(self) -> str:
+        """Print what the user may ask for."""
         return f"{_ON_PATH}{_CHOICES}"
 
     def read_choices(self, printed: str) -> str | None:
@@ -337,16 +326,13 @@ class Slurm:
         return JlrError(f"Slurm refused the job: {said or answer.complaint}")
 
     def gpus(self) -> str:
-        """Ask `sinfo` and `squeue`, which need no accounting."""
+        """Print the GPUs of partitions and who holds them; the status is 127 without Slurm."""
         asked = (nodes.SINFO, nodes.SQUEUE)
         lists = (f"{_first(argv)} 2>&1; printf '{PRINT_GROUP}'" for argv in asked)
         missing = "command -v sinfo >/dev/null 2>&1 || exit 127\n"
         return (
             f"{_ON_PATH}{missing}export SLURM_TIME_FORMAT=%s\n{'; '.join(lists)}; id -un; date +%s"
         )
-
-    def read_gpus(self, printed: str) -> ClusterGpus:
-        return nodes.read_gpus(printed)
 
 
 SLURM = Slurm()

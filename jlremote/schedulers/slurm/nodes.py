@@ -6,8 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from jlremote.host.answers import understood
-from jlremote.host.records import FIELD, GROUP
+from jlremote.host.answers import FIELD, GROUP, understood
 from jlremote.schedulers.contract import ClusterGpus, GpuJob, GpuNodes
 from jlremote.schedulers.slurm import queue
 from jlremote.times import by_our_clock

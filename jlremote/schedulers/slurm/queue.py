@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from jlremote.host.answers import understood
-from jlremote.host.records import FIELD
+from jlremote.host.answers import FIELD, understood
 from jlremote.schedulers.contract import QueuedJob, SchedulerSilent
 from jlremote.text import one_line
 from jlremote.untrusted import moment

@@ -13,8 +13,8 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jlremote.host.addresses import Target
 from jlremote.host.sudo import SUDO
-from jlremote.host.target import Target
 from jlremote.remote import sending
 from jlremote.remote.relay import (
     ACCEPTED,

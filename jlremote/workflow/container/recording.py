@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from jlremote.errors import JlrError, Unreachable
+from jlremote.host.answers import records
 from jlremote.host.contract import Host, run_script
-from jlremote.host.records import records
 from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey, survey

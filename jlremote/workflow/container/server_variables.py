@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError
+from jlremote.host.answers import RECORD
 from jlremote.host.contract import Host, run_script
-from jlremote.host.records import RECORD
 from jlremote.host.shell_text import command_line, stdin_of
 from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server

@@ -8,14 +8,14 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jlremote.doctor import connection, host, host_script, laptop
+from jlremote.doctor import connection, host, host_facts
 from jlremote.doctor.connection import ConnectionFacts
 from jlremote.doctor.findings import Check, Diagnosis, Facts, Finding, Verdict, verdict
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.gpus.snapshot import NvidiaSmiMissing
+from jlremote.host.addresses import LOCALHOST
 from jlremote.host.contract import Steps
-from jlremote.host.loopback import LOCALHOST
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.link.client.link import Link
 from jlremote.questions import Asker, Question
@@ -28,7 +28,7 @@ from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.storage.settings import settings
 from jlremote.untrusted import moment
-from jlremote.workflow.doctor import laptop_facts
+from jlremote.workflow.doctor import laptop
 from jlremote.workflow.doctor.session_checks import PROOF, SessionChecks
 from jlremote.workflow.doctor.trial import Trial, running
 from jlremote.workflow.host.context import Context
@@ -91,8 +91,10 @@ class _Examination:
 
     def look_at_laptop(self) -> None:
         with self.context.progress.step("Check this machine"):
-            facts = laptop_facts.look(self.context, self.request.host)
-        self._judge(laptop.GROUP, laptop.CHECKS, facts)
+            checks = laptop.checks(self.context, self.request.host)
+            found = [*self.diagnosis.judged(laptop.GROUP, checks, None)]
+        for finding in found:
+            self.tell(finding)
 
     def look_at_host(self, name: str) -> None:
         link = link_on(name, self.context)
@@ -118,7 +120,7 @@ class _Examination:
             with self.context.progress.step(f"Connect to {link.name}"):
                 notes = link.status(connect=True).notes
                 began = time.time()
-                told = link.run(host_script.GREETING)
+                told = link.run(host_facts.GREETING)
                 refusal = link.refusal(LOCALHOST, HOST_PORT)
                 sockets = _reaches_sockets(link)
         except JlrError as error:
@@ -149,7 +151,7 @@ class _Examination:
         if self.diagnosis.well(connection.SHELL):
             with self.context.progress.step("Check the host"):
                 silent = isinstance(search.unusable.get(chosen.name), EngineSilent)
-                asked = host_script.steps(chosen.engine, named, silent=silent)
+                asked = host_facts.steps(chosen.engine, named, silent=silent)
                 facts = _facts(link, chosen.engine, named, asked)
                 if record is not None and facts.engine_error is None:
                     here = running(link, record)
@@ -213,7 +215,7 @@ def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -
 
     def told() -> HostFacts:
         answers = link.run(asked, timeout=ASK_SECONDS)
-        return host_script.read_facts(link.name, engine, image, answers)
+        return host_facts.read_facts(link.name, engine, image, answers)
 
     facts = told()
     unusable = isinstance(facts.engine_error, EngineUnusable)
@@ -229,7 +231,7 @@ def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -
 def _reaches_sockets(link: Link) -> bool | None:
     """Return whether the SSH server connects to unix sockets; `None` if none could be made."""
     told = ""
-    with link.stream(host_script.SOCKET) as output:
+    with link.stream(host_facts.SOCKET) as output:
         for piece in output:
             told = (told + piece)[-4096:]
             if told.endswith("\n") and told.startswith("/"):

@@ -17,7 +17,6 @@ from jlremote.doctor.findings import (
     WITHOUT_CONTAINERS,
     Diagnosis,
     Finding,
-    Judgement,
     fine,
     from_error,
     skip,
@@ -34,8 +33,7 @@ from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.engine.engine_errors import reason
 from jlremote.workflow.container import image_definition, jupyter_launch, provision
 from jlremote.workflow.container.start_context import StartContext
-from jlremote.workflow.doctor import gpus_in_container
-from jlremote.workflow.doctor.trial import Trial
+from jlremote.workflow.doctor.trial import Trial, judge_gpus
 from jlremote.workflow.forward.jupyter_check import access_note, wait_for_answer
 from jlremote.workflow.host.context import Context
 
@@ -87,7 +85,7 @@ class SessionChecks:
         self._check(PROOF, f"Ask the kernel for {QUESTION}", ("websocket",), self._judge_kernel)
 
     def _check(
-        self, name: str, title: str, needs: Sequence[str], judge: Callable[[], Judgement]
+        self, name: str, title: str, needs: Sequence[str], judge: Callable[[], Finding]
     ) -> None:
         judgement = self.diagnosis.skipped(needs)
         if judgement is None:
@@ -98,7 +96,7 @@ class SessionChecks:
                 judgement = from_error(error)
         self.tell(self.diagnosis.add(self.trial.link.name, name, judgement))
 
-    def _judge_container(self) -> Judgement:
+    def _judge_container(self) -> Finding:
         trial = self.trial
         if not trial.runtime.has_containers:
             return WITHOUT_CONTAINERS
@@ -120,7 +118,7 @@ class SessionChecks:
             )
         return fine(f"a new container of {trial.request.image} starts")
 
-    def _judge_network(self) -> Judgement:
+    def _judge_network(self) -> Finding:
         runtime, here = self.trial.runtime, self.trial.running
         asked = {"host": network.ASK}
         if runtime.has_containers and self.diagnosis.well("container"):
@@ -131,11 +129,11 @@ class SessionChecks:
         told = self.trial.link.run(asked)
         return network.judge(runtime.engine, told["host"], told.get("inside"))
 
-    def _judge_toolkit(self) -> Judgement:
+    def _judge_toolkit(self) -> Finding:
         name = f"{self._name}-gpus"
-        return gpus_in_container.judge(self.trial, self.diagnosis, name, self.context)
+        return judge_gpus(self.trial, self.diagnosis, name, self.context)
 
-    def _judge_jupyter(self) -> Judgement:
+    def _judge_jupyter(self) -> Finding:
         if self.trial.running is not None:
             return fine(f"the session `{self.trial.running.record.name}` runs")
         if self.trial.runtime.in_jobs:
@@ -153,7 +151,7 @@ class SessionChecks:
         self._server, launched = jupyter_launch.ensure(self._start, self._found)
         return fine("launched" if launched else "the one in the container runs")
 
-    def _judge_http(self) -> Judgement:
+    def _judge_http(self) -> Finding:
         assert self._container is not None
         assert self._server is not None
         link = self.trial.link
@@ -177,7 +175,7 @@ class SessionChecks:
         assert self._forward is not None
         return JupyterApi(self._forward.local_port, self._forward.server)
 
-    def _judge_websocket(self) -> Judgement:
+    def _judge_websocket(self) -> Finding:
         try:
             self._kernel = self._api.start_kernel()
         except AccessRefused:
@@ -186,7 +184,7 @@ class SessionChecks:
         self._line = self.made.enter_context(kernel_line(self._api, self._kernel))
         return fine("answers through the tunnel")
 
-    def _judge_kernel(self) -> Judgement:
+    def _judge_kernel(self) -> Finding:
         assert self._line is not None
         answer = self._line.result(QUESTION)
         if ANSWER not in answer:  # R prints `[1] 42`

@@ -2,8 +2,8 @@
 
 Read `forwards` (hold a forward, put it back, restore it after a link has ended), `local_ports`
 (which local port), `jupyter_check` (does Jupyter answer, and how does it authenticate), `address`
-(the URLs of a forward) with `browser` and `loopback_page` (how a browser gets them), and
-`port_report` (what `jlr forward` shows).
+(the URLs of a forward, and what `jlr forward` shows) with `browser` and `loopback_page` (how a
+browser gets them).
 
 Decisions:
 

@@ -6,7 +6,7 @@ import socket
 from contextlib import suppress
 
 from jlremote.errors import Busy, JlrError, Unreachable
-from jlremote.host.loopback import LOCALHOST
+from jlremote.host.addresses import LOCALHOST
 from jlremote.jupyter.api import Access, IdentityRefused, JupyterApi, NoAnswer
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus

@@ -19,8 +19,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from jlremote.host.loopback import LOCALHOST
-from jlremote.host.tcp_table import is_own
+from jlremote.host.addresses import LOCALHOST
+from jlremote.host.socket_tables import is_own
 
 # A first start of snap's Firefox takes half a minute on a slow disk.
 LASTS_SECONDS = 90.0

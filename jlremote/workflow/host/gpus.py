@@ -11,12 +11,13 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, read
 from jlremote.gpus.waiting import taking
 from jlremote.gpus.waiting.taking import ASK_SECONDS
+from jlremote.host.answers import GROUP
 from jlremote.host.contract import Host, run_script
-from jlremote.host.records import GROUP
 from jlremote.link.client.link import Link
 from jlremote.runtimes.engine.engine import Argv
 from jlremote.schedulers.contract import ClusterGpus, SchedulerSilent
 from jlremote.schedulers.slurm.commands import SLURM
+from jlremote.schedulers.slurm.nodes import read_gpus
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import startup_files, used_on
 from jlremote.workflow.host.links import link_on
@@ -44,7 +45,7 @@ def _of_cluster(link: Host, failure: CannotAsk) -> ClusterGpus:
     told = run_script(link, SLURM.gpus(), timeout=ASK_SECONDS)
     if told.status == NOT_FOUND:
         raise failure
-    return SLURM.read_gpus(told.stdout)
+    return read_gpus(told.stdout)
 
 
 def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | ClusterGpus]:

@@ -1,4 +1,4 @@
-"""What is told of a session whose container is gone, or does not run.
+"""Sessions whose container is gone, does not run, or has lost its GPUs.
 
 Most imports happen where they are needed: `again` is loaded by commands that use a running session.
 """
@@ -6,13 +6,15 @@ Most imports happen where they are needed: `again` is loaded by commands that us
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from jlremote.errors import NotFound
+from jlremote.errors import JlrError, NotFound
 from jlremote.link.wire.states import State
 from jlremote.storage.sessions import SessionRecord
 
 if TYPE_CHECKING:
+    from jlremote.gpus.lost import Fault
     from jlremote.host.contract import Host
     from jlremote.runtimes.contract import Container, Runtime
 
@@ -71,3 +73,24 @@ def check(host: Host, record: SessionRecord) -> None:
 def found(host: Host, runtime: Runtime, record: SessionRecord) -> Container | None:
     """Return a session's container as it is right now, `None` if it was removed."""
     return runtime.read(record.name, host.run(runtime.describe(record.name)))
+
+
+def gpu_fault(host: Host, record: SessionRecord) -> Fault | None:
+    """Return why a session's container has lost its GPUs while it ran, `None` if it has not.
+
+    It comes second to what the command does, so a check that fails finds nothing.
+    """
+    if record.gpus is None:
+        return None
+    from jlremote.gpus import lost
+    from jlremote.host.contract import run_script
+    from jlremote.runtimes.table import runtime_of
+
+    runtime = runtime_of(record)
+    if not runtime.has_containers:
+        return None
+    restart = runtime.shown("restart", record.name)
+    with suppress(JlrError):
+        told = run_script(host, runtime.inside(record.name, lost.CHECK))
+        return lost.read(told.stdout, record.name, restart)
+    return None

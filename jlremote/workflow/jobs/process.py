@@ -30,7 +30,7 @@ from jlremote.workflow.container import gpu_allocation, image_definition
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.requests import RunRequest, StartRequest
-from jlremote.workflow.selection import naming, ownership
+from jlremote.workflow.selection import naming
 from jlremote.workflow.selection.host_search import candidates
 
 ANOTHER_NAME = "choose another name: `--name NAME`"
@@ -124,7 +124,7 @@ def _container(start: StartContext, request: RunRequest) -> Container:
     found = look.container if look else None
     if look is not None and found is not None:
         agreed = known is not None and known.shared
-        ownership.refuse(start.request.host, found.name, look.owner, agreed=agreed)
+        naming.refuse_other_owner(start.request.host, found.name, look.owner, agreed=agreed)
     if found is not None and found.running:
         return found
     state, begin = (found.stands, "starts it") if found else ("is missing", "creates it")

@@ -6,12 +6,13 @@ import codecs
 from collections.abc import Callable, Iterator
 
 from jlremote import times
+from jlremote.host.answers import GROUP
 from jlremote.host.contract import run_script
-from jlremote.host.records import GROUP
 from jlremote.jobs import processes
 from jlremote.jobs.processes import ProcessJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.schedulers.contract import SchedulerSilent
+from jlremote.schedulers.slurm.reasons import explain
 from jlremote.untrusted import count
 from jlremote.workflow.jobs.jobs import JobHandle
 
@@ -70,7 +71,7 @@ def _words(found: JobHandle, backend: ScheduledJobs, printed: str) -> tuple[str,
         return f"is queued; {silent.message}", False
     if job is None or job.phase != "waiting":
         return "", False
-    why = backend.scheduler.waiting(job)
+    why = explain(job.reason)
     action = why.action
     if why.kind == "never":
         action = f"`jlr stop {found.selector}` cancels it; {action}"

@@ -21,6 +21,7 @@ from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.engine.engine_errors import EngineMissing
 from jlremote.runtimes.scripts import variables
 from jlremote.schedulers.contract import SchedulerSilent
+from jlremote.schedulers.slurm import launchers
 from jlremote.text import one_line
 from jlremote.workflow.container import image_definition
 from jlremote.workflow.container.start_context import StartContext
@@ -76,7 +77,7 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
     plain, private = variables.parted(given)
     command = request.command
     if how.ranks is not None:
-        command = SCHEDULED.scheduler.task(command, how.ranks)
+        command = launchers.task(command, how.ranks)
     in_image = start.runtime.has_images
     if in_image:
         gpus = "all" if how.resources.asks_for_gpus else None
@@ -109,7 +110,7 @@ def _indices(start: StartContext, array: str | None) -> tuple[int, ...]:
     if array is None:
         return ()
     scheduler = SCHEDULED.scheduler
-    return scheduler.indices(array, run_script(start.host, scheduler.array_limit()).stdout)
+    return launchers.indices(array, run_script(start.host, scheduler.array_limit()).stdout)
 
 
 def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str:

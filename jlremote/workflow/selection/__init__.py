@@ -1,9 +1,9 @@
 """From a typed name to a session or a container.
 
-Read `naming` (the names that a typed one stands for), then `session_selection` (which of them this
-laptop knows), `host_search` (which of them exist on the host), `pool_host` (the host of a pool for
-one), `ownership` (another user's), and `destruction` (the rule for all commands that end or delete
-work) with `disconnection` (the links that `jlr disconnect` ends).
+Read `naming` (the names that a typed one stands for, and another user's), then `session_selection`
+(which of them this laptop knows), `host_search` (which of them exist on the host), `pool_host` (the
+host of a pool for one), and `destruction` (the rule for all commands that end or delete work) with
+`disconnection` (the links that `jlr disconnect` ends).
 
 Decisions:
 

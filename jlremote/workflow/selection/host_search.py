@@ -30,7 +30,7 @@ from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.links import connect, link_of, link_to
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.selection import naming, ownership
+from jlremote.workflow.selection import naming
 
 
 def renamed(name: str, context: Context) -> SessionRecord | None:
@@ -54,7 +54,9 @@ def forwarded_again(record: SessionRecord, context: Context, *, as_shared: bool)
     link, runtime = link_of(record, context), runtime_of(record)
     connect(link, context)
     found = survey(link, runtime, record.name)
-    ownership.refuse(record.host, record.name, found.whose, agreed=as_shared or record.shared)
+    naming.refuse_other_owner(
+        record.host, record.name, found.whose, agreed=as_shared or record.shared
+    )
     record = replace(record, shared=found.whose is not None)
     with undone_on_failure() as undo:
         again = _forwarded(link, record, runtime, found, context, undo)
@@ -87,7 +89,7 @@ def adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> Sess
         )
     runtime, container, found = seen
     name = container.name
-    ownership.refuse(host, name, found.whose, agreed=as_shared)
+    naming.refuse_other_owner(host, name, found.whose, agreed=as_shared)
     short = None if name == typed else typed
     if (known := sessions.find(host, name)) is not None:  # the full name was not typed
         record = replace(known, typed=short)

@@ -1,10 +1,14 @@
-"""A container's name on its host: the typed name, or what the naming template makes of it."""
+"""A container's name on its host: the typed name, or what the naming template makes of it.
+
+Another user's session is joined only on request.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
 
-from jlremote.errors import Usage
+from jlremote.errors import JlrError, Usage
 from jlremote.host.contract import Host, run_script
 from jlremote.runtimes.contract import TYPED_LABEL, Runtime
 from jlremote.runtimes.table import AUTO, on_nodes, runtime_named
@@ -109,3 +113,19 @@ def _user(host: Host) -> str:
     """Return the login name on the host, without characters that engines refuse (`corp+anna`)."""
     name = run_script(host, "id -un").stdout.strip()
     return re.sub(r"[^a-zA-Z0-9_.-]+", "-", name).lstrip("-_.")
+
+
+def refuse_other_owner(host: str, name: str, owner: str | None, *, agreed: bool) -> None:
+    """Refuse to join a session of another user of the host, unless that was `agreed`.
+
+    Raises:
+        JlrError: it belongs to `owner`.
+    """
+    if owner is None or agreed:
+        return
+    where = shlex.quote(f"{host}/{name}")
+    raise JlrError(
+        f"`{host}/{name}` belongs to `{owner}`",
+        hint=f"`jlr start {shlex.quote(host)} ANOTHER-NAME` makes one of your own; "
+        f"`jlr open {where} --as-shared` joins it, if `{owner}` agrees",
+    )

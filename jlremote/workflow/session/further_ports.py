@@ -14,8 +14,8 @@ from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage import sessions
 from jlremote.storage.sessions import PortRecord, SessionRecord
+from jlremote.workflow.forward.address import PortReport, report, reports
 from jlremote.workflow.forward.forwards import hold, host_port
-from jlremote.workflow.forward.port_report import PortReport, report, reports
 from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import ASKS_NOTHING, Unreached, link_of, status_of, undisturbed

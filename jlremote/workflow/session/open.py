@@ -13,7 +13,7 @@ from jlremote.jupyter.api import JupyterApi
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.ports.time_limit import warning
+from jlremote.ports.endpoint import time_limit_warning
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import did_you_mean
@@ -39,13 +39,10 @@ def address(
         raise _missing(path, record, typed=selector)
     with suppress(JlrError):  # a full disk must not prevent the use of a session
         sessions.save(record.used_now())
-    if ends := warning(record.host, record.name, forward.endpoint.until):
+    if ends := time_limit_warning(record.host, record.name, forward.endpoint.until):
         context.progress.note(ends)
-    if record.gpus is not None:
-        from jlremote.workflow.host.lost_gpus import fault
-
-        if lost := fault(link_of(record, context), record):
-            context.progress.note(f"{lost.why}; {lost.mend}")
+    if lost := halted.gpu_fault(link_of(record, context), record):
+        context.progress.note(f"{lost.why}; {lost.mend}")
     return address_of(forward, name, path)
 
 

@@ -17,7 +17,7 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.requests import StartRequest, StopRequest
 from jlremote.workflow.jobs import session_job
-from jlremote.workflow.selection import destruction, ownership, session_selection
+from jlremote.workflow.selection import destruction, naming, session_selection
 from jlremote.workflow.session.renew import renew
 from jlremote.workflow.session.start import start
 from jlremote.workflow.session.stop import stop
@@ -41,7 +41,7 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
     runtime = runtime_of(record)
     with context.progress.step(f"Look for {record.name}"):
         found = survey(link_of(record, context), runtime, record.name)
-    ownership.refuse(record.host, record.name, found.whose, agreed=request.force)
+    naming.refuse_other_owner(record.host, record.name, found.whose, agreed=request.force)
     host = link_of(record, context)
     _refuse_unless_it_stays(record, runtime, found, host)
     again, lost = _again(record, runtime, found, host), _lost(record, runtime, found, host)

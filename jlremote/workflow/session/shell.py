@@ -152,16 +152,16 @@ def _kept(
     """Run a shell or command that tmux keeps, or lead back to it; return its exit status or 0."""
     from jlremote.host.contract import run_script
     from jlremote.runtimes.contract import Attachment
-    from jlremote.runtimes.scripts import kept_shells
+    from jlremote.runtimes.scripts import shells
 
     size = screen.size if screen.kind else None
     attached = Attachment(size, request.user, request.workdir, request.detach_keys)
     named = None if place.is_host else place.name
-    name = kept_shells.session(place.runtime, named, label)
+    name = shells.session(place.runtime, named, label)
     again = f"`jlr shell {place.selector} --keep{f' --name {label}' if label else ''}`"
 
-    looked = run_script(place.host, kept_shells.look(name)).status
-    if looked == kept_shells.NO_TMUX:
+    looked = run_script(place.host, shells.look(name)).status
+    if looked == shells.NO_TMUX:
         raise NotFound(
             f"`{place.host.name}` has no tmux, which would keep the shell",
             hint="`sudo apt install tmux` there installs it; "
@@ -169,7 +169,7 @@ def _kept(
         )
     if looked == 0:
         context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
-    script = kept_shells.script(place.runtime, place.name, attached, request.command, name)
+    script = shells.kept_script(place.runtime, place.name, attached, request.command, name)
     try:
         status = converse(place.host, script, screen)
     except TerminalClosed:
@@ -181,7 +181,7 @@ def _kept(
         screen.recover()
         why = f"{lost.message}; what runs in the terminal keeps running"
         raise LinkLost(why, hint=f"{again} attaches again") from lost
-    if status == 0 and run_script(place.host, kept_shells.look(name)).status == 0:
+    if status == 0 and run_script(place.host, shells.look(name)).status == 0:
         context.progress.note(f"the shell keeps running; {again} attaches again")
     return status
 
@@ -251,13 +251,13 @@ def _any_container(
 def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) -> ShellPlace | None:
     """Return the place of an engine's container, `None` if it has none of that name."""
     from jlremote.runtimes.containers import Containers
-    from jlremote.workflow.selection import host_search, ownership
+    from jlremote.workflow.selection import host_search, naming
 
     host = link.name
     for name, found in host_search.candidates(link, Containers(engine), typed):
         if found.container is None:
             continue
-        ownership.refuse(host, name, found.owner, agreed=as_shared)
+        naming.refuse_other_owner(host, name, found.owner, agreed=as_shared)
         if not found.container.running:
             raise NotFound(
                 f"the container `{name}` {found.container.stands}",
@@ -289,13 +289,15 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
     """
     from jlremote.runtimes.owner import WHO, other_owner
     from jlremote.workflow.host import halted
-    from jlremote.workflow.selection import ownership
+    from jlremote.workflow.selection import naming
 
     told = host.run({**runtime.describe(record.name), **WHO})
     found = runtime.read(record.name, told)
     if found is not None:
         owner = other_owner(found, told)
-        ownership.refuse(record.host, record.name, owner, agreed=as_shared or record.shared)
+        naming.refuse_other_owner(
+            record.host, record.name, owner, agreed=as_shared or record.shared
+        )
     halted.refuse(record, found)
 
 

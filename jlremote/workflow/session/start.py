@@ -24,16 +24,15 @@ from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.container import gpu_allocation, jupyter_launch, provision
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.container.start_context import StartContext
-from jlremote.workflow.forward.address import address_of
+from jlremote.workflow.forward.address import PortReport, address_of, reports
 from jlremote.workflow.forward.forwards import hold, host_port
 from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
-from jlremote.workflow.forward.port_report import PortReport, reports
 from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.engines import surveyed
 from jlremote.workflow.host.links import connect, link_on, link_to
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
-from jlremote.workflow.selection import naming, ownership
+from jlremote.workflow.selection import naming
 from jlremote.workflow.selection.host_search import with_others
 from jlremote.workflow.show.report import SessionReport, of_forward, with_job
 
@@ -126,7 +125,7 @@ def _look(
         runtime, name, found = _same_container(host, runtime, name, found, context)
     record = sessions.find(request.host, name)
     agreed = request.as_shared or (record is not None and record.shared)
-    ownership.refuse(request.host, name, found.whose, agreed=agreed)
+    naming.refuse_other_owner(request.host, name, found.whose, agreed=agreed)
     return runtime, name, found
 
 

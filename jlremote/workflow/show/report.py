@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jlremote.link.wire.states import State
-from jlremote.ports.time_limit import warning
+from jlremote.ports.endpoint import time_limit_warning
 from jlremote.storage.settings.options import NO_CONTAINER
 from jlremote.times import utc
-from jlremote.workflow.forward import port_report
+from jlremote.workflow.forward import address
 from jlremote.workflow.forward.address import Address
 from jlremote.workflow.forward.jupyter_check import access_note
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jlremote.jupyter.presence import Present
     from jlremote.link.wire.status import ForwardStatus
     from jlremote.storage.sessions import SessionRecord
-    from jlremote.workflow.forward.port_report import PortReport
+    from jlremote.workflow.forward.address import PortReport
     from jlremote.workflow.host.links import Unreached
     from jlremote.workflow.mounts.known_mounts import MountReport
 
@@ -109,7 +109,7 @@ def of_record(
 def of_unreached(record: SessionRecord, why: Unreached) -> SessionReport:
     """Report a session whose host is not reached."""
     report = of_record(record, why.state, why.since, why.detail)
-    return replace(report, ports=port_report.reports(record, why))
+    return replace(report, ports=address.reports(record, why))
 
 
 def of_forward(
@@ -158,7 +158,7 @@ def with_time_left(report: SessionReport, seconds: float | None) -> SessionRepor
     if seconds is None:
         return report
     report = replace(report, time_left=max(0, round(seconds)))
-    ends = warning(report.host, report.name, time.time() + seconds)
+    ends = time_limit_warning(report.host, report.name, time.time() + seconds)
     if ends is None or report.state != State.UP:
         return report
     return replace(report, detail="; ".join(filter(None, (ends, report.detail))))

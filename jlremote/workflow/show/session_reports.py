@@ -33,7 +33,7 @@ from jlremote.runtimes.table import runtime_of, runtimes
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line
 from jlremote.workflow.container import recording
-from jlremote.workflow.forward import port_report
+from jlremote.workflow.forward import address
 from jlremote.workflow.forward.forwards import bring_back
 from jlremote.workflow.forward.jupyter_check import silent_host, why_silent
 from jlremote.workflow.host import halted
@@ -149,7 +149,7 @@ def _with_ports(found: SessionReport, record: SessionRecord, link: Link) -> Sess
     if not record.ports:
         return found
     told = link.status().further(record.name)  # asked now: the session may just have been restored
-    return replace(found, ports=port_report.reports(record, told))
+    return replace(found, ports=address.reports(record, told))
 
 
 def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> SessionReport:

@@ -16,7 +16,7 @@ from jlremote.link.wire.status import ForwardStatus
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.times import utc
-from jlremote.workflow.forward import port_report
+from jlremote.workflow.forward import address
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import ASKS_NOTHING, Unreached, link_of
 from jlremote.workflow.selection import session_selection
@@ -101,7 +101,7 @@ class _Seen:
             return self._without_link(record)
         self._gone_since = None
         told = of_forward(record, forward, self._access)
-        ports = port_report.reports(record, status.further(record.name))
+        ports = address.reports(record, status.further(record.name))
         told = replace(told, ports=ports, kernels=self._latest_kernels(forward))
         return self._with_job(told)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import Usage
-from jlremote.schedulers.slurm.arrays import indices
+from jlremote.schedulers.slurm.launchers import indices
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from jlremote.host.contract import Completed
 from jlremote.host.process_mark import STAYS
 from jlremote.schedulers.contract import GpuJob, GpuNodes, Resources, SchedulerSilent
 from jlremote.schedulers.slurm.commands import SLURM
+from jlremote.schedulers.slurm.nodes import read_gpus
 
 
 def submitted(folder: Path, answer: str, *, status: int = 0) -> subprocess.CompletedProcess[str]:
@@ -174,7 +175,7 @@ def test_free_gpus_are_those_of_open_nodes() -> None:
         row("n3", "old", "gpu:2", "gpu:1(IDX:0)", "idle*"),
         row("n4", "cpu", "(null)", "(null)", "idle"),
     ]
-    assert SLURM.read_gpus("\n".join(lines) + "\x1dJOBID\x1dalice\n").nodes == (
+    assert read_gpus("\n".join(lines) + "\x1dJOBID\x1dalice\n").nodes == (
         GpuNodes("cpu", "", 1, 0, 0),
         GpuNodes("gpu", "nvidia_h100_80gb_hbm3", 2, 8, 1),
         GpuNodes("old", "gpu", 1, 2, 1),
@@ -189,7 +190,7 @@ def test_free_gpus_are_those_of_open_nodes() -> None:
         ("\n".join(lines) + f"\x1d{denied}", f"does not show you this: {denied}"),
     ):
         with pytest.raises(SchedulerSilent, match=words):
-            SLURM.read_gpus(f"{silent}\x1dalice\n")
+            read_gpus(f"{silent}\x1dalice\n")
 
 
 def test_ones_own_jobs_come_first_and_a_node_of_two_partitions_counts_once() -> None:
@@ -201,7 +202,7 @@ def test_ones_own_jobs_come_first_and_a_node_of_two_partitions_counts_once() -> 
         "9\x1fcarol\x1fa\x1fN/A\x1f1\x1fn1\x1fN/A",
     )
     queue = "\n".join(("JOBID\x1fUSER\x1fPARTITION", *jobs))
-    told = SLURM.read_gpus("\n".join((head, *nodes)) + f"\x1d{queue}\x1dalice\n")
+    told = read_gpus("\n".join((head, *nodes)) + f"\x1d{queue}\x1dalice\n")
     assert told.jobs == (
         GpuJob("alice", "8", "a", 4, "n1", None),
         GpuJob("bob", "7", "a", 2, "n[1-2]", 1795390731.0),

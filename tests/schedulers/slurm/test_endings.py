@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.schedulers.slurm.endings import ending, unfinished_code
+from jlremote.schedulers.slurm.reasons import ending, unfinished_code
 
 AT = "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-11-22T23:08:56"
 

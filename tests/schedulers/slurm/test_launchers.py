@@ -9,7 +9,7 @@ from string import Template
 import pytest
 
 from jlremote.schedulers.contract import Ranks
-from jlremote.schedulers.slurm.commands import SLURM
+from jlremote.schedulers.slurm.launchers import launched, task
 
 PROGRAMS = {
     "scontrol": "echo node1; echo node2",
@@ -39,7 +39,7 @@ def run(
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
     return subprocess.run(
-        ("sh", "-c", SLURM.launched(SLURM.task(command, ranks), ranks)),
+        ("sh", "-c", launched(task(command, ranks), ranks)),
         env={"PATH": f"{folder}:/usr/bin:/bin"} | VARIABLES | variables,
         capture_output=True,
         text=True,
@@ -78,7 +78,7 @@ def test_without_tasks_torchrun_takes_the_gpus_and_a_script_is_python(tmp_path: 
 
 def test_an_argument_reaches_the_ranks_of_torchrun_as_it_is() -> None:
     given = "kill $$; echo ${local_rank} $RANK"
-    *_, told = SLURM.task(("sh", "-c", given), Ranks("torchrun"))
+    *_, told = task(("sh", "-c", given), Ranks("torchrun"))
     assert Template(told).safe_substitute(local_rank=0) == given  # as torchrun does
 
 

@@ -22,9 +22,9 @@ from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.doctor import gpus_in_container, session_checks
+from jlremote.workflow.doctor import session_checks
 from jlremote.workflow.doctor.session_checks import SessionChecks
-from jlremote.workflow.doctor.trial import RunningSession, Trial
+from jlremote.workflow.doctor.trial import RunningSession, Trial, judge_gpus
 from jlremote.workflow.host.requests import StartRequest
 from tests.workflow.parts import FakeHost, context
 
@@ -116,7 +116,7 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Chain:
     for name, value in {
         "provision": SimpleNamespace(ensure=lambda start, _: (start, CONTAINER, found)),
         "jupyter_launch": SimpleNamespace(ensure=lambda *_: launched),
-        "gpus_in_container": SimpleNamespace(judge=lambda *_: skip("no GPUs")),
+        "judge_gpus": lambda *_: skip("no GPUs"),
         "survey": lambda *_: found,
         "server_endpoint": lambda *_: object(),
         "wait_for_answer": lambda *_: None,
@@ -212,7 +212,7 @@ def judge(facts: HostFacts, answer: Completed | str, *, gpus: str | None = None)
     link: Any = FakeLink("lab", {"script": answer})
     request = StartRequest("lab", "x", image="me/x")
     trial = Trial(link, facts, Containers(DOCKER), here, request)
-    return gpus_in_container.judge(trial, Diagnosis(), "doctor-gpus", context())
+    return judge_gpus(trial, Diagnosis(), "doctor-gpus", context())
 
 
 def test_gpus_are_proved_in_the_sessions_container() -> None:

@@ -18,7 +18,7 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.host import tcp_table
+from jlremote.host import socket_tables
 from jlremote.workflow.forward.address import Address
 from jlremote.workflow.forward.browser import forget_redirect, open_in_browser, trouble
 from tests.lab.programs import wait_until
@@ -302,6 +302,6 @@ def test_another_users_socket_is_told_from_ones_own() -> None:
         f"   3: 0100007F:C002 0100007F:1F91 01 0:0 00:0 0 {os.getuid()} 0 9 1",
     )
     table = "\n".join(rows)
-    assert tcp_table.is_own(table, 0xC001, 8080)
-    assert not tcp_table.is_own(table, 0xC002, 8080), "its port is also one's own elsewhere"
-    assert not tcp_table.is_own(table, 0xC003, 8080)
+    assert socket_tables.is_own(table, 0xC001, 8080)
+    assert not socket_tables.is_own(table, 0xC002, 8080), "its port is also one's own elsewhere"
+    assert not socket_tables.is_own(table, 0xC003, 8080)

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
-from jlremote.host.loopback import own_address
+from jlremote.host.addresses import own_address
 from jlremote.jupyter import api
 from jlremote.jupyter.api import Access, NoAnswer
 from jlremote.link.client.link import Link

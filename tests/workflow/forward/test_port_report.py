@@ -9,8 +9,7 @@ import pytest
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.ports.endpoint import Endpoint
 from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow.forward.address import Address
-from jlremote.workflow.forward.port_report import PortReport, report, reports
+from jlremote.workflow.forward.address import Address, PortReport, report, reports
 from jlremote.workflow.host.links import Unreached
 from tests.link.fakes import new_endpoint
 

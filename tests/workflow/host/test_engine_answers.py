@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.doctor import host_script
+from jlremote.doctor import host_facts
 from jlremote.errors import Busy
 from jlremote.gpus.snapshot_script import snapshot
 from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
@@ -86,13 +86,13 @@ def test_a_daemon_that_hangs_is_asked_for_containers_only_once(tmp_path: Path) -
 
 def test_doctor_asks_a_daemon_that_hangs_only_once(tmp_path: Path) -> None:
     host = RealShell(tmp_path)
-    told = host.run(host_script.steps(DOCKER, "lab/jupyter"))
+    told = host.run(host_facts.steps(DOCKER, "lab/jupyter"))
     assert host.asked.read_text().count("docker ps") == 1
-    facts = host_script.read_facts("dgx", DOCKER, "lab/jupyter", told)
+    facts = host_facts.read_facts("dgx", DOCKER, "lab/jupyter", told)
     assert isinstance(facts.engine_error, EngineSilent)
-    known = host.run(host_script.steps(DOCKER, "lab/jupyter", silent=True))
+    known = host.run(host_facts.steps(DOCKER, "lab/jupyter", silent=True))
     assert host.asked.read_text().count("docker") == 1
-    facts = host_script.read_facts("dgx", DOCKER, "lab/jupyter", known)
+    facts = host_facts.read_facts("dgx", DOCKER, "lab/jupyter", known)
     assert isinstance(facts.engine_error, EngineSilent)
 
 

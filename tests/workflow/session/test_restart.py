@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
+from jlremote.host.answers import RECORD as END
 from jlremote.host.contract import Completed
-from jlremote.host.records import RECORD as END
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import Survey
 from jlremote.runtimes.contract import Container

@@ -18,7 +18,7 @@ from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
-from jlremote.runtimes.scripts import kept_shells
+from jlremote.runtimes.scripts import shells
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host import conversation
 from jlremote.workflow.session import shell
@@ -129,7 +129,7 @@ def test_a_container_that_is_gone_is_created_by_the_hint() -> None:
 
 
 def test_a_shell_is_kept_only_by_tmux() -> None:
-    host = cast(Link, FakeHost("dgx", {"script": Completed(kept_shells.NO_TMUX, "", "")}))
+    host = cast(Link, FakeHost("dgx", {"script": Completed(shells.NO_TMUX, "", "")}))
     place = shell.ShellPlace(host, Bare(), "dgx", "dgx", is_host=True)
     request = shell.ShellRequest("dgx", keep="")
     with pytest.raises(NotFound, match="`dgx` has no tmux") as caught:
@@ -150,7 +150,7 @@ def test_a_shell_is_kept_only_by_tmux() -> None:
 def test_each_place_has_a_kept_shell_of_its_own(
     runtime: Runtime, name: str | None, label: str, session: str
 ) -> None:
-    assert kept_shells.session(runtime, name, label) == session
+    assert shells.session(runtime, name, label) == session
 
 
 def test_a_lost_connection_names_the_command_for_another_shell() -> None:

@@ -9,9 +9,9 @@ from typing import Any, Never
 import pytest
 
 from jlremote.errors import Busy, JlrError
+from jlremote.host.answers import FIELD
+from jlremote.host.answers import RECORD as RECORD_END
 from jlremote.host.contract import Completed
-from jlremote.host.records import FIELD
-from jlremote.host.records import RECORD as RECORD_END
 from jlremote.jupyter.api import JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server

@@ -1,11 +1,12 @@
-"""Where the far end of a forward is."""
+"""Addresses of the loopback, which only a machine's own programs reach, and ends of forwards."""
 
 from __future__ import annotations
 
+import platform
+import sys
 from dataclasses import dataclass
 
-from jlremote.host.loopback import LOCALHOST, LOCALHOST_6
-
+LOCALHOST, LOCALHOST_6 = "127.0.0.1", "::1"
 LOOPBACK = (LOCALHOST, LOCALHOST_6)
 
 
@@ -28,3 +29,21 @@ class Target:
     def shared(self) -> bool:
         """Whether any user of that machine can take the port once its program has ended."""
         return self.node or (self.relay is None and self.address in LOOPBACK)
+
+
+def own_address(port: int) -> str:
+    """Return the address that belongs to one local port, as 127.34.184.1 does to port 8888.
+
+    Every address of 127.0.0.0/8 is this machine (RFC 1122, section 3.2.1.3), and servers accept it
+    as they do 127.0.0.1. To a browser it is another host: cookies and service workers of other
+    ports, which it would share among all ports of 127.0.0.1, stay away.
+    """
+    return f"127.{port >> 8}.{port & 0xFF}.1"
+
+
+def has_own_addresses() -> bool:
+    """Check that this machine's browser reaches all of 127.0.0.0/8 here.
+
+    macOS has only 127.0.0.1, and a browser on Windows reaches of WSL only `localhost`.
+    """
+    return sys.platform != "darwin" and "microsoft" not in platform.release().lower()

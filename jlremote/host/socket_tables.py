@@ -1,4 +1,4 @@
-"""The kernel's tables of TCP sockets: what listens where, and for which user (proc(5))."""
+"""The kernel's tables of sockets: what listens where, and for which user (proc(5), unix(7))."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
-from jlremote.host.loopback import LOCALHOST
+from jlremote.host.addresses import LOCALHOST
 from jlremote.untrusted import whole_number
 
 # Prints the rows of sockets that listen: 0A is TCP_LISTEN.
 LISTENING = "grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null"
 _COLUMNS = 10
+# The same of stream sockets with paths: 00010000 is __SO_ACCEPTCON.
+LISTENING_UNIX = "grep ' 00010000 0001 01 ' /proc/net/unix 2>/dev/null"
+_UNIX_COLUMNS = 8  # the last two are the inode and the path
 
 
 @dataclass(frozen=True)
@@ -83,3 +86,9 @@ def _address(digits: str) -> str:
         return str(IPv4Address(raw))
     address = IPv6Address(raw)
     return str(address.ipv4_mapped or address)
+
+
+def listening_inodes(table: str, path: str) -> frozenset[str]:
+    """Return the inodes of the sockets that listen on `path`, by the rows of `LISTENING_UNIX`."""
+    rows = (line.split(maxsplit=_UNIX_COLUMNS - 1) for line in table.splitlines())
+    return frozenset(row[-2] for row in rows if len(row) == _UNIX_COLUMNS and row[-1] == path)
