@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from jlremote.errors import Busy, NotFound, Usage
+from jlremote.errors import NotFound, Usage
 from jlremote.host.answers import OddAnswer
 from jlremote.images.image_removal import Selection, StoredImage, freed, read_images, sharing
 
@@ -58,27 +58,6 @@ def test_what_is_missing_or_uncertain_is_refused() -> None:
     for typed, error in (("y", NotFound), ("b", Usage), ("aaaa", Usage), ("x:3", NotFound)):
         with pytest.raises(error):
             Selection("dgx", stored).add(typed)
-
-
-def test_only_an_image_that_loses_its_last_name_is_deleted() -> None:
-    used = StoredImage("sha256:a", ("x:1", "x:2"), "", 0, (), ("one", "two", "three", "four"))
-    selection = Selection("dgx", [used])
-    selection.add("x:1")
-    selection.refuse_used()
-    assert selection.deleted == []
-    selection.add("x:2")
-    assert selection.references == ["x:1", "x:2"]
-    with pytest.raises(Busy, match="used by `one`, `two`, `three` and 1 more on `dgx`"):
-        selection.refuse_used()
-
-
-def test_what_only_one_image_has_is_freed() -> None:
-    base, top = image("a", "base:1", layers="12", size=7), image("b", "b:1", layers="123", size=9)
-    alone, same = image("c", "c:1", layers="9", size=4), image("d", layers="12", size=7)
-    stored = [base, top, alone, same]
-    found = sharing(stored, [top, alone, same])
-    assert [freed(one, {}) for one in found] == [2, 4, 0]
-    assert not any(one.uncertain for one in found)
 
 
 def test_the_size_of_a_shared_layer_is_read_from_the_histories() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.mounts import system
-from jlremote.mounts.points import Holder, refusal
+from jlremote.mounts.points import refusal
 from jlremote.mounts.system import Linux
 
 MOUNT = "/home/ada/project"
@@ -29,17 +29,6 @@ def process(proc: Path, pid: int, name: str = "vim", **links: str) -> Path:
     for link, target in {"cwd": "/", "root": "/", "exe": "/bin/vim", **links}.items():
         (folder / link).symlink_to(target)
     return folder
-
-
-def test_a_program_that_works_in_the_mount_holds_it(processes: Path) -> None:
-    process(processes, 7, "bash", cwd=f"{MOUNT}/src")
-    assert Linux().holders(MOUNT) == [Holder(7, "bash", "works in")]
-    assert str(Holder(7, "bash", "works in")) == "bash (process 7) works in it"
-
-
-def test_an_open_file_holds_it(processes: Path) -> None:
-    (process(processes, 8) / "fd" / "3").symlink_to(f"{MOUNT}/notes")
-    assert [holder.how for holder in Linux().holders(MOUNT)] == ["has a file open in"]
 
 
 def test_a_running_program_and_a_mapped_library_hold_it(processes: Path) -> None:

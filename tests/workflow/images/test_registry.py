@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.errors import NotFound, Usage
+from jlremote.errors import Usage
 from jlremote.runtimes.engine.engine import DOCKER, PODMAN
 from jlremote.workflow.images import registry
 from tests.workflow.parts import FakeHost
@@ -23,18 +23,6 @@ def test_an_id_of_one_image_is_not_refused(image: str) -> None:
     assert registry._name("a1" * 32) is None
 
 
-def test_the_beginning_of_several_ids_is_refused() -> None:
-    with pytest.raises(NotFound, match="2 images' ids on `lab` begin with `a`") as error:
-        refuse("a")
-    assert "jlr images lab --all" in (error.value.hint or "")
-
-
-@pytest.mark.parametrize("image", ["0123456789ab", "sha256:01"])
-def test_an_id_of_no_image_is_refused(image: str) -> None:
-    with pytest.raises(NotFound, match="there is no image with the id"):
-        refuse(image)
-
-
 def test_a_short_name_of_hexadecimal_digits_may_be_pulled() -> None:
     refuse("cafe")
     name = registry._name("cafe")
@@ -51,25 +39,3 @@ def test_what_an_interrupted_transfer_leaves_depends_on_the_engine() -> None:
     assert "docker keeps no part" in registry._kept(DOCKER, "pull")
     assert "podman keeps the layers" in registry._kept(PODMAN, "pull")
     assert "the registry keeps" in registry._kept(DOCKER, "push")
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("me/troch", "me/torch"),
-        ("me/torhc:24.05", "me/torch:24.05-py3"),
-        ("me/torch:24", "me/torch:24.05-py3"),
-        ("othr", "other:1"),
-        ("me/torch:24.05-py3", None),  # the host has it
-        ("debian", None),
-        ("foo/bar", None),
-        ("foo/bar:latest", None),
-        ("nvcr.io/nvidia/nemo", None),
-        ("nvcr.io/nvidia/pytroch:1", "nvcr.io/nvidia/pytorch:24.05-py3"),
-    ],
-)
-def test_a_misspelt_image_is_told_with_the_hosts_own(typed: str, meant: str | None) -> None:
-    names = "me/torch:latest me/torch:24.05-py3 other:1 lab/broken:latest nvcr.io/nvidia/pytorch:"
-    host = FakeHost("lab", {"script": f"{names}24.05-py3\n"})
-    told = registry._resembling(host, DOCKER, typed)  # type: ignore[arg-type]
-    assert told == (meant and f"did you mean `{meant}`, which `lab` has?")

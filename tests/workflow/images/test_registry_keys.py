@@ -184,19 +184,6 @@ def test_a_registry_may_be_copied_as_a_url(typed: str, name: str) -> None:
     assert login._registry(typed) == name
 
 
-@pytest.mark.parametrize("typed", ["", "bad registry", "nvcr.io/team", "team", "a@b"])
-def test_what_is_not_a_registry_is_refused(typed: str) -> None:
-    with pytest.raises(Usage, match="is not a registry"):
-        login._registry(typed)
-
-
-def test_only_nvidias_registry_has_a_user_name_by_default() -> None:
-    assert login._user(LoginRequest("lab")) == "$oauthtoken"
-    assert login._user(LoginRequest("lab", "lab:5000", user="ada")) == "ada"
-    with pytest.raises(Usage, match="the user name at"):
-        login._user(LoginRequest("lab", "docker.io"))
-
-
 @pytest.mark.parametrize("user", ["", "a:b"])
 def test_an_invalid_user_name_is_refused(user: str) -> None:
     with pytest.raises(Usage, match="invalid user name"):

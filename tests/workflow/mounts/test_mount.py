@@ -1,4 +1,4 @@
-"""The story of `jlr mount`, with a link, an sshfs and a system that only answer."""
+"""The story of `jlr mount` and the states of mounts, with a link, sshfs and system that answer."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus, MountStatus
 from jlremote.mounts import sshfs
 from jlremote.mounts.points import Holder, MountPoint
-from jlremote.storage import mounts, sessions
+from jlremote.storage import sessions
+from jlremote.storage.mounts import MountRecord
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.mounts import known_mounts, mount, project_folder, unmount
 from jlremote.workflow.mounts.mount import MountRequest
 from jlremote.workflow.mounts.project_folder import Folder
 from tests.workflow.parts import Notes, Person, context
+
+RECORD = MountRecord("/home/ada/p", "/srv/p", "lab", "cont1", None, False, False)
+POINT = MountPoint(RECORD.local, "fuse.sshfs", "lab:/srv/p")
 
 
 @dataclass
@@ -100,39 +105,6 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     return lab
 
 
-def test_a_mount_is_recorded_and_known_to_the_link(lab: Lab) -> None:
-    report = lab.mount()
-    assert (report.host, report.remote, report.session, report.state) == (
-        *("lab", "/srv/p", "cont1", "up"),
-    )
-    (record,) = mounts.load_all()
-    assert (record.local, record.made) == (str(lab.local), 2)
-    assert lab.link.known == {record.name}
-    assert [each.state for each in known_mounts.reports(context())] == ["up"]
-
-
-def test_the_same_mount_again_only_notes_it(lab: Lab) -> None:
-    lab.mount()
-    notes = Notes()
-    lab.mount(notes)
-    assert notes.notes == [f"`{lab.local}` is already mounted"]
-    assert len(lab.system.points) == 1
-
-
-def test_a_mount_that_fails_leaves_no_record_no_folder_and_nothing_in_the_link(lab: Lab) -> None:
-    lab.complaint = "read: Connection reset by peer"
-    with pytest.raises(JlrError, match="cannot mount `lab:/srv/p`: read: Connection reset"):
-        lab.mount()
-    assert (mounts.load_all(), lab.link.known) == ([], set())
-    assert not lab.local.parent.exists()
-
-
-def test_the_hosts_refusal_is_the_reason_of_a_failure(lab: Lab) -> None:
-    lab.complaint, lab.link.failure = "remote host has disconnected", "the host has no SFTP"
-    with pytest.raises(JlrError, match="cannot mount `lab:/srv/p`: the host has no SFTP"):
-        lab.mount()
-
-
 @pytest.mark.parametrize(
     ("complaint", "kind", "hint"),
     [
@@ -150,20 +122,6 @@ def test_failures_that_are_mended_differently_are_different_errors(
     assert (hint or "") in (error.value.hint or "")
 
 
-def test_a_failed_mount_in_place_of_a_dead_one_keeps_its_record(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lab.mount(read_only=True)
-    monkeypatch.setattr(known_mounts, "is_served", lambda _: False)
-    lab.complaint = "no"
-    with pytest.raises(JlrError):
-        lab.mount()
-    (record,) = mounts.load_all()
-    assert record.read_only
-    lab.complaint = None
-    assert lab.mount().read_only, "the local folder alone means the same mount again"
-
-
 def test_a_folder_that_the_user_cannot_write_is_noted_unless_read_only(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,36 +133,6 @@ def test_a_folder_that_the_user_cannot_write_is_noted_unless_read_only(
     quiet = Notes()
     lab.mount(quiet, read_only=True)
     assert quiet.notes == []
-
-
-def test_an_sshfs_with_known_holes_is_noted(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sshfs, "warning", lambda program: "it has holes")
-    notes = Notes()
-    lab.mount(notes)
-    assert notes.notes == ["it has holes"]
-
-
-def test_an_unmount_removes_record_and_folder(lab: Lab) -> None:
-    lab.mount()
-    assert unmount.unmount(str(lab.local), context()) == str(lab.local)
-    assert (mounts.load_all(), lab.link.known, lab.local.exists()) == ([], set(), False)
-    with pytest.raises(NotFound, match="jlr has nothing mounted at"):
-        unmount.unmount(str(lab.local), context())
-
-
-def test_a_busy_mount_stays_until_it_is_forced(lab: Lab) -> None:
-    lab.mount()
-    lab.system.busy = "fusermount3: failed to unmount: Device or resource busy"
-    with pytest.raises(JlrError, match="is in use: vim"):
-        unmount.unmount(str(lab.local), context())
-    assert len(mounts.load_all()) == 1
-    person = Person("no")
-    with pytest.raises(JlrError, match="nothing was changed"):
-        unmount.unmount(str(lab.local), context(asker=person), force=True)
-    assert "vim" in person.asked
-    unmount.unmount(str(lab.local), context(), force=True, yes=True)
-    assert lab.system.lazily == [False, False, True]
-    assert mounts.load_all() == []
 
 
 def test_all_mounts_are_unmounted_though_one_is_busy(lab: Lab) -> None:
@@ -245,7 +173,73 @@ def test_without_mounts_no_link_is_asked(lab: Lab) -> None:
     assert known_mounts.reports(context()) == []
 
 
-def test_a_mount_point_is_not_below_another_mount(lab: Lab) -> None:
-    lab.mount()
-    with pytest.raises(Usage, match="it lies in the mount"):
-        mount.mount(MountRequest(str(lab.local / "sub")), context())
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_mounts, "is_served", lambda record: True)
+
+
+def link(state: str = State.UP, **mounted: Any) -> LinkStatus:
+    mounts = (MountStatus(**{"name": RECORD.name, **mounted}),) if mounted else ()
+    return LinkStatus(state, 0.0, "why", (), mounts)
+
+
+def state(status: LinkStatus | None, system: FakeSystem | None = None) -> tuple[str, str | None]:
+    return known_mounts._state(RECORD, system or FakeSystem([POINT]), status)
+
+
+def test_a_mount_that_the_link_serves_is_up(served: None) -> None:
+    assert state(link(connected=True, failure=None)) == (State.UP, None)
+
+
+def test_a_mount_is_down_without_a_link_or_one_that_knows_it(served: None) -> None:
+    assert state(None) == (State.DOWN, "there is no link to lab")
+    assert state(link())[0] == State.DOWN
+    told, detail = state(link(connected=False, failure="no SFTP"))
+    assert (told, detail) == (State.DOWN, "the host refuses it: no SFTP")
+
+
+def test_a_mount_has_the_state_of_a_link_that_is_not_up(served: None) -> None:
+    assert state(link(State.RECONNECTING)) == (State.RECONNECTING, "why")
+
+
+def test_a_mount_in_a_mount_is_refused() -> None:
+    with pytest.raises(Usage, match="it lies in the mount `/home/ada/p`"):
+        known_mounts.place("/home/ada/p/sub", FakeSystem([POINT]))
+    assert known_mounts.place("/home/ada/p", FakeSystem([POINT])) == "/home/ada/p"
+
+
+def test_a_report_has_the_record_and_the_state() -> None:
+    assert known_mounts.report(RECORD, "dead", "why").to_json() == {
+        "local": "/home/ada/p",
+        "host": "lab",
+        "remote": "/srv/p",
+        "session": "cont1",
+        "read_only": False,
+        "state": "dead",
+        "detail": "why",
+    }
+
+
+def request(**given: Any) -> mount.MountRequest:
+    return mount.MountRequest(**{"local": RECORD.local, **given})
+
+
+def test_a_mount_of_others_is_not_touched(served: None) -> None:
+    with pytest.raises(Usage, match="another mount is at `/home/ada/p`"):
+        mount._stays(request(), RECORD.local, None, FakeSystem([POINT]))
+
+
+def test_a_busy_mount_names_at_most_five_programs() -> None:
+    users = [Holder(n, "vim", "works in") for n in range(7)]
+    error = unmount._refusal(RECORD, "fusermount3: Device or resource busy", users)
+    assert isinstance(error, Busy)
+    assert error.message.count("vim") == 5
+    assert error.message.endswith(", and 2 more")
+    assert "--force" in (error.hint or "")
+
+
+def test_a_mount_that_others_hold_says_so_and_another_fault_is_told_as_it_is() -> None:
+    busy = unmount._refusal(RECORD, "busy", [])
+    assert "a program of another user uses it" in busy.message
+    other = unmount._refusal(RECORD, "not permitted", [])
+    assert (type(other), other.message) == (JlrError, "cannot unmount `/home/ada/p`: not permitted")

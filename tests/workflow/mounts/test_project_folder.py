@@ -10,7 +10,7 @@ import pytest
 
 from jlremote.errors import NotFound, Usage
 from jlremote.host.contract import Completed, Steps
-from jlremote.runtimes.contract import Container, Volume
+from jlremote.runtimes.contract import Container
 from jlremote.workflow.mounts import project_folder
 from tests.host.shells import through
 from tests.workflow.parts import FakeHost
@@ -55,25 +55,11 @@ def test_what_is_no_folder_is_not_found(home: Path, path: str) -> None:
         look(path)
 
 
-def test_a_home_of_this_machine_hints_at_the_shells_tilde(home: Path) -> None:
-    with pytest.raises(NotFound) as error:
-        look(f"{home}/missing")
-    assert "in quotes" in (error.value.hint or "")
-
-
 @pytest.mark.parametrize("told", ["-oallow_other", "project", "", "/a\n-x", "/a\x1b[2J"])
 def test_what_a_host_prints_is_mounted_only_if_it_is_an_absolute_path(told: str) -> None:
     host: Any = FakeHost("lab", {"script": f"writable\n{told}\n"})
     with pytest.raises(Usage, match="no absolute path"):
         project_folder._look(host, "~/project")
-
-
-def test_a_volume_of_the_engine_hints_at_a_folder_of_the_user(home: Path) -> None:
-    volume = Volume("/var/lib/docker/volumes/data/_data", "/data", name="data")
-    container = Container(id="", name="c", running=True, started_at="", volumes=(volume,))
-    with pytest.raises(NotFound) as error:
-        look("/var/lib/docker/volumes/data/_data/missing", container)
-    assert "the volume `data`" in (error.value.hint or "")
 
 
 def test_a_path_with_control_characters_is_refused(home: Path) -> None:

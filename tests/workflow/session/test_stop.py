@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Never
 
 import pytest
@@ -17,7 +18,7 @@ from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.mounts.points import Holder
+from jlremote.mounts.points import Holder, MountPoint
 from jlremote.runtimes.contract import Container, Volume
 from jlremote.runtimes.table import runtime_named
 from jlremote.schedulers.contract import SchedulerSilent
@@ -28,7 +29,7 @@ from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.mounts import known_mounts, unmount
 from jlremote.workflow.session import losses, stop
 from tests.link.fakes import new_endpoint, new_server
-from tests.workflow.parts import POINT, FakeHost, FakeSystem, Person, context
+from tests.workflow.parts import FakeHost, Person, context
 
 HERE = Container("a" * 64, "cont1", True, "2026")
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
@@ -205,18 +206,20 @@ A /data/kept
 def test_programs_that_a_forced_stop_takes_a_mount_from_are_named(
     request_: StopRequest, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class HeldSystem(FakeSystem):
-        def holders(self, path: str) -> list[Holder]:
-            return [Holder(7, "vim", "has a file open in")] if path == POINT.path else []
+    held = MountPoint("/home/ada/p", "fuse.sshfs", "dgx:/srv/p")
+
+    def holders(path: str) -> list[Holder]:
+        return [Holder(7, "vim", "has a file open in")] if path == held.path else []
 
     for session in ("cont1", "cont2"):
-        folder = POINT.path if session == "cont1" else "/home/ada/q"
+        folder = held.path if session == "cont1" else "/home/ada/q"
         mounts.save(MountRecord(folder, "/srv/p", "dgx", session, None, False, 0))
-    monkeypatch.setattr(unmount, "this_system", HeldSystem)
+    system = SimpleNamespace(mounted=lambda: [held], holders=holders)
+    monkeypatch.setattr(unmount, "this_system", lambda: system)
     monkeypatch.setattr(known_mounts, "is_served", lambda record: True)
     host, runtime = FakeHost("dgx"), runtime_named("docker")
     planned = losses.planned(host, runtime, RECORD, found(), losses.Work(), request_)
-    lost = f"the mount {POINT.path}: vim (process 7) has a file open in it"
+    lost = f"the mount {held.path}: vim (process 7) has a file open in it"
     assert planned.losses == ((lost,) if told else ())
 
 
