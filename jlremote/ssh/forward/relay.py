@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
-import secrets
 import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from jlremote.host.addresses import Target
+from jlremote.host.framing import FromMarker, new_marker
 from jlremote.host.sudo import SUDO
 from jlremote.remote import sending
 from jlremote.remote.relay import (
@@ -92,12 +92,14 @@ class Relay:
         self._loop = loop
         self._connection = connection
         self._target = target
-        self._marker = secrets.token_hex(16)
+        self._marker = new_marker()
+        self._program = FromMarker(self._marker)
         self._streams: dict[int, RelayStream] = {}
         self._listeners: dict[int, tuple[Listens, Accepted]] = {}
         self._last_number = 0
         self._retired = False
         self._lost = False
+        self._begun = False  # whether a frame has come: until then its program may fail
         self._complaint = bytearray()
         self._input = bytearray()
         self._body: RelayStream | None = None
@@ -185,11 +187,15 @@ class Relay:
         self.ended()
 
     def received(self, data: memoryview) -> int:
-        if self._frames.ready:
-            self._parse(data)
-        else:
-            self._await_marker(data)
-        return len(data)
+        count = len(data)
+        if not self._frames.ready:  # the output of login files
+            data = memoryview(self._program.take(bytes(data)))
+            if self._program.begun:
+                self._frames.ready = True
+                self._loop.call(self._go_on)
+        self._begun = self._begun or bool(data)
+        self._parse(data)
+        return count
 
     def writable(self) -> None:
         self._loop.call(self._go_on)
@@ -205,20 +211,8 @@ class Relay:
         self.ended()
 
     def _note_complaint(self, data: bytes) -> None:
-        if not self._frames.ready:
+        if not self._begun:
             self._complaint = (self._complaint + data)[-_COMPLAINT_LIMIT:]
-
-    def _await_marker(self, data: memoryview) -> None:
-        """Skip the output of login files."""
-        self._input += data
-        noise, marker, frames = self._input.partition(self._marker.encode() + b"\n")
-        if marker:
-            self._input = bytearray()
-            self._frames.ready = True
-            self._loop.call(self._go_on)
-            self._parse(memoryview(bytes(frames)))
-        else:
-            self._input = noise[-_COMPLAINT_LIMIT:]
 
     def _parse(self, data: memoryview) -> None:
         while data:
@@ -304,14 +298,14 @@ class Relay:
         for listens, _ in listeners.values():
             listens(None)
         for stream in streams.values():
-            if self._frames.ready or self._lost:
+            if self._begun or self._lost:
                 stream.bridge.lost()
             else:
                 stream.bridge.refused(self._reason())
 
     def _reason(self) -> str:
-        lines = bytes(self._complaint or self._input).decode("utf-8", "replace").split("\n")
-        said = [line.strip() for line in lines if line.strip()]
+        complaint = self._complaint.decode("utf-8", "replace") or self._program.noise
+        said = [line.strip() for line in complaint.split("\n") if line.strip()]
         return f"the relay did not start: {said[-1] if said else 'it ended at once'}"
 
 

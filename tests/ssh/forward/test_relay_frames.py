@@ -271,8 +271,9 @@ def test_a_relay_that_ends_loses_its_streams_and_serves_no_more(desk: Desk) -> N
     assert desk.relay.leads_to(desk.transport, TARGET)
     assert not desk.relay.leads_to(object(), TARGET)
     assert not desk.relay.leads_to(desk.transport, Target("127.0.0.1", 1))
+    desk.say(HEAD.pack(OPENED, 1, 0))
     desk.relay.ended()
-    assert bridge.events == ["lost"]
+    assert bridge.events == ["opened", "lost"]
     assert not desk.relay.leads_to(desk.transport, TARGET)
     assert desk.channel.closed
 
@@ -294,6 +295,13 @@ def test_a_relay_that_never_started_refuses_with_the_last_line(
     desk.channel.on_stderr(stderr)
     desk.relay.ended()
     assert bridge.events == [f"the relay did not start: {reason}"]
+
+
+def test_a_program_that_fails_is_no_reason_to_try_again_for_ever(desk: Desk) -> None:
+    bridge = desk.start().connect()
+    desk.channel.on_stderr(b"ImportError: No module named 'ssl'\n")
+    desk.relay.ended()
+    assert bridge.events == ["the relay did not start: ImportError: No module named 'ssl'"]
 
 
 def test_a_connection_that_is_lost_before_the_start_is_tried_again(desk: Desk) -> None:
