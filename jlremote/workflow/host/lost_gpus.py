@@ -12,7 +12,7 @@ from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 
 
-def fault(link: Link, record: SessionRecord) -> lost.Fault | None:
+def fault(link: Link, record: SessionRecord) -> JlrError | None:
     """Return why a session's container has lost its GPUs, `None` if it has not.
 
     It comes second to what the command does, so a check that fails finds nothing.

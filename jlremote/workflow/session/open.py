@@ -45,7 +45,7 @@ def address(
         from jlremote.workflow.host.lost_gpus import fault
 
         if lost := fault(link_of(record, context), record):
-            context.progress.note(f"{lost.why}; {lost.mend}")
+            context.progress.note(f"{lost.message}; {lost.hint}")
     return address_of(forward, name, path)
 
 
