@@ -136,7 +136,7 @@ def test_of_a_pool_names_alone_are_cut(width: int, monkeypatch: pytest.MonkeyPat
     long = row(0, used=70000, busy=100).replace("A100", "RTX PRO 6000 Blackwell Max-Q Workstation")
     found = inventory([long, row(1, used=5009)], processes=process(0))
     answers = [PoolAnswer("gpu-17.cluster.example", found), PoolAnswer("dgx", None)]
-    [drawing] = gpu_live.pool_drawings("@lab", [answers])
+    [drawing] = gpu_live.drawings("@lab", [answers])
     text = printed(drawing, width)
     for whole in ("gpu-1", "68 GiB / 80 GiB ", " 100 % ", " busy", " idle, memory held", "answer"):
         assert whole in text

@@ -13,76 +13,60 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from jlremote.cli.screen import cluster_table, gpu_table
+from jlremote.cli.screen.gpu_table import Row, Shown, gpu_rows, notes_of, tables_of
 from jlremote.cli.screen.tables import table
 from jlremote.cli.screen.terminal import takes
 from jlremote.gpus.inventory import WELL_USED_PERCENT, Gpu, Inventory
 from jlremote.schedulers.contract import ClusterGpus
 from jlremote.text import one_line
-from jlremote.workflow.host.pools import PoolAnswer
 
 MEMORY_WIDTH = 10
 HEADINGS = ("GPU", "NAME", "MEMORY", "", "BUSY", "", "TEMP", "STATE")
-_NAMES = ("HOST", "NAME")
 _BARS_FROM = 80  # columns of a terminal; a narrower one has no room for them
 _FROM = {"TEMP": 70, "POWER": 80}  # likewise, of a pool
 _MOST = 500  # moments that are remembered
+History = defaultdict[int, deque["int | None"]]  # the load of each GPU, in percent
 _BLOCKS, _PLAIN = "▁▂▃▄▅▆▇█", ".:-=+*#@"
 
 
-def drawings(host: str, snapshots: Iterable[Inventory | ClusterGpus]) -> Iterator[Group]:
+def drawings(name: str, snapshots: Iterable[Shown]) -> Iterator[Group]:
     """Give the drawing of each snapshot, with the history of those before."""
-    history: dict[int, deque[int | None]] = defaultdict(lambda: deque(maxlen=_MOST))
-    for found in snapshots:
-        if not isinstance(found, Inventory):
-            yield cluster_table.drawn(host, found)
-            continue
-        for gpu in found.gpus:
+    history: History = defaultdict(lambda: deque(maxlen=_MOST))
+    for shown in snapshots:
+        for gpu in shown.gpus if isinstance(shown, Inventory) else ():
             history[gpu.index].append(gpu.busy)
-        if shutil.get_terminal_size().columns < _BARS_FROM:
-            gpus = _without_bars(
-                ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "STATE"),
-                ((*row[:-2], row[-1]) for gpu in found.gpus for row in gpu_table.gpu_rows(gpu)),
-            )
-        else:
-            rows = [row for gpu in found.gpus for row in _rows(gpu, history[gpu.index])]
-            gpus = table(HEADINGS, rows, cut=("NAME", "BUSY"), gap=1)
-        users = table(gpu_table.USER_HEADINGS, gpu_table.user_rows(found))
-        yield _drawn(host, found.remarks, gpus, users)
+        how, none, style = "Ctrl-C ends", "no users", "red"
+        if isinstance(shown, ClusterGpus):
+            how, none, style = f"asked once a minute; {how}", "no jobs with GPUs", ""
+        notes = [Text(one_line(note), style=style) for note in notes_of(shown)]
+        gpus, (headings, users), *_ = tables_of(shown)
+        below = table(headings, users) if users else Text(none)
+        title = Text(f"{one_line(name)}  ({how})", style="dim")
+        yield Group(title, *notes, _gpus(shown, *gpus, history), Text(""), below)
 
 
-def pool_drawings(pool: str, snapshots: Iterable[list[PoolAnswer[Inventory]]]) -> Iterator[Group]:
-    """Give the drawing of each snapshot of a pool's hosts."""
-    for answers in snapshots:
-        width = shutil.get_terminal_size().columns
-        headings = ("HOST", *gpu_table.GPU_HEADINGS)
-        kept = [number for number, each in enumerate(headings) if width >= _FROM.get(each, 0)]
-        rows = ([row[number] for number in kept] for row in gpu_table.pool_rows(answers))
-        gpus = _without_bars([headings[number] for number in kept], rows)
-        users = table(("HOST", *gpu_table.USER_HEADINGS), gpu_table.pool_user_rows(answers))
-        yield _drawn(pool, gpu_table.pool_notes(answers), gpus, users)
+def _gpus(shown: Shown, headings: Row, rows: Sequence[Row], history: History) -> Table:
+    """Return the table of GPUs, of which names and bars alone are ever cut."""
+    width = shutil.get_terminal_size().columns
+    if isinstance(shown, ClusterGpus):
+        return table(headings, rows)
+    if isinstance(shown, Inventory) and width >= _BARS_FROM:
+        barred = [row for gpu in shown.gpus for row in _with_bars(gpu, history[gpu.index])]
+        return table(HEADINGS, barred, cut=("NAME", "BUSY"), gap=1)
+    least = {"POWER": 1000} if isinstance(shown, Inventory) else _FROM
+    kept = [number for number, each in enumerate(headings) if width >= least.get(each, 0)]
+    cells = ([row[number] for number in kept] for row in rows)
+    return table([headings[number] for number in kept], cells, cut=("HOST", "NAME"), gap=1)
 
 
-def _without_bars(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    return table(headings, rows, cut=_NAMES, gap=1)
-
-
-def _drawn(name: str, notes: Iterable[str], gpus: Table, users: Table) -> Group:
-    title = Text(f"{one_line(name)}  (Ctrl-C ends)", style="dim")
-    below = users if users.row_count else Text("no users")
-    return Group(
-        title, *(Text(one_line(note), style="red") for note in notes), gpus, Text(""), below
-    )
-
-
-def _rows(gpu: Gpu, history: Iterable[int | None]) -> Iterator[list[RenderableType]]:
+def _with_bars(gpu: Gpu, history: Iterable[int | None]) -> Iterator[list[RenderableType]]:
     """Give the row of a GPU, and one for each of its MIG devices."""
     used, total = gpu.whole.memory_used or 0, gpu.whole.memory_total or 0
     drawn: tuple[RenderableType, ...] = (
         bar(used / total if total else 0.0),
         _Latest(bars(history)),
     )
-    for place, name, memory, percent, temperature, _, state in gpu_table.gpu_rows(gpu):
+    for place, name, memory, percent, temperature, _, state in gpu_rows(gpu):
         yield [place, name, drawn[0], memory, drawn[1], percent, temperature, state]
         drawn = ("", "")  # of a MIG device
 
