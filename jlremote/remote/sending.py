@@ -33,24 +33,15 @@ while len(program) < size:
     program += piece
 exec(zlib.decompress(program))
 """
+_IS_NEW_ENOUGH = f"import sys; sys.exit(sys.version_info < {OLDEST})"
 
-
-def find_python(oldest: tuple[int, int] = OLDEST) -> str:
-    """Return shell text that sets `$python`, which is empty where there is none from `oldest` on.
-
-    On hosts with an old `python3` a newer one often has the number in its name.
-    """
-    return f"""\
+# Sets `$python`, which is empty where there is none that is new enough. On hosts with an old
+# `python3` a newer one often has the number in its name.
+FIND_PYTHON = f"""\
 for python in python3 python /opt/conda/bin/python /usr/libexec/platform-python \\
     python3.14 python3.13 python3.12 python3.11 python3.10 python3.9 python3.8 python3.7 ''
-do
-  [ -n "$python" ] || break
-  "$python" -ISc 'import sys; sys.exit(sys.version_info < {oldest})' </dev/null 2>/dev/null && break
-done
+do [ -n "$python" ] && "$python" -ISc '{_IS_NEW_ENOUGH}' </dev/null 2>/dev/null && break; done
 """
-
-
-FIND_PYTHON = find_python()
 _RUN_PYTHON = f"""\
 {FIND_PYTHON}[ -n "$python" ] && exec "$python" "$@"
 echo 'no Python {".".join(map(str, OLDEST))} or later is there' >&2
@@ -58,6 +49,11 @@ exit {NO_PYTHON}
 """
 # Precedes the arguments of Python.
 PYTHON = ("sh", "-c", _RUN_PYTHON, "sh")
+
+
+def find_python(oldest: tuple[int, int]) -> str:
+    """Return `FIND_PYTHON` for programs that need a newer one than `OLDEST`."""
+    return FIND_PYTHON.replace(str(OLDEST), str(oldest))
 
 
 @cache
