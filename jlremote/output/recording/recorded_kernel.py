@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from jlremote.output.recording.recorded_server import RecordedServer
+from jlremote.output.recording.recorded_server import RecordedServer, read_json
 from jlremote.output.recording.store import Store
 
 TEXT_BYTES = 1 << 16  # of streams that become one record
@@ -252,8 +252,7 @@ class RecordedKernel:
 def read_connection(path: str) -> Optional[Connection]:
     """Return the address and the key of a connection file, `None` if it is no such file."""
     try:
-        with open(path, encoding="utf-8") as file:
-            facts = json.load(file)
+        facts = read_json(path)
         between = "-" if facts["transport"] == "ipc" else ":"
         ip, port = facts["ip"], facts["iopub_port"]
         keys = (str(facts.get(name) or "") for name in ("curve_publickey", "curve_secretkey"))
