@@ -44,7 +44,6 @@ WRITERS = {
     "workflow.copies": "`jlr cp` has rules of its own for what it fetches",
     "demo.own_files": "a folder for temporary files, and fixed names in it",
     "demo.server": "removes the demo's own folder, of a fixed name",
-    "gpus.waiting.archive": "an archive in memory",
 }
 # Who makes local names of far ones.
 NAMED = {"workflow.output.copy", "workflow.kernels.specs"}

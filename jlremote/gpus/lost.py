@@ -8,8 +8,7 @@ the container says `Failed to initialize NVML: Unknown Error`, and CUDA finds no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from jlremote.errors import JlrError
 from jlremote.host.answers import records
 from jlremote.text import one_line
 
@@ -22,34 +21,28 @@ fi
 """
 
 
-@dataclass(frozen=True)
-class Fault:
-    """What keeps a container from its GPUs."""
+def read(output: str, container: str, restart: str) -> JlrError | None:
+    """Return what keeps a container from its GPUs, by the output of `CHECK`.
 
-    why: str  # the cause
-    mend: str  # the remedy
-
-
-def read(output: str, container: str, restart: str) -> Fault | None:
-    """Return the fault in the output of `CHECK`; the command `restart` restarts the container."""
+    The command `restart` restarts the container.
+    """
     for name, *said in records(output):
         if name.strip() == "gpu fault":
             return _explained(one_line(" ".join(said)).rstrip("."), container, restart)
     return None
 
 
-def _explained(said: str, container: str, restart: str) -> Fault:
+def _explained(said: str, container: str, restart: str) -> JlrError:
+    what = f"the container `{container}` cannot use its GPUs (`{said}`)"
     mend = f"`{restart}` on the host fixes it; its kernels end"
     if "Failed to initialize NVML: Unknown Error" in said:
-        why = (
+        what = (
             f"the container `{container}` has lost its GPUs (`{said}`): systemd on the host was "
             "reloaded and took away the container's permission for them"
         )
-        return Fault(why, mend)
-    if "version mismatch" in said:
-        why = (
-            f"the container `{container}` cannot use its GPUs (`{said}`): the host's driver was "
-            "updated since the container was started"
-        )
-        return Fault(why, f"{mend}; if it does not, reboot the host")
-    return Fault(f"the container `{container}` cannot use its GPUs: `{said}`", mend)
+    elif "version mismatch" in said:
+        what += ": the host's driver was updated since the container was started"
+        mend += "; if it does not, reboot the host"
+    else:
+        what = f"the container `{container}` cannot use its GPUs: `{said}`"
+    return JlrError(what, hint=mend)

@@ -8,36 +8,29 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as Xml
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from jlremote.gpus.inventory import Device, GpuProcess
 from jlremote.untrusted import count, whole_number
 
 _GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[^()]+)\)")
 _DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,9}): \(UUID: (MIG-[^)]+)\)")
 
 
-@dataclass(frozen=True)
-class MigDevice:
-    """A MIG device."""
+def read(listing: str, document: str) -> dict[str, tuple[Device, ...]]:
+    """Return the MIG devices by their GPU's UUID.
 
-    index: int  # on its GPU
-    uuid: str  # `MIG-…`
-    profile: str  # its size, e.g. `1g.10gb`
-    memory_used: int | None = None  # MiB
-    memory_total: int | None = None  # MiB, `None` if the document does not describe the device
-    processes: tuple[tuple[int, str, int | None], ...] = ()  # pid, program and MiB of each
-
-
-def read(listing: str, document: str) -> dict[str, tuple[MigDevice, ...]]:
-    """Return the MIG devices by their GPU's UUID."""
+    The place of each is its number on the GPU; those of which the document says nothing have no
+    memory and no processes.
+    """
     known = {gpu.findtext("uuid", ""): gpu for gpu in _gpus(document)}
-    found: dict[str, list[MigDevice]] = {}
+    found: dict[str, list[Device]] = {}
     here = ""
     for line in listing.splitlines():
         if gpu := _GPU.match(line):
             here = gpu[1]
         elif device := _DEVICE.match(line):
-            part = MigDevice(whole_number(device[2]), device[3], device[1])
+            part = Device(str(whole_number(device[2])), device[3], profile=device[1])
             described = _described(part, known[here]) if here in known else part
             found.setdefault(here, []).append(described)
     return {uuid: tuple(parts) for uuid, parts in found.items()}
@@ -51,9 +44,9 @@ def _gpus(document: str) -> list[Xml.Element]:
         return []
 
 
-def _described(part: MigDevice, gpu: Xml.Element) -> MigDevice:
+def _described(part: Device, gpu: Xml.Element) -> Device:
     for device in gpu.iterfind("mig_devices/mig_device"):
-        if device.findtext("index", "").strip() == str(part.index):
+        if device.findtext("index", "").strip() == part.place:
             return replace(
                 part,
                 memory_used=_mebibytes(device.findtext("fb_memory_usage/used")),
@@ -70,14 +63,12 @@ def _instance(element: Xml.Element) -> tuple[str, str]:
     return gpu, compute
 
 
-def _processes(
-    gpu: Xml.Element, instance: tuple[str, str]
-) -> Iterator[tuple[int, str, int | None]]:
+def _processes(gpu: Xml.Element, instance: tuple[str, str]) -> Iterator[GpuProcess]:
     for process in gpu.iterfind("processes/process_info"):
         pid = process.findtext("pid", "").strip()
         if _instance(process) == instance and (number := count(pid)) is not None:
             name = process.findtext("process_name", "")
-            yield number, name, _mebibytes(process.findtext("used_memory"))
+            yield GpuProcess(number, name, _mebibytes(process.findtext("used_memory")))
 
 
 def _mebibytes(text: str | None) -> int | None:

@@ -12,7 +12,6 @@ from jlremote.errors import JlrError
 from jlremote.gpus import assigned, leases, mig, wait_queue
 from jlremote.gpus.assigned import Within
 from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory, Unleased
-from jlremote.gpus.mig import MigDevice
 from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
 from jlremote.host.answers import OddAnswer, understood
 from jlremote.host.answers import records as records_of
@@ -167,7 +166,7 @@ class _Reading:
         self,
         row: Mapping[str, str],
         processes: Processes,
-        layout: Mapping[str, tuple[MigDevice, ...]],
+        layout: Mapping[str, tuple[Device, ...]],
     ) -> Gpu:
         uuid, index = row["uuid"], whole_number(row["index"])
         mig = row.get("mig.mode.current") == "Enabled"
@@ -197,18 +196,12 @@ class _Reading:
             failed=_fails(row),
         )
 
-    def _slice(self, part: MigDevice, whole: Device, processes: Processes) -> Device:
-        placed = tuple(self._process(pid, name, memory) for pid, name, memory in part.processes)
+    def _slice(self, part: Device, whole: Device, processes: Processes) -> Device:
+        placed = tuple(self._process(p.pid, p.name, p.memory) for p in part.processes)
         if part.memory_total is None:  # the document does not say which process is on which
             placed = whole.processes
-        return Device(
-            place=f"{whole.place}:{part.index}",
-            uuid=part.uuid,
-            memory_used=part.memory_used,
-            memory_total=part.memory_total,
-            processes=placed or processes.get(part.uuid, ()),
-            profile=part.profile,
-        )
+        place = f"{whole.place}:{part.place}"
+        return replace(part, place=place, processes=placed or processes.get(part.uuid, ()))
 
     def _processes(self) -> Processes:
         found: dict[str, list[GpuProcess]] = defaultdict(list)

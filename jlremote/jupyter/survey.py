@@ -77,7 +77,7 @@ class Survey:
     container: Container | None  # the container, `None` if none has that name
     # the probe's result, `None` if the container does not run, or the probe could not run in it
     findings: Findings | None
-    gpu_fault: lost.Fault | None = None  # why it has lost its GPUs, if that was checked
+    gpu_fault: JlrError | None = None  # why it has lost its GPUs, if that was checked
     # containers whose label has the typed name, if no container has the name itself
     called: tuple[str, ...] = ()
     owner: str | None = None  # the other user of the host who owns the container

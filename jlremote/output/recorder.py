@@ -7,7 +7,6 @@ start time of its process, or `off`; it is deleted where recording ends with the
 
 from __future__ import annotations
 
-import importlib.resources
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,19 +14,10 @@ from dataclasses import dataclass, field
 
 from jlremote.host.answers import PRINT_FIELD as FIELD
 from jlremote.host.answers import PRINT_RECORD as RECORD
+from jlremote.remote import sending
 from jlremote.untrusted import document, number
 
-# The modules of the recorder, each behind those that it imports.
-MODULES = ("store", "cells", "recorded_server", "recorded_kernel")
 PROGRAM_FILE = "jlr_recorder.py"
-_BEFORE = """\
-import sys
-import types
-for name, text in MODULES:
-    module = sys.modules[name] = types.ModuleType(name)
-    exec(compile(text, name, "exec"), module.__dict__)
-
-"""
 
 # Runs the recorder again if a signal ended it, as where memory ran out.
 _AGAIN = 'while :; do "$@"; [ "$?" -gt 128 ] || exit; sleep 1; done'
@@ -88,14 +78,8 @@ exec sh -c '{_AGAIN}' sh "$python" "$directory/output/{PROGRAM_FILE}" {pid} "$ru
 
 
 def program() -> str:
-    """Return the recorder as one program: its modules are in it as text, so it is one file."""
-    package = f"{__package__}.recording"
-    source = {
-        name: (importlib.resources.files(package) / f"{name}.py").read_text("utf-8")
-        for name in (*MODULES, "recorder_program")
-    }
-    modules = tuple((f"{package}.{name}", source[name]) for name in MODULES)
-    return _BEFORE.replace("MODULES", repr(modules)) + source["recorder_program"]
+    """Return the text of the recorder's program."""
+    return sending.program(f"{__package__}.recording.recorder_program")
 
 
 @dataclass(frozen=True)

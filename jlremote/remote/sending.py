@@ -51,6 +51,11 @@ exit {NO_PYTHON}
 PYTHON = ("sh", "-c", RUN_PYTHON, "sh")
 
 
+def find_python(oldest: tuple[int, int]) -> str:
+    """Return `FIND_PYTHON` for programs that need a newer one than `OLDEST`."""
+    return FIND_PYTHON.replace(str(OLDEST), str(oldest))
+
+
 @cache
 def program(main: str) -> str:
     """Return the text of a program that calls `main(argv)` of a module, and exits with its result.

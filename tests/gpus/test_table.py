@@ -6,7 +6,7 @@ import dataclasses
 import re
 
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
 
 from jlremote.cli.screen import gpu_live, gpu_table
 from jlremote.gpus.inventory import Claim, Inventory
@@ -21,13 +21,18 @@ def shown(found: Inventory, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def drawn(found: Inventory, *, width: int = 100, moments: int = 1) -> str:
+def drawn(
+    found: Inventory, monkeypatch: pytest.MonkeyPatch, *, width: int = 100, moments: int = 1
+) -> str:
+    monkeypatch.setenv("COLUMNS", str(width))
+    *_, last = gpu_live.drawings("dgx", [found] * moments)
+    return printed(last, width)
+
+
+def printed(drawing: Group, width: int) -> str:
     console = Console(width=width, force_terminal=False, color_system=None, highlight=False)
-    history = gpu_live.History()
-    for _ in range(moments):
-        history.add(found)
     with console.capture() as capture:
-        console.print(gpu_live.drawn("dgx", found, history, width))
+        console.print(drawing)
     return capture.get()
 
 
@@ -94,29 +99,31 @@ def test_a_reservation_has_a_line(
     assert "reserved" in text.splitlines()[1]
 
 
-def test_no_name_on_the_host_drives_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_name_on_the_host_drives_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     owners = record("owners", f"/proc/100 {EVIL}", "", "")
     text = process(0).replace("python3", EVIL)
     found = inventory([row(0, used=5009).replace("NVIDIA A100", EVIL)], owners, processes=text)
-    for output in (shown(found, capsys), drawn(found)):
+    for output in (shown(found, capsys), drawn(found, monkeypatch)):
         assert "\x1b" not in output
         assert "\u202e" not in output
         assert "python" in output
 
 
-def test_the_history_grows_with_time_and_stays_on_its_line() -> None:
+def test_the_history_grows_with_time_and_stays_on_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     found = inventory([row(0, used=9000, busy=100)])
-    assert drawn(found, moments=5).count("█████ ") >= 1
+    assert drawn(found, monkeypatch, moments=5).count("█████ ") >= 1
     for width in (80, 100, 200):
-        lines = drawn(found, width=width, moments=400).splitlines()
+        lines = drawn(found, monkeypatch, width=width, moments=400).splitlines()
         assert max(map(len, lines)) <= width
         assert "100 %" in lines[2]
 
 
-def test_a_narrow_terminal_cuts_names_and_history_alone() -> None:
+def test_a_narrow_terminal_cuts_names_and_history_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     long = row(0, used=70000, busy=100).replace("A100", "RTX PRO 6000 Blackwell Max-Q Workstation")
     for width in (60, 70, 80, 90, 100):
-        text = drawn(inventory([long, row(1, used=5009)]), width=width, moments=400)
+        text = drawn(inventory([long, row(1, used=5009)]), monkeypatch, width=width, moments=400)
         for whole in ("68 GiB / 80 GiB ", " 100 % ", " 30C ", " busy", " idle, memory held"):
             assert whole in text
         assert max(map(len, text.splitlines())) <= width
@@ -128,11 +135,8 @@ def test_of_a_pool_names_alone_are_cut(width: int, monkeypatch: pytest.MonkeyPat
     long = row(0, used=70000, busy=100).replace("A100", "RTX PRO 6000 Blackwell Max-Q Workstation")
     found = inventory([long, row(1, used=5009)], processes=process(0))
     answers = [PoolAnswer("gpu-17.cluster.example", found), PoolAnswer("dgx", None)]
-    [drawing] = gpu_live.pool_drawings("@lab", [answers])
-    console = Console(width=width, force_terminal=False, color_system=None, highlight=False)
-    with console.capture() as capture:
-        console.print(drawing)
-    text = capture.get()
+    [drawing] = gpu_live.drawings("@lab", [answers])
+    text = printed(drawing, width)
     for whole in ("gpu-1", "68 GiB / 80 GiB ", " 100 % ", " busy", " idle, memory held", "answer"):
         assert whole in text
     assert re.search(r"^HOST.* PID *\n.* 100 *\n", text, re.MULTILINE), text
@@ -146,6 +150,6 @@ def test_a_bar_is_as_high_as_the_gpu_is_busy() -> None:
     assert styles == ["yellow", "green"]
 
 
-def test_sixteen_idle_gpus() -> None:
-    text = drawn(inventory([row(index) for index in range(16)]))
+def test_sixteen_idle_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = drawn(inventory([row(index) for index in range(16)]), monkeypatch)
     assert "no users" in text

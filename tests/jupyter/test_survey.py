@@ -115,8 +115,8 @@ def test_lost_gpus_are_reported_if_they_are_checked() -> None:
     host = FakeHost("dgx", {"container": inspected(), "inside": probed(server()) + FAULT})
     found = survey(host, RUNTIME, "cont1", check_gpus=True)
     assert found.gpu_fault is not None
-    assert "has lost its GPUs" in found.gpu_fault.why
-    assert "docker restart cont1" in found.gpu_fault.mend
+    assert "has lost its GPUs" in found.gpu_fault.message
+    assert "docker restart cont1" in str(found.gpu_fault.hint)
     assert "nvidia-smi" in host.asked["inside"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from jlremote.output.recording.recorded_server import RecordedServer
 from jlremote.output.recording.store import Store
 from tests.forward.parts import read_all, serving
 from tests.lab.programs import wait_until
+from tests.sources import PACKAGE
 
 MOST = 400_000
 KERNEL = "7f0c"
@@ -228,3 +230,8 @@ def test_who_has_taken_the_port_of_a_server_that_ended_gets_no_token() -> None:
         process.communicate()
         server.learn()
         wait_until(lambda: heard == [b""], "a connection without a byte")
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "output/recording").glob("*.py")))
+def test_it_has_no_newer_syntax_than_python_3_6(path: Path) -> None:
+    assert ast.parse(path.read_text("utf-8"), feature_version=(3, 6)).body

@@ -19,11 +19,11 @@ from jlremote.storage.settings.options import is_pool
 from jlremote.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jlremote.cli.screen.gpu_table import Shown
     from jlremote.doctor.findings import Finding
-    from jlremote.gpus.inventory import Inventory
-    from jlremote.schedulers.contract import ClusterGpus
     from jlremote.workflow.host.context import Context
-    from jlremote.workflow.host.pools import PoolAnswer
 
 PAUSE_SECONDS = 0.5
 POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
@@ -62,122 +62,66 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
 
     HOST may be a pool, `@NAME`: its hosts are asked at the same time.
     """
-    if is_pool(host):
-        _show_pool(invocation, host, watch, as_json=as_json)
-        return
-    context = invocation.context(silent=as_json)
     if watch is None:
-        _show(host, context, as_json=as_json)
+        _show_gpus(host, invocation.context(silent=as_json), as_json=as_json)
         return
     with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-        _watch(host, watch, context, as_json=as_json)
+        _watch_gpus(host, watch, invocation, as_json=as_json)
 
 
-def _show(host: str, context: Context, *, as_json: bool) -> None:
-    from jlremote.workflow.host.gpus import inventory
-
-    found = inventory(host, context)
-    if as_json:
-        answer_json(_document(found, host))
-    else:
-        _tables(found, context, ())
-
-
-def _show_pool(invocation: Invocation, pool: str, seconds: float | None, *, as_json: bool) -> None:
+def _show_gpus(host: str, context: Context, *, as_json: bool) -> None:
     from jlremote.cli.screen import gpu_table
-    from jlremote.workflow.host.pool_gpus import of_pool
-    from jlremote.workflow.host.pools import note_silent
+    from jlremote.workflow.host import gpus, pool_gpus, pools
 
-    if seconds is not None:
-        with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-            _watch_pool(invocation, pool, max(seconds, POOL_SECONDS), as_json=as_json)
-        return
-    context = invocation.context(silent=as_json)
-    found = of_pool(pool, context)
+    shown: gpu_table.Shown
+    if is_pool(host):
+        shown = answers = pool_gpus.of_pool(host, context)
+        if not as_json:
+            pools.note_silent(answers, context)
+    else:
+        shown = gpus.inventory(host, context)
     if as_json:
-        answer_json(gpu_table.pool_document(found))
-        return
-    note_silent(found, context)
-    _pool_tables(found, context, ())
+        answer_json(gpu_table.document(shown, host))
+    else:
+        _print_gpus(shown, context, ())
 
 
-def _watch_pool(invocation: Invocation, pool: str, seconds: float, *, as_json: bool) -> None:
+def _watch_gpus(host: str, seconds: float, invocation: Invocation, *, as_json: bool) -> None:
     from jlremote.cli.screen import gpu_table, tables
-    from jlremote.workflow.host.pool_gpus import watch_pool
+    from jlremote.workflow.host import gpus, pool_gpus
 
-    # A step for each look would bury what is watched.
-    snapshots = watch_pool(pool, seconds, invocation.context(silent=True))
-    if as_json:
-        for found in snapshots:
-            answer_json(gpu_table.pool_document(found), indent=None)
-    elif watched(sys.stdout):
-        from jlremote.cli.screen import gpu_live  # imports rich
-
-        tables.show_live(gpu_live.pool_drawings(pool, snapshots))
+    snapshots: Iterator[gpu_table.Shown]
+    context = invocation.context(silent=as_json)
+    if is_pool(host):
+        # A step for each look would bury what is watched.
+        quiet = invocation.context(silent=True)
+        snapshots = pool_gpus.watch_pool(host, max(seconds, POOL_SECONDS), quiet)
     else:
-        told: tuple[str, ...] = ()
-        context = invocation.context()
-        for found in snapshots:
-            told = _pool_tables(found, context, told)
-            answer("")
-
-
-def _pool_tables(
-    found: list[PoolAnswer[Inventory]], context: Context, told: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Print the tables of a pool, and the notes that were not `told`; return those that are now."""
-    from jlremote.cli.screen import gpu_table
-
-    gpu_table.show_pool(found)
-    notes = tuple(gpu_table.pool_notes(found))
-    for note in notes:
-        if note not in told:
-            context.progress.note(note)
-    return notes
-
-
-def _document(found: Inventory | ClusterGpus, host: str) -> dict[str, Any]:
-    from jlremote.cli.screen import cluster_table
-    from jlremote.gpus.inventory import Inventory, to_json
-
-    if isinstance(found, Inventory):
-        return to_json(found, host)
-    return cluster_table.to_json(found, host)
-
-
-def _tables(
-    found: Inventory | ClusterGpus, context: Context, told: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Print the tables, and the notes that were not `told`; return those that are now."""
-    from jlremote.cli.screen import cluster_table, gpu_table
-    from jlremote.gpus.inventory import Inventory
-
-    if not isinstance(found, Inventory):
-        cluster_table.show(found, context.progress.note)
-        return ()
-    gpu_table.show(found)
-    for remark in set(found.remarks).difference(told):
-        context.progress.note(remark)
-    return found.remarks
-
-
-def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> None:
-    from jlremote.cli.screen import tables
-    from jlremote.workflow.host.gpus import watch
-
-    snapshots = watch(host, seconds, context)
+        snapshots = gpus.watch(host, seconds, context)
     if as_json:
-        for found in snapshots:
-            answer_json(_document(found, host), indent=None)
+        for shown in snapshots:
+            answer_json(gpu_table.document(shown, host), indent=None)
     elif watched(sys.stdout):
         from jlremote.cli.screen import gpu_live  # imports rich
 
         tables.show_live(gpu_live.drawings(host, snapshots))
     else:
         told: tuple[str, ...] = ()
-        for found in snapshots:
-            told = _tables(found, context, told)
+        for shown in snapshots:
+            told = _print_gpus(shown, context, told)
             answer("")
+
+
+def _print_gpus(shown: Shown, context: Context, told: tuple[str, ...]) -> tuple[str, ...]:
+    """Print the tables, and the notes that were not `told`; return those that are now."""
+    from jlremote.cli.screen import gpu_table
+
+    gpu_table.show(shown)
+    notes = gpu_table.notes_of(shown)
+    for note in notes:
+        if note not in told:
+            context.progress.note(note)
+    return notes
 
 
 @command(

@@ -1,24 +1,32 @@
-"""GPUs and their users, as rows of tables."""
+"""What `jlr gpus` shows of a host, a pool or a cluster: as rows of tables, or as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from jlremote import times
 from jlremote.cli.screen.tables import show_table
 from jlremote.cli.screen.terminal import answer
 from jlremote.gpus.inventory import Device, Gpu, Inventory, to_json
 from jlremote.gpus.usage import size
+from jlremote.schedulers.contract import ClusterGpus, GpuJob
 from jlremote.times import age
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from jlremote.workflow.host.pools import PoolAnswer
 
 GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
-QUEUE_HEADINGS = ("WAITING", "USER", "GPUS", "SINCE", "FOR")
-USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")
+_QUEUE_HEADINGS = ("WAITING", "USER", "GPUS", "SINCE", "FOR")
+_USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")
+_PARTITION_HEADINGS = ("PARTITION", "GPU", "NODES", "FREE", "TOTAL")
+_JOB_HEADINGS = ("USER", "JOB", "GPUS", "PARTITION", "NODES", "TIME LEFT")
 
 Row = tuple[str, ...]
+Shown: TypeAlias = "Inventory | ClusterGpus | Sequence[PoolAnswer[Inventory]]"
 
 _WHY = {
     "start": "is being started",
@@ -28,62 +36,60 @@ _WHY = {
 }
 
 
-def show(inventory: Inventory) -> None:
+def show(shown: Shown) -> None:
     """Print the GPUs, and below them their users."""
-    show_table(GPU_HEADINGS, [row for gpu in inventory.gpus for row in gpu_rows(gpu)])
-    for headings, rows in ((USER_HEADINGS, user_rows), (QUEUE_HEADINGS, queue_rows)):
-        if below := list(rows(inventory)):
+    (headings, rows), *below = tables_of(shown)
+    show_table(headings, rows)
+    for headings, rows in below:
+        if rows:
             answer("")
-            show_table(headings, below)
+            show_table(headings, rows)
 
 
-def queue_rows(inventory: Inventory) -> Iterator[Row]:
-    """Give a row for each start that waits for GPUs."""
-    for number, one in enumerate(inventory.queue, 1):
-        since = age(one.since, inventory.now)
-        yield (str(number), one.user, str(one.count), since, one.session)
-
-
-def show_pool(answers: Sequence[PoolAnswer[Inventory]]) -> None:
-    """Print the GPUs of a pool's hosts in one table, and below them their users."""
-    show_table(("HOST", *GPU_HEADINGS), pool_rows(answers))
-    users = list(pool_user_rows(answers))
-    if users:
-        answer("")
-        show_table(("HOST", *USER_HEADINGS), users)
-
-
-def pool_rows(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[Row]:
-    """Give the rows of all hosts; a host that does not answer has one."""
-    for one in answers:
+def tables_of(shown: Shown) -> list[tuple[Row, list[Row]]]:
+    """Return the headings and rows of the table of GPUs, of that of their users, and of others."""
+    if isinstance(shown, Inventory):
+        gpus = [row for gpu in shown.gpus for row in gpu_rows(gpu)]
+        users, queue = list(_users_of_all(shown)), list(_queue(shown))
+        return [(GPU_HEADINGS, gpus), (_USER_HEADINGS, users), (_QUEUE_HEADINGS, queue)]
+    if isinstance(shown, ClusterGpus):
+        partitions = list(_partitions(shown))
+        return [(_PARTITION_HEADINGS, partitions), (_JOB_HEADINGS, list(map(_job, shown.jobs)))]
+    gpus, users = [], []
+    for one in shown:
         if one.answer is None:
-            yield (one.host, *[""] * (len(GPU_HEADINGS) - 1), "no answer")
+            gpus.append((one.host, *[""] * (len(GPU_HEADINGS) - 1), "no answer"))
             continue
-        for gpu in one.answer.gpus:
-            yield from ((one.host, *row) for row in gpu_rows(gpu))
+        (_, own), (_, used), _ = tables_of(one.answer)
+        gpus += [(one.host, *row) for row in own]
+        users += [(one.host, *row) for row in used]
+    return [(("HOST", *GPU_HEADINGS), gpus), (("HOST", *_USER_HEADINGS), users)]
 
 
-def pool_notes(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[str]:
-    """Give what the driver of each host complains of, and what cannot be told there."""
-    for one in answers:
-        for remark in one.answer.remarks if one.answer is not None else ():
-            yield f"{one.host}: {remark}"
+def notes_of(shown: Shown) -> tuple[str, ...]:
+    """Return what drivers complain of, and what cannot be told."""
+    if isinstance(shown, Inventory):
+        return shown.remarks
+    if isinstance(shown, ClusterGpus):
+        hidden = f"{shown.hidden} more GPUs are in use; Slurm hides their users"
+        return (hidden,) if shown.hidden else ()
+    answered = ((one.host, one.answer) for one in shown if one.answer is not None)
+    return tuple(f"{host}: {remark}" for host, found in answered for remark in found.remarks)
 
 
-def pool_user_rows(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[Row]:
-    """Give the rows of the users of all hosts."""
-    for one in answers:
-        if one.answer is not None:
-            yield from ((one.host, *row) for row in user_rows(one.answer))
-
-
-def pool_document(answers: Sequence[PoolAnswer[Inventory]]) -> list[dict[str, Any]]:
-    """Return the array of `--json`: the object of each host, or its error."""
+def document(shown: Shown, host: str) -> Any:
+    """Return the object of `--json`; of a pool the array with each host's, or its error."""
+    if isinstance(shown, Inventory):
+        return to_json(shown, host)
+    if isinstance(shown, ClusterGpus):
+        ends = [None if job.until is None else times.utc(job.until) for job in shown.jobs]
+        jobs = [asdict(job) | {"until": end} for job, end in zip(shown.jobs, ends, strict=True)]
+        return {"host": host} | asdict(shown) | {"jobs": jobs}
     return [
-        to_json(one.answer, one.host)
+        document(one.answer, one.host)
         if one.answer is not None
         else {"host": one.host, "error": one.error.message if one.error else None}
-        for one in answers
+        for one in shown
     ]
 
 
@@ -91,18 +97,18 @@ def gpu_rows(gpu: Gpu) -> Iterator[Row]:
     """Give the row of a GPU, and one for each of its MIG devices."""
     yield (
         str(gpu.index),
-        short_name(gpu),
-        memory(gpu.whole),
-        percent(gpu.busy),
+        gpu.name.removeprefix("NVIDIA "),
+        _memory(gpu.whole),
+        "?" if gpu.busy is None else f"{gpu.busy} %",
         "?" if gpu.temperature is None else f"{gpu.temperature}C",
-        power(gpu),
+        _power(gpu),
         gpu.state,
     )
     for part in gpu.slices:
-        yield (part.place, f"MIG {part.profile}", memory(part), "", "", "", part.state())
+        yield (part.place, f"MIG {part.profile}", _memory(part), "", "", "", part.state())
 
 
-def user_rows(inventory: Inventory) -> Iterator[Row]:
+def _users_of_all(inventory: Inventory) -> Iterator[Row]:
     """Give a row for each process, for each claim without a process, and for hidden processes."""
     for gpu in inventory.gpus:
         for device in (gpu.whole, *gpu.slices):
@@ -124,22 +130,29 @@ def _users(device: Device, now: float) -> Iterator[Row]:
         yield (device.place, "?", "?", "?", size(device.memory_used), "cannot be seen", "?")
 
 
-def short_name(gpu: Gpu) -> str:
-    """Return the product's name without `NVIDIA`."""
-    return gpu.name.removeprefix("NVIDIA ")
+def _queue(inventory: Inventory) -> Iterator[Row]:
+    """Give a row for each start that waits for GPUs."""
+    for number, one in enumerate(inventory.queue, 1):
+        since = age(one.since, inventory.now)
+        yield (str(number), one.user, str(one.count), since, one.session)
 
 
-def memory(device: Device) -> str:
-    """Return the used and the total memory."""
+def _partitions(found: ClusterGpus) -> Iterator[Row]:
+    for nodes in found.nodes:
+        counts = (str(nodes.nodes), str(nodes.free), str(nodes.total))
+        yield (nodes.partition, nodes.gpu or "-", *counts)
+
+
+def _job(job: GpuJob) -> Row:
+    left = "?" if job.until is None else times.left(job.until)
+    return (job.user, job.job, str(job.gpus), job.partition, job.nodes, left)
+
+
+def _memory(device: Device) -> str:
     return f"{size(device.memory_used)} / {size(device.memory_total)}"
 
 
-def percent(amount: int | None) -> str:
-    """Return a percentage, `?` where it is not known."""
-    return "?" if amount is None else f"{amount} %"
-
-
-def power(gpu: Gpu) -> str:
+def _power(gpu: Gpu) -> str:
     """Return the power that the GPU draws, and its limit."""
     if gpu.power is None:
         return "?"

@@ -112,29 +112,45 @@ def show_table(headings: Collection[str], rows: Iterable[Sequence[str]]) -> None
     answer("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 
-def table(headings: Collection[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Return a table with the column STATE in colour."""
+def table(
+    headings: Collection[str],
+    rows: Iterable[Sequence[RenderableType]],
+    *,
+    cut: Collection[str] | None = None,
+    gap: int = 2,
+) -> Table:
+    """Return a table with the column STATE in colour; of its cells those that are text are cut.
+
+    With `cut` only the columns of these headings are.
+    """
     from rich.cells import cell_len
     from rich.table import Column, Table
+
+    lines = [[one_line(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+
+    def stays(heading: str, cells: Iterable[RenderableType]) -> bool:
+        # What is as narrow as its heading gives no room; the last column would be cut instead.
+        widths = [cell_len(cell) for cell in cells if isinstance(cell, str)]
+        return max(widths) <= len(heading) if cut is None else heading not in cut
+
+    columns = (
+        Column(heading, min_width=len(heading), no_wrap=stays(heading, [heading, *cells]))
+        for heading, *cells in zip(headings, *lines, strict=True)
+    )
+    drawn = Table(*columns, box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for line in lines:
+        drawn.add_row(*map(_cell, headings, line))
+    return drawn
+
+
+def _cell(heading: str, cell: RenderableType) -> RenderableType:
     from rich.text import Text
 
-    rows = [[one_line(cell) for cell in row] for row in rows]
-    columns = (
-        # What is as narrow as its heading gives no room; the last column would be cut instead.
-        Column(heading, min_width=len(heading), no_wrap=max(map(cell_len, cells)) <= len(heading))
-        for heading, *cells in zip(headings, headings, *rows, strict=True)
-    )
-    drawn = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for row in rows:
-        cells = [
-            Text(cell, style=state_style(cell) if heading == "STATE" else "")
-            for heading, cell in zip(headings, row, strict=True)
-        ]
-        for heading, cell in zip(headings, cells, strict=True):
-            whole = heading in _COPIED
-            cell.no_wrap, cell.overflow = not whole, "fold" if whole else "ellipsis"
-        drawn.add_row(*cells)
-    return drawn
+    if not isinstance(cell, str):
+        return cell
+    whole = heading in _COPIED
+    style = state_style(cell) if heading == "STATE" else ""
+    return Text(cell, style, no_wrap=not whole, overflow="fold" if whole else "ellipsis")
 
 
 def show_live(drawings: Iterable[RenderableType]) -> None:

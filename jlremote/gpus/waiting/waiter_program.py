@@ -1,8 +1,8 @@
 """The program of a job that waits for GPUs on the host; it becomes the job's command.
 
-It runs there by itself, from an archive that `archive` packs: its own modules are those that also
-choose for the laptop, so both kinds of waiters follow one rule and stand in one queue. They keep to
-what Python 3.8 has.
+It runs there by itself, as one file that `archive` makes: its modules are those that also choose
+for the laptop, so both kinds of waiters follow one rule and stand in one queue. They keep to what
+Python 3.8 has.
 
 `.wait` in the job's folder is what it is to do, and is deleted as soon as it was read. `waiting`
 says how it waits, for `jlr runs`: an object with its `place` in the queue and `why` it waits, in
@@ -149,7 +149,8 @@ class Waiter:
 
     def create(self, taken: Taken) -> int:
         """Create and start the job's container, which is the job from then on; return a status."""
-        host, ends, lease = self._wish.host, list[int](), taken.lease
+        ends: list[int] = []
+        host, lease = self._wish.host, taken.lease
         for end in ENDS:  # the container is whole or is not there
             signal.signal(getattr(signal, end), lambda number, _: ends.append(number))
         keep = {} if lease is None else {"lease": leases.keep_for(lease, self._plan["pid"])}
@@ -210,8 +211,9 @@ def _own_start() -> str:
     return Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
 
 
-def main(folder: str, command: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Wait, and become the command; else return an exit status."""
+    folder, *command = arguments
     file = Path(folder, ".wait")
     plan = json.loads(file.read_text("utf-8"))
     file.unlink()

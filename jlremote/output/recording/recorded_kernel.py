@@ -5,18 +5,19 @@
 import hashlib
 import hmac
 import json
+import os
 import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from jlremote.output.recording.cells import Cells
-from jlremote.output.recording.recorded_server import RecordedServer
+from jlremote.output.recording.recorded_server import RecordedServer, read_json
 from jlremote.output.recording.store import Store
 
 TEXT_BYTES = 1 << 16  # of streams that become one record
 BATCH = 5000  # messages of one kernel at a time
 WAITING = 100000  # messages of a kernel that may wait
 UNNAMED, NAME_SECONDS = 3, 2
+NOTES = 10000  # ids of cells that are kept
 
 RECORDED = (
     *("stream", "display_data", "update_display_data", "execute_result", "error"),
@@ -25,6 +26,39 @@ RECORDED = (
 
 # The address of a kernel's iopub, the key of its messages, and its CurveZMQ keys, if it has some.
 Connection = Tuple[str, ...]
+
+
+class Cells:
+    """The ids of cells by request, as the server's process notes them; see `cell_notes`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.known: Dict[str, str] = {}
+        self.file: Any = None
+
+    def of(self, request: Optional[str]) -> Optional[str]:
+        """Return the cell of a request, `None` where it was not told."""
+        if request is not None and request not in self.known:
+            self.read()
+        return self.known.get(request or "")
+
+    def read(self) -> None:
+        """Read the notes that are new; the server begins another file when one is full."""
+        while True:
+            try:
+                if self.file is None:
+                    self.file = open(self.path, encoding="utf-8")  # noqa: SIM115
+                for line in self.file:
+                    request, _, cell = line.strip().partition(" ")
+                    self.known[request] = cell
+                if os.fstat(self.file.fileno()).st_ino == os.stat(self.path).st_ino:
+                    break
+                self.file.close()
+                self.file = None
+            except (OSError, ValueError):
+                break
+        while len(self.known) > NOTES:
+            del self.known[next(iter(self.known))]
 
 
 class Surroundings(NamedTuple):
@@ -218,8 +252,7 @@ class RecordedKernel:
 def read_connection(path: str) -> Optional[Connection]:
     """Return the address and the key of a connection file, `None` if it is no such file."""
     try:
-        with open(path, encoding="utf-8") as file:
-            facts = json.load(file)
+        facts = read_json(path)
         between = "-" if facts["transport"] == "ipc" else ":"
         ip, port = facts["ip"], facts["iopub_port"]
         keys = (str(facts.get(name) or "") for name in ("curve_publickey", "curve_secretkey"))

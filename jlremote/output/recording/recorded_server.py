@@ -44,11 +44,8 @@ class RecordedServer:
         until = time.monotonic() + START_SECONDS
         while self.runs and time.monotonic() < until:
             for path in files:
-                with (
-                    suppress(OSError, ValueError, RecursionError),
-                    open(path, encoding="utf-8") as file,
-                ):
-                    self.facts = json.load(file)
+                with suppress(OSError, ValueError, RecursionError):
+                    self.facts = read_json(path)
                     self.since = os.path.getmtime(path)
                     return True
             time.sleep(0.1)
@@ -115,6 +112,12 @@ class RecordedServer:
                 host, self.facts["port"], timeout=10, context=context
             )
         return http.client.HTTPConnection(host, self.facts["port"], timeout=10)
+
+
+def read_json(path: str) -> Any:
+    """Return the document of a file."""
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
 
 
 def process_start(pid: int) -> str:

@@ -24,9 +24,9 @@ import time
 from contextlib import suppress
 from typing import Any, Dict, List, Optional
 
-from jlremote.output.recording.cells import Cells
 from jlremote.output.recording.recorded_kernel import (
     BATCH,
+    Cells,
     RecordedKernel,
     Surroundings,
     read_connection,
@@ -295,7 +295,3 @@ def main(arguments: List[str]) -> int:
         with suppress(OSError):
             os.unlink(left)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,8 +1,7 @@
 """The container of a session or job, and the Jupyter server in it.
 
 Read `start_context` first, then `provision` (reuse, start or create a container) with `creation`,
-`host_folders`, `package_install` and `gpu_allocation` (`gpu_wait` is its `--wait`, `gpu_holder` the
-part of that on the host), or
+`host_folders`, `package_install` and `gpu_allocation` (`gpu_wait` is its `--wait`), or
 `image_definition` where no engine runs; then `jupyter_launch` with `server_variables`, and
 `recording` of what cells print.
 

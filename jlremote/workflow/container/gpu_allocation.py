@@ -24,7 +24,7 @@ from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import Attachment, Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
-from jlremote.workflow.container import gpu_holder, gpu_wait
+from jlremote.workflow.container import gpu_wait
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.gpus import ask, engines_asked
 from jlremote.workflow.host.requests import StartRequest
@@ -423,7 +423,7 @@ def _take(
     found = taking.ask(start.host, engines, start.note, within)
     if of is not None and all(name.startswith(("GPU-", "MIG-")) for name in asked.names):
         _refuse_others(start, of, asked.names, found)
-    taken = gpu_holder.pick_up(start, wish, found) if holds else None
+    taken = gpu_wait.pick_up(start, wish, found) if holds else None
     if taken is None:
         waits = request.wait is not None
         taken = (
@@ -454,7 +454,7 @@ def promise(start: StartContext, busy: Busy, within: Within | None = None) -> Al
     known = choose(asked, found, request.host, share=True) if asked.names else None
     promised = _of(known or placeholders.promised(asked.count), found, start.runtime)
     wish = Wish(start.host, start.name, asked, engines_asked(request.host), within=within)
-    return replace(promised, wait=gpu_holder.plan(wish, request.wait or 0.0, busy.message))
+    return replace(promised, wait=gpu_wait.plan(wish, request.wait or 0.0, busy.message))
 
 
 def give_back(start: StartContext, taken: AllocatedGpus) -> None:

@@ -87,7 +87,7 @@ def _in_session(trial: Trial, record: SessionRecord) -> Finding:
     done = run_script(trial.link, trial.runtime.inside(record.name, toolkit.PROOF))
     lost = gpu_fault(trial.link, record) if done.status != 0 else None
     if lost is not None:
-        return from_error(JlrError(lost.why, hint=lost.mend))
+        return from_error(lost)
     return toolkit.proved(trial.facts, f"`{record.name}`", done)
 
 

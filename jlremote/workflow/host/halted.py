@@ -14,7 +14,6 @@ from jlremote.link.wire.states import State
 from jlremote.storage.sessions import SessionRecord
 
 if TYPE_CHECKING:
-    from jlremote.gpus.lost import Fault
     from jlremote.host.contract import Host
     from jlremote.runtimes.contract import Container, Runtime
 
@@ -75,7 +74,7 @@ def found(host: Host, runtime: Runtime, record: SessionRecord) -> Container | No
     return runtime.read(record.name, host.run(runtime.describe(record.name)))
 
 
-def gpu_fault(host: Host, record: SessionRecord) -> Fault | None:
+def gpu_fault(host: Host, record: SessionRecord) -> JlrError | None:
     """Return why a session's container has lost its GPUs while it ran, `None` if it has not.
 
     It comes second to what the command does, so a check that fails finds nothing.

@@ -42,7 +42,7 @@ def address(
     if ends := time_limit_warning(record.host, record.name, forward.endpoint.until):
         context.progress.note(ends)
     if lost := halted.gpu_fault(link_of(record, context), record):
-        context.progress.note(f"{lost.why}; {lost.mend}")
+        context.progress.note(f"{lost.message}; {lost.hint}")
     return address_of(forward, name, path)
 
 

@@ -58,7 +58,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
             host, runtime, name, request, context, undo, owner=found.whose, user=found.user
         )
         if found.gpu_fault is not None:
-            start.note(f"{found.gpu_fault.why}; {found.gpu_fault.mend}")
+            start.note(f"{found.gpu_fault.message}; {found.gpu_fault.hint}")
         if runtime.in_jobs:
             from jlremote.workflow.jobs import session_job  # for few hosts
 

@@ -155,7 +155,7 @@ def report(selector: str | None, context: Context) -> SessionReport:
     lost = gpu_fault(link, record) if found.state == State.UP else None
     if lost is None:
         return found
-    also = (f"but {lost.why}; {lost.mend}", found.detail)
+    also = (f"but {lost.message}; {lost.hint}", found.detail)
     return replace(found, detail="; ".join(filter(None, also)))
 
 
