@@ -86,6 +86,7 @@ class JlrError(Exception):
 
     exit_code: ClassVar[int] = 1
     chosen_by: ClassVar[str] = ""  # the long option that chose what fails, where it is not named
+    state: ClassVar[str] = ""  # the session's or port's `State` that it stands for, if it does
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

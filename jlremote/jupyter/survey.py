@@ -25,45 +25,67 @@ from jlremote.text import is_name, one_line
 class ContainerGone(JlrError):
     """The container of a session was removed or replaced."""
 
+    state = "container-gone"
+
 
 class ContainerStopped(JlrError):
     """The container of a session does not run."""
+
+    state = "container-stopped"
 
 
 class ContainerPaused(JlrError):
     """The container of a session is paused, by hand or for as long as `jlr save` takes."""
 
+    state = "paused"
+
 
 class ContainerRestarting(JlrError):
     """The engine is about to start the container of a session again."""
+
+    state = "restarting"
 
 
 class ContainerRestarted(JlrError):
     """The container of a session runs anew, and what ran in it before has ended."""
 
+    state = "restarted"
+
 
 class JupyterDead(JlrError):
     """The container runs, and the session's Jupyter server does not."""
+
+    state = "jupyter-dead"
 
 
 class JupyterStopped(JlrError):
     """The session was stopped, perhaps from another laptop."""
 
+    state = "stopped"
+
 
 class JobWaits(JlrError):
     """The session's job waits in a scheduler's queue."""
+
+    state = "queued"
 
 
 class JobStarts(JlrError):
     """The session's job runs, and Jupyter does not listen in it yet."""
 
+    state = "starting"
+
 
 class JobEnded(JlrError):
     """The session's job has ended, or there is none."""
 
+    state = "job-ended"
+
 
 class IdleStopped(JlrError):
     """The session's Jupyter server has ended by itself after its idle time."""
+
+    state = "idle-stopped"
 
 
 class Unasked(Busy):
