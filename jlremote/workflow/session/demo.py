@@ -107,6 +107,8 @@ def _host(context: Context, config: Path) -> Iterator[Path]:
 
     Its link ends with it, and that of a killed demo before it.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo.server import loopback_host
 
     link = link_to(HOST, context)
