@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from jlremote.cli.commands import host
-from jlremote.cli.screen import cluster_table, gpu_live
+from jlremote.cli.screen import gpu_live
 from jlremote.doctor.findings import Finding, Mark, Verdict
 from jlremote.gpus.inventory import Inventory
 from jlremote.schedulers.contract import ClusterGpus, GpuJob, GpuNodes
@@ -153,7 +153,7 @@ def test_a_watched_pool_tells_once_what_a_driver_complains_of(
     outcome = jlr("gpus", "@lab", "--watch")
     assert outcome.stdout.count("HOST  GPU  NAME") == 2
     assert outcome.stderr.count("dgx: nvidia-smi: `nvidia-smi` on `dgx` did not answer") == 1
-    [drawn] = gpu_live.pool_drawings("@lab", [[silent]])
+    [drawn] = gpu_live.drawings("@lab", [[silent]])
     console = Console(width=100, force_terminal=False)
     with console.capture() as capture:
         console.print(drawn)
@@ -204,5 +204,5 @@ def test_the_gpus_of_a_cluster_are_shown_with_their_holders(jlr: Jlr, workflows:
     watched = jlr("gpus", "zih", "--watch", "--json").stdout.splitlines()
     assert [json.loads(line) for line in watched] == [document, document]
     assert jlr("gpus", "zih", "--watch").stdout.count("PARTITION  GPU") == 2
-    drawn = "".join(str(part) for part in cluster_table.drawn("zih", found).renderables)
-    assert "3 more GPUs are in use" in drawn
+    [drawn] = gpu_live.drawings("zih", [found])
+    assert "3 more GPUs are in use" in "".join(map(str, drawn.renderables))

@@ -24,11 +24,10 @@ def shown(found: Inventory, capsys: pytest.CaptureFixture[str]) -> str:
 
 def drawn(found: Inventory, *, width: int = 100, moments: int = 1) -> str:
     console = Console(width=width, force_terminal=False, color_system=None, highlight=False)
-    history = gpu_live.History()
-    for _ in range(moments):
-        history.add(found)
-    with console.capture() as capture:
-        console.print(gpu_live.drawn("dgx", found, history, width))
+    with pytest.MonkeyPatch.context() as patch, console.capture() as capture:
+        patch.setenv("COLUMNS", str(width))
+        *_, last = gpu_live.drawings("dgx", [found] * moments)
+        console.print(last)
     return capture.get()
 
 
@@ -129,7 +128,7 @@ def test_of_a_pool_names_alone_are_cut(width: int, monkeypatch: pytest.MonkeyPat
     long = row(0, used=70000, busy=100).replace("A100", "RTX PRO 6000 Blackwell Max-Q Workstation")
     found = inventory([long, row(1, used=5009)], processes=process(0))
     answers = [PoolAnswer("gpu-17.cluster.example", found), PoolAnswer("dgx", None)]
-    [drawing] = gpu_live.pool_drawings("@lab", [answers])
+    [drawing] = gpu_live.drawings("@lab", [answers])
     console = Console(width=width, force_terminal=False, color_system=None, highlight=False)
     with console.capture() as capture:
         console.print(drawing)

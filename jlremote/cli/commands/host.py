@@ -19,11 +19,10 @@ from jlremote.storage.settings.options import is_pool
 from jlremote.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jlremote.cli.screen.gpu_table import Snapshot
     from jlremote.doctor.findings import Finding
-    from jlremote.gpus.inventory import Inventory
-    from jlremote.schedulers.contract import ClusterGpus
-    from jlremote.workflow.host.context import Context
-    from jlremote.workflow.host.pools import PoolAnswer
 
 PAUSE_SECONDS = 0.5
 POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
@@ -62,122 +61,60 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
 
     HOST may be a pool, `@NAME`: its hosts are asked at the same time.
     """
-    if is_pool(host):
-        _show_pool(invocation, host, watch, as_json=as_json)
+    if watch is not None:
+        with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
+            _watch(invocation, host, watch, as_json=as_json)
         return
-    context = invocation.context(silent=as_json)
-    if watch is None:
-        _show(host, context, as_json=as_json)
-        return
-    with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-        _watch(host, watch, context, as_json=as_json)
-
-
-def _show(host: str, context: Context, *, as_json: bool) -> None:
-    from jlremote.workflow.host.gpus import inventory
-
-    found = inventory(host, context)
-    if as_json:
-        answer_json(_document(found, host))
-    else:
-        _tables(found, context, ())
-
-
-def _show_pool(invocation: Invocation, pool: str, seconds: float | None, *, as_json: bool) -> None:
     from jlremote.cli.screen import gpu_table
-    from jlremote.workflow.host.pool_gpus import of_pool
+    from jlremote.workflow.host import gpus as workflow
+    from jlremote.workflow.host import pool_gpus
     from jlremote.workflow.host.pools import note_silent
 
-    if seconds is not None:
-        with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-            _watch_pool(invocation, pool, max(seconds, POOL_SECONDS), as_json=as_json)
-        return
     context = invocation.context(silent=as_json)
-    found = of_pool(pool, context)
-    if as_json:
-        answer_json(gpu_table.pool_document(found))
-        return
-    note_silent(found, context)
-    _pool_tables(found, context, ())
-
-
-def _watch_pool(invocation: Invocation, pool: str, seconds: float, *, as_json: bool) -> None:
-    from jlremote.cli.screen import gpu_table, tables
-    from jlremote.workflow.host.pool_gpus import watch_pool
-
-    # A step for each look would bury what is watched.
-    snapshots = watch_pool(pool, seconds, invocation.context(silent=True))
-    if as_json:
-        for found in snapshots:
-            answer_json(gpu_table.pool_document(found), indent=None)
-    elif watched(sys.stdout):
-        from jlremote.cli.screen import gpu_live  # imports rich
-
-        tables.show_live(gpu_live.pool_drawings(pool, snapshots))
+    found: Snapshot
+    if not is_pool(host):
+        found = workflow.inventory(host, context)
     else:
-        told: tuple[str, ...] = ()
-        context = invocation.context()
-        for found in snapshots:
-            told = _pool_tables(found, context, told)
-            answer("")
-
-
-def _pool_tables(
-    found: list[PoolAnswer[Inventory]], context: Context, told: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Print the tables of a pool, and the notes that were not `told`; return those that are now."""
-    from jlremote.cli.screen import gpu_table
-
-    gpu_table.show_pool(found)
-    notes = tuple(gpu_table.pool_notes(found))
-    for note in notes:
-        if note not in told:
-            context.progress.note(note)
-    return notes
-
-
-def _document(found: Inventory | ClusterGpus, host: str) -> dict[str, Any]:
-    from jlremote.cli.screen import cluster_table
-    from jlremote.gpus.inventory import Inventory, to_json
-
-    if isinstance(found, Inventory):
-        return to_json(found, host)
-    return cluster_table.to_json(found, host)
-
-
-def _tables(
-    found: Inventory | ClusterGpus, context: Context, told: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Print the tables, and the notes that were not `told`; return those that are now."""
-    from jlremote.cli.screen import cluster_table, gpu_table
-    from jlremote.gpus.inventory import Inventory
-
-    if not isinstance(found, Inventory):
-        cluster_table.show(found, context.progress.note)
-        return ()
-    gpu_table.show(found)
-    for remark in set(found.remarks).difference(told):
-        context.progress.note(remark)
-    return found.remarks
-
-
-def _watch(host: str, seconds: float, context: Context, *, as_json: bool) -> None:
-    from jlremote.cli.screen import tables
-    from jlremote.workflow.host.gpus import watch
-
-    snapshots = watch(host, seconds, context)
+        found = pool_gpus.of_pool(host, context)
+        if not as_json:
+            note_silent(found, context)
     if as_json:
-        for found in snapshots:
-            answer_json(_document(found, host), indent=None)
-    elif watched(sys.stdout):
+        answer_json(gpu_table.document(found, host))
+    else:
+        gpu_table.show(found)
+        for note in gpu_table.notes(found):
+            context.progress.note(note)
+
+
+def _watch(invocation: Invocation, host: str, seconds: float, *, as_json: bool) -> None:
+    from jlremote.cli.screen import gpu_table, tables
+    from jlremote.workflow.host import gpus as workflow
+    from jlremote.workflow.host import pool_gpus
+
+    context = invocation.context(silent=as_json)
+    snapshots: Iterator[Snapshot]
+    if is_pool(host):
+        # A step for each look would bury what is watched.
+        silent = invocation.context(silent=True)
+        snapshots = pool_gpus.watch_pool(host, max(seconds, POOL_SECONDS), silent)
+    else:
+        snapshots = workflow.watch(host, seconds, context)
+    if not as_json and watched(sys.stdout):
         from jlremote.cli.screen import gpu_live  # imports rich
 
         tables.show_live(gpu_live.drawings(host, snapshots))
-    else:
-        told: tuple[str, ...] = ()
-        for found in snapshots:
-            told = _tables(found, context, told)
-            answer("")
+        return
+    told: tuple[str, ...] = ()
+    for found in snapshots:
+        if as_json:
+            answer_json(gpu_table.document(found, host), indent=None)
+            continue
+        gpu_table.show(found)
+        before, told = told, gpu_table.notes(found)
+        for note in told:
+            if note not in before:
+                context.progress.note(note)
+        answer("")
 
 
 @command(

@@ -1,24 +1,32 @@
-"""GPUs and their users, as rows of tables."""
+"""GPUs and their users as tables or JSON: of a host, of a pool's hosts, of a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from jlremote import times
 from jlremote.cli.screen.tables import show_table
 from jlremote.cli.screen.terminal import answer
 from jlremote.gpus.inventory import Device, Gpu, Inventory, to_json
 from jlremote.gpus.usage import size
+from jlremote.schedulers.contract import ClusterGpus
 from jlremote.times import age
 
 if TYPE_CHECKING:
     from jlremote.workflow.host.pools import PoolAnswer
 
+    Snapshot = Inventory | ClusterGpus | list[PoolAnswer[Inventory]]
+
 GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
-QUEUE_HEADINGS = ("WAITING", "USER", "GPUS", "SINCE", "FOR")
 USER_HEADINGS = ("GPU", "USER", "CONTAINER", "SINCE", "MEMORY", "PROGRAM", "PID")
+_QUEUE_HEADINGS = ("WAITING", "USER", "GPUS", "SINCE", "FOR")
+_PARTITION_HEADINGS = ("PARTITION", "GPU", "NODES", "FREE", "TOTAL")
+_JOB_HEADINGS = ("USER", "JOB", "GPUS", "PARTITION", "NODES", "TIME LEFT")
 
 Row = tuple[str, ...]
+Table = tuple[Row, Iterable[Row]]  # headings and rows
 
 _WHY = {
     "start": "is being started",
@@ -28,32 +36,75 @@ _WHY = {
 }
 
 
-def show(inventory: Inventory) -> None:
-    """Print the GPUs, and below them their users."""
-    show_table(GPU_HEADINGS, [row for gpu in inventory.gpus for row in gpu_rows(gpu)])
-    for headings, rows in ((USER_HEADINGS, user_rows), (QUEUE_HEADINGS, queue_rows)):
-        if below := list(rows(inventory)):
+def show(found: Snapshot) -> None:
+    """Print the GPUs, and below them who uses them and who waits."""
+    (headings, rows), *below = tables(found)
+    show_table(headings, rows)
+    for headings, rows in below:
+        if some := list(rows):
             answer("")
-            show_table(headings, below)
+            show_table(headings, some)
 
 
-def queue_rows(inventory: Inventory) -> Iterator[Row]:
+def tables(found: Snapshot) -> list[Table]:
+    """Return the table of GPUs, and those of their users."""
+    if isinstance(found, Inventory):
+        gpus = (row for gpu in found.gpus for row in gpu_rows(gpu))
+        queue = (_QUEUE_HEADINGS, _queue_rows(found))
+        return [(GPU_HEADINGS, gpus), (USER_HEADINGS, user_rows(found)), queue]
+    if isinstance(found, ClusterGpus):
+        return [(_PARTITION_HEADINGS, _partitions(found)), (_JOB_HEADINGS, _jobs(found))]
+    users = ((one.host, *row) for one in found if one.answer for row in user_rows(one.answer))
+    return [(("HOST", *GPU_HEADINGS), _pool_rows(found)), (("HOST", *USER_HEADINGS), users)]
+
+
+def notes(found: Snapshot) -> tuple[str, ...]:
+    """Return what drivers complain of, and what cannot be told."""
+    if isinstance(found, Inventory):
+        return found.remarks
+    if isinstance(found, ClusterGpus):
+        hidden = f"{found.hidden} more GPUs are in use; Slurm hides their users"
+        return (hidden,) if found.hidden else ()
+    told = ((one.host, one.answer.remarks) for one in found if one.answer is not None)
+    return tuple(f"{host}: {remark}" for host, remarks in told for remark in remarks)
+
+
+def document(found: Snapshot, host: str) -> Any:
+    """Return the object of `--json`; of a pool an array of its hosts' objects, or errors."""
+    if isinstance(found, Inventory):
+        return to_json(found, host)
+    if isinstance(found, ClusterGpus):
+        left = [None if job.until is None else times.utc(job.until) for job in found.jobs]
+        jobs = [asdict(job) | {"until": end} for job, end in zip(found.jobs, left, strict=True)]
+        return {"host": host} | asdict(found) | {"jobs": jobs}
+    return [
+        to_json(one.answer, one.host)
+        if one.answer is not None
+        else {"host": one.host, "error": one.error.message if one.error else None}
+        for one in found
+    ]
+
+
+def _partitions(found: ClusterGpus) -> Iterator[Row]:
+    for nodes in found.nodes:
+        counts = (str(nodes.nodes), str(nodes.free), str(nodes.total))
+        yield (nodes.partition, nodes.gpu or "-", *counts)
+
+
+def _jobs(found: ClusterGpus) -> Iterator[Row]:
+    for job in found.jobs:
+        left = "?" if job.until is None else times.left(job.until)
+        yield (job.user, job.job, str(job.gpus), job.partition, job.nodes, left)
+
+
+def _queue_rows(inventory: Inventory) -> Iterator[Row]:
     """Give a row for each start that waits for GPUs."""
     for number, one in enumerate(inventory.queue, 1):
         since = age(one.since, inventory.now)
         yield (str(number), one.user, str(one.count), since, one.session)
 
 
-def show_pool(answers: Sequence[PoolAnswer[Inventory]]) -> None:
-    """Print the GPUs of a pool's hosts in one table, and below them their users."""
-    show_table(("HOST", *GPU_HEADINGS), pool_rows(answers))
-    users = list(pool_user_rows(answers))
-    if users:
-        answer("")
-        show_table(("HOST", *USER_HEADINGS), users)
-
-
-def pool_rows(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[Row]:
+def _pool_rows(answers: Iterable[PoolAnswer[Inventory]]) -> Iterator[Row]:
     """Give the rows of all hosts; a host that does not answer has one."""
     for one in answers:
         if one.answer is None:
@@ -61,30 +112,6 @@ def pool_rows(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[Row]:
             continue
         for gpu in one.answer.gpus:
             yield from ((one.host, *row) for row in gpu_rows(gpu))
-
-
-def pool_notes(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[str]:
-    """Give what the driver of each host complains of, and what cannot be told there."""
-    for one in answers:
-        for remark in one.answer.remarks if one.answer is not None else ():
-            yield f"{one.host}: {remark}"
-
-
-def pool_user_rows(answers: Sequence[PoolAnswer[Inventory]]) -> Iterator[Row]:
-    """Give the rows of the users of all hosts."""
-    for one in answers:
-        if one.answer is not None:
-            yield from ((one.host, *row) for row in user_rows(one.answer))
-
-
-def pool_document(answers: Sequence[PoolAnswer[Inventory]]) -> list[dict[str, Any]]:
-    """Return the array of `--json`: the object of each host, or its error."""
-    return [
-        to_json(one.answer, one.host)
-        if one.answer is not None
-        else {"host": one.host, "error": one.error.message if one.error else None}
-        for one in answers
-    ]
 
 
 def gpu_rows(gpu: Gpu) -> Iterator[Row]:
