@@ -8,7 +8,7 @@ import logging
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,19 +62,17 @@ class DemoServer(asyncssh.SSHServer):
         """Forward to this machine and its containers, and nowhere else."""
         return self._forward(dest_host, dest_port)
 
+    async def _forward(self, host: str, port: int) -> Any:
+        if not _is_loopback(host) and host not in await asyncio.to_thread(engine.addresses):
+            raise asyncssh.ChannelOpenError(
+                asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED,
+                "the demo forwards to this machine and its containers only",
+            )
+        return await self._connection.forward_connection(host, port)
+
     def unix_connection_requested(self, dest_path: str) -> bool:
         """Forward to unix sockets, which the user's own commands reach as well."""
         return True
-
-    async def _forward(self, host: str, port: int) -> Any:
-        if not _is_loopback(host):
-            allowed = await asyncio.to_thread(self._running.addresses)
-            if host not in allowed:
-                raise asyncssh.ChannelOpenError(
-                    asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED,
-                    "the demo forwards to this machine and its containers only",
-                )
-        return await self._connection.forward_connection(host, port)
 
 
 def _is_loopback(host: str) -> bool:
@@ -86,12 +84,8 @@ def _is_loopback(host: str) -> bool:
 
 @dataclass
 class Running:
-    """The connections of the server and the commands that run over them.
+    """The connections of the server and the commands that run over them."""
 
-    `addresses` returns where forwards may lead besides the loopback; it may block.
-    """
-
-    addresses: Callable[[], Collection[str]]
     connections: set[asyncssh.SSHServerConnection] = field(default_factory=set)
     commands: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -104,17 +98,12 @@ class Running:
 
 
 @contextmanager
-def running_server(
-    keys: DemoKeys, account: Account, addresses: Callable[[], Collection[str]] = tuple
-) -> Iterator[int]:
-    """Run a server for the time of a `with` block, and give its TCP port on 127.0.0.1.
-
-    `addresses` returns where forwards may lead besides the loopback; it is asked at each forward.
-    """
+def running_server(keys: DemoKeys, account: Account) -> Iterator[int]:
+    """Run a server for the time of a `with` block, and give its TCP port on 127.0.0.1."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="demo-server", daemon=True)
     thread.start()
-    running = Running(addresses)
+    running = Running()
 
     async def serve() -> asyncssh.SSHAcceptor:
         return await asyncssh.listen(
@@ -162,7 +151,7 @@ def loopback_host(name: str, config: Path) -> Iterator[Path]:
     try:
         files = own_files.make(config)
         keys, account = DemoKeys(), current_account(files)
-        with running_server(keys, account, engine.addresses) as port:
+        with running_server(keys, account) as port:
             write_configuration(config, keys, name, account.user, port)
             yield files
     finally:

@@ -88,10 +88,6 @@ class IdleStopped(JlrError):
     state = "idle-stopped"
 
 
-class Unasked(Busy):
-    """What runs in the container of a session could not be asked for, so it may be anything."""
-
-
 @dataclass(frozen=True)
 class Survey:
     """The result of one round trip about a session."""
@@ -118,11 +114,11 @@ class Survey:
         """The Jupyter servers that run in it, the session's own first.
 
         Raises:
-            Unasked: they could not be asked for.
+            Busy: they could not be asked for.
         """
         if self.unasked is not None and self.container is not None:
             called = self.container.called
-            raise Unasked(
+            raise Busy(
                 f"cannot ask what runs in `{called}`: {self.unasked}",
                 hint="the engine runs no program in that container; what runs there goes on",
             )
