@@ -20,10 +20,6 @@ display notification (item 2 of argv) with title (item 1 of argv)
 end run"""
 
 
-class NoDesktop(JlrError):
-    """No notice can be shown on a desktop of this machine."""
-
-
 def show(title: str, text: str) -> None:
     """Show a notice, which on Linux stays until it is dismissed.
 
@@ -31,7 +27,7 @@ def show(title: str, text: str) -> None:
     as they are.
 
     Raises:
-        NoDesktop: there is no desktop, or it shows no notices.
+        JlrError: there is no desktop, or it shows no notices.
     """
     title, text = _cut(title, _MOST_TITLE), _cut(text, _MOST_TEXT)
     if sys.platform == "linux":
@@ -47,12 +43,12 @@ def check() -> None:
     """Check that notices can be shown.
 
     Raises:
-        NoDesktop: there is no desktop, or it shows no notices.
+        JlrError: there is no desktop, or it shows no notices.
     """
     if sys.platform == "linux":
         _by_dbus(None)
     elif sys.platform != "darwin":
-        raise NoDesktop(f"jlr shows no notices on the desktop of `{sys.platform}`")
+        raise JlrError(f"jlr shows no notices on the desktop of `{sys.platform}`")
 
 
 def _cut(text: str, most: int) -> str:
@@ -85,10 +81,10 @@ def _by_dbus(notice: tuple[str, str] | None) -> None:
                 urgency = {"urgency": ("y", 2)}  # critical: it stays
                 ask("Notify", "susssasa{sv}i", ("jlr", 0, "", title, text, [], urgency, -1))
     except DBusErrorResponse as refused:
-        raise NoDesktop(f"the desktop shows no notices: {one_line(refused.name)}") from refused
+        raise JlrError(f"the desktop shows no notices: {one_line(refused.name)}") from refused
     except (OSError, ValueError, RuntimeError, jeepney.AuthenticationError) as failure:
         why = one_line(str(failure)) or type(failure).__name__
-        raise NoDesktop(f"there is no desktop session to show notices: {why}") from failure
+        raise JlrError(f"there is no desktop session to show notices: {why}") from failure
 
 
 def _session_bus() -> str:
@@ -97,7 +93,7 @@ def _session_bus() -> str:
         return address
     if sys.platform != "win32" and Path(socket := f"/run/user/{os.getuid()}/bus").is_socket():
         return f"unix:path={socket}"
-    raise NoDesktop("there is no desktop session to show notices")
+    raise JlrError("there is no desktop session to show notices")
 
 
 def _by_program(argv: tuple[str, ...], given: str) -> None:
@@ -106,7 +102,7 @@ def _by_program(argv: tuple[str, ...], given: str) -> None:
             argv, input=given.encode(), capture_output=True, timeout=_SECONDS, check=False
         )
     except (OSError, subprocess.SubprocessError) as failure:
-        raise NoDesktop(f"`{argv[0]}` cannot run: {failure}") from failure
+        raise JlrError(f"`{argv[0]}` cannot run: {failure}") from failure
     if done.returncode != 0:
         said = one_line(done.stderr.decode(errors="replace"))
-        raise NoDesktop(f"`{argv[0]}` failed: {said}")
+        raise JlrError(f"`{argv[0]}` failed: {said}")

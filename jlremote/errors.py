@@ -8,9 +8,7 @@ An error that is defined in another package is drawn with that package's name. :
     ├── Authentication           exit 4    the host does not accept the login
     │   ├── NeedsAuthentication            … and there is no terminal to ask on
     │   └── HostKey                        the host cannot prove its identity
-    │       ├── HostKeyUnknown
-    │       ├── HostKeyChanged
-    │       └── HostKeyRevoked
+    │       └── HostKeyChanged
     ├── Unreachable              exit 5    no SSH connection to the host
     │   ├── NameNotResolved
     │   ├── ConnectionRefused
@@ -24,14 +22,10 @@ An error that is defined in another package is drawn with that package's name. :
     │   ├── NoAnswer             jupyter   Jupyter does not answer through the forward
     │   └── NoWebSocket          jupyter   HTTP passes the forward, WebSocket does not
     ├── NotFound                 exit 6    no such session, container, image or file
-    │   └── KernelGone           kernels   the kernel that a local client uses has ended
     ├── Busy                     exit 7    kernels, a GPU or a port in use
-    │   ├── JustCreated          runtimes  another command created that container a moment ago
-    │   └── Unasked              jupyter   what runs in a container could not be asked for
+    │   └── JustCreated          runtimes  another command created that container a moment ago
     ├── NoShell                            the login shell on the host runs no scripts
-    ├── OutputTooLong            host      a script printed more than its limit
     ├── OddAnswer                host      a program there answered in no form that it has
-    ├── NoDesktop                desktop   no notice can be shown on this machine
     ├── NoLink                   link      no link runs for the host
     ├── LinkStuck                link      the host's link does not answer
     ├── OtherVersion             link      … it is of a version that is not understood
@@ -39,7 +33,6 @@ An error that is defined in another package is drawn with that package's name. :
     ├── ReaderLeft               link      … what reads the output of a command has ended
     ├── EngineUnusable           runtimes  the container engine cannot be used
     │   ├── EngineMissing        runtimes  … it was not found
-    │   ├── EngineUnknown        runtimes  … it cannot be told whether it is there
     │   ├── EngineNotPermitted   runtimes  … the user may not use it
     │   │   └── SudoPasswordNeeded  runtimes
     │   ├── EngineNotRunning     runtimes  … its daemon does not run
@@ -59,8 +52,6 @@ An error that is defined in another package is drawn with that package's name. :
     ├── JobEnded                 jupyter   … it has ended, or there is none
     ├── AccessRefused            jupyter   Jupyter wants a password
     ├── IdentityRefused          jupyter   … it does not take its own token
-    ├── OpenToAll                workflow  Jupyter asks for neither token nor password
-    ├── NoResult                 jupyter   a kernel gave no result
     ├── NothingListens           ports     nothing listens on a forwarded port
     ├── PortTaken                ports     another program has a forwarded port on the host
     ├── SchedulerSilent          schedulers  the scheduler does not answer
@@ -86,6 +77,7 @@ class JlrError(Exception):
 
     exit_code: ClassVar[int] = 1
     chosen_by: ClassVar[str] = ""  # the long option that chose what fails, where it is not named
+    state: ClassVar[str] = ""  # the session's or port's `State` that it stands for, if it does
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -123,16 +115,8 @@ class HostKey(Authentication):
     """The host could not prove its identity."""
 
 
-class HostKeyUnknown(HostKey):
-    """No known_hosts file has the host's key, and the user did not accept it."""
-
-
 class HostKeyChanged(HostKey):
     """A known_hosts file has another key for the host."""
-
-
-class HostKeyRevoked(HostKey):
-    """A known_hosts file marks the host's key as revoked."""
 
 
 class Unreachable(JlrError):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jlremote import desktop
-from jlremote.desktop import NoDesktop
+from jlremote.errors import JlrError
 from tests.lab.desktop import bus
 from tests.lab.desktop import desktop as of_the_lab
 
@@ -40,11 +40,11 @@ def test_a_desktop_that_is_missing_or_shows_none_is_told(
 ) -> None:
     for address in (f"unix:path={tmp_path}/none", "tcp:host=x,port=1", "nonsense"):
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
-        with pytest.raises(NoDesktop, match="no desktop session"):
+        with pytest.raises(JlrError, match="no desktop session"):
             desktop.show("title", "text")
     with bus() as address:
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
-        with pytest.raises(NoDesktop, match="shows no notices"):
+        with pytest.raises(JlrError, match="shows no notices"):
             desktop.show("title", "text")
 
 
@@ -65,8 +65,8 @@ def test_a_mac_is_asked_by_its_own_program_with_text_as_arguments(
     # What follows the script's name is no option: osascript(1).
     assert (tmp_path / "shown").read_text().splitlines()[0] == "-"
     program.write_text("#!/bin/sh\necho no display >&2; exit 1\n")
-    with pytest.raises(NoDesktop, match="no display"):
+    with pytest.raises(JlrError, match="no display"):
         desktop.show("dgx", "text")
     monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(NoDesktop, match="win32"):
+    with pytest.raises(JlrError, match="win32"):
         desktop.show("dgx", "text")

@@ -17,9 +17,12 @@ from jlremote.ssh.login.agent import Agent, AgentFailure
 
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 
-# Only `keyboard` imports the one, and not on Windows; the others run on hosts.
+# On Windows nothing imports the keyboard and the demo's server; the others run on hosts.
 POSIX_ONLY = {
     "jlremote.cli.keyboard.posix_keyboard",
+    "jlremote.demo.account",
+    "jlremote.demo.command_session",
+    "jlremote.demo.server",
     "jlremote.jobs.joining_program",
     "jlremote.jobs.terminal_program",
 }

@@ -14,7 +14,7 @@ import click
 from jlremote.cli.command import ALIASES, DESTRUCTIVE
 from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
-from jlremote.text import closest, printable, reason_of
+from jlremote.text import closest, one_line, printable, reason_of
 
 # Options that destroy something, so a typo of another one must not lead to them.
 _NEVER_OFFERED = {"--clean", "--container", "--force", "--forget", "--remove", "--rm", "--yes"}
@@ -59,9 +59,7 @@ def _explain(failure: Exception) -> int:
     if isinstance(failure, JlrError) and not isinstance(failure, Bug):
         message, hint, code = failure.message, failure.hint, failure.exit_code
     else:
-        from jlremote.cli import bug_report
-
-        message, hint = bug_report.write(failure)
+        message, hint = _log_bug(failure)
         code = Bug.exit_code
     if _as_json():
         tell(json_text({"error": message, "hint": hint, "exit": code}), as_it_is=True)
@@ -70,6 +68,36 @@ def _explain(failure: Exception) -> int:
     if hint:
         tell(f"{click.style('hint', fg='cyan', bold=True)}: {printable(hint)}")
     return code
+
+
+def _log_bug(failure: Exception) -> tuple[str, str]:
+    """Write the log of an unexpected failure; return the message and the hint that names the log.
+
+    It can be sent to us: it has neither arguments nor local variables, which may hold secrets.
+    """
+    import platform
+    import time
+    import traceback
+
+    from jlremote import __version__
+    from jlremote.doctor.redaction import redacted
+    from jlremote.storage import paths
+
+    cause = redacted(one_line(f"{type(failure).__name__}: {failure}"))
+    summary = f"jlr failed unexpectedly ({cause})"
+    lines = [
+        f"jlr {__version__}, Python {platform.python_version()}, {platform.platform()}",
+        f"command: {next((word for word in sys.argv[1:] if word.isalpha()), 'none')}",
+        "",
+        *traceback.format_exception(failure),
+    ]
+    report = redacted(printable("\n".join(line.rstrip("\n") for line in lines))) + "\n"
+    try:
+        path = paths.log_directory() / f"bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+        paths.write_whole(path, report)
+    except JlrError as trouble:
+        return summary, f"this is a bug in jlr; its log cannot be written: {trouble.message}"
+    return summary, f"this is a bug in jlr; the details are in `{path}`"
 
 
 def _as_json() -> bool:

@@ -8,6 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+if sys.platform == "win32":
+    raise ImportError("the demo does not run on Windows")
+
+import pwd
+
 import asyncssh
 
 from jlremote.storage import paths
@@ -55,10 +60,6 @@ def current_account(folder: Path) -> Account:
 
 def _user_and_shell() -> tuple[str, str]:
     """Return the user's name and shell; a container's user may have neither."""
-    if sys.platform == "win32":
-        raise NotImplementedError
-    import pwd
-
     try:
         account = pwd.getpwuid(os.getuid())
     except KeyError:

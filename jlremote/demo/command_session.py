@@ -10,6 +10,11 @@ import sys
 import threading
 from contextlib import suppress
 
+if sys.platform == "win32":
+    raise ImportError("the demo does not run on Windows")
+
+import termios
+
 import asyncssh
 
 from jlremote.demo.account import Account
@@ -27,17 +32,16 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
     """A session channel of the server, from its request to the exit status of its process.
 
     As with sshd, the channel ends with its own process, and what that leaves behind goes on. But
-    when the client closes the channel, the whole process group is ended.
+    when the client closes the channel, the whole process group is ended. `running` has the tasks
+    of all sessions whose process runs.
     """
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, running: set[asyncio.Task[None]]) -> None:
         super().__init__(lambda _: self._begin(), None, 0, False)
         self._account = account
+        self._running = running
         self._child: subprocess.Popen[bytes] | None = None
         self._terminal: int | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._pieces = 0
-        self._closed = False
 
     def subsystem_requested(self, subsystem: str) -> bool:
         """Refuse subsystems: the demo has no SFTP."""
@@ -51,14 +55,14 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
         except OSError as error:
             self.stderr.write(f"{shell}: {error.strerror}\n".encode())
             self.exit(CANNOT_RUN)
-        else:
-            self._task = asyncio.ensure_future(self._run(self._child))
+            return
+        task = asyncio.get_running_loop().create_task(self._run(self._child))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
 
     def _spawn(self, argv: tuple[str, ...]) -> subprocess.Popen[bytes]:
         if self.term_type is None:
             return self._popen(argv, subprocess.PIPE)
-        if sys.platform == "win32":
-            raise NotImplementedError
         self._terminal, theirs = os.openpty()
         try:
             self._resize()
@@ -71,10 +75,13 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
             os.close(theirs)
 
     def _popen(self, argv: tuple[str, ...], streams: int) -> subprocess.Popen[bytes]:
+        # The client's language and terminal, as sshd on Debian takes them.
+        language = {k: v for k, v in self.env.items() if k == "LANG" or k.startswith("LC_")}
+        terminal = {"TERM": self.term_type} if self.term_type else {}
         return subprocess.Popen(
             argv,
             cwd=self._account.folder,
-            env=self._environment(),
+            env={**self._account.environment, **language, **terminal},
             stdin=streams,
             stdout=streams,
             stderr=streams,
@@ -82,23 +89,15 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
             bufsize=0,
         )
 
-    def _environment(self) -> dict[str, str]:
-        """Add the client's language and terminal, as sshd on Debian does."""
-        language = {k: v for k, v in self.env.items() if k == "LANG" or k.startswith("LC_")}
-        terminal = {"TERM": self.term_type} if self.term_type else {}
-        return {**self._account.environment, **language, **terminal}
-
     async def _run(self, child: subprocess.Popen[bytes]) -> None:
         if self._terminal is None:
-            streams = (child.stdin, child.stdout, child.stderr)
-            await self.redirect(*streams, send_eof=False)
+            await self.redirect(child.stdin, child.stdout, child.stderr, send_eof=False)
         else:
             output = os.dup(self._terminal)
             await self.redirect(self._terminal, output, send_eof=False, recv_eof=False)
             self._resize()  # asyncssh has set the size that the client gave, which may be 0
-        await _end_of(child)
+        status = await _status_of(child)
         await self._last_output()
-        status = child.wait()
         self._close_terminal()
         if status < 0:
             self.exit_with_signal(signal.Signals(-status).name.removeprefix("SIG"))
@@ -109,17 +108,11 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
     async def _last_output(self) -> None:
         """Wait until all output was read, or only a process that was left behind could write."""
         drained = asyncio.gather(self.stdout.drain(), self.stderr.drain(), return_exceptions=True)
-        moved = True
-        while not drained.done() and (moved or self.channel.get_write_buffer_size()):
-            before = self._pieces
+        unsent = 1
+        while not drained.done() and unsent:
             await asyncio.wait([drained], timeout=QUIET_SECONDS)
-            moved = self._pieces != before
+            unsent = self.channel.get_write_buffer_size()
         drained.cancel()
-
-    def feed_data(self, data: bytes, datatype: asyncssh.DataType) -> None:
-        """Send a piece of output, and count it."""
-        self._pieces += 1
-        super().feed_data(data, datatype)
 
     def resume_feeding(self, datatype: asyncssh.DataType) -> None:
         """Take input again, but not at once: asyncio's pipe would lose what came with its end.
@@ -137,11 +130,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
         self._resize()
 
     def _resize(self) -> None:
-        if sys.platform == "win32":
-            raise NotImplementedError
         if self._terminal is not None:
-            import termios
-
             width, height, *_ = self.term_size
             termios.tcsetwinsize(self._terminal, (height or 24, width or 80))
 
@@ -151,30 +140,14 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
     def connection_lost(self, exc: Exception | None) -> None:
         """End the process group as a closed terminal does, and kill what is left a little later."""
         super().connection_lost(exc)
-        self._closed = True
-        if self._runs():
+        if self._child is not None and self._child.returncode is None:
             self._close_terminal()
             self._kill("HUP")
             self._kill("TERM")
             asyncio.get_running_loop().call_later(KILL_SECONDS, self._kill, "KILL")
 
-    @property
-    def over(self) -> bool:
-        """Whether the channel is closed and its process has ended."""
-        return self._closed and not self._runs()
-
-    async def ended(self) -> None:
-        """Wait for the end of the process, which comes soon once the channel is closed."""
-        if self._task is not None:
-            await asyncio.wait([self._task], timeout=2 * KILL_SECONDS)
-
-    def _runs(self) -> bool:
-        return self._task is not None and not self._task.done()
-
     def _kill(self, name: str) -> None:
-        """Signal the process group; its id is free for others only once it was waited for."""
-        if sys.platform == "win32":
-            raise NotImplementedError
+        """Signal the process group, whose id may be another's once its process was waited for."""
         if self._child is not None and self._child.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._child.pid, int(getattr(signal, f"SIG{name}", 0)))
@@ -185,24 +158,20 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
             self._terminal = None
 
 
-async def _end_of(process: subprocess.Popen[bytes]) -> None:
-    """Wait until a child has ended; on Linux its pid stays taken until it is waited for.
+async def _status_of(process: subprocess.Popen[bytes]) -> int:
+    """Wait until a child has ended, in a thread of its own, and return its status.
 
-    In a thread of its own, because asyncio's way to wait ends only when the pipes do, which a
-    process that was left behind may hold open for ever.
+    asyncio's way to wait ends only when the pipes do, which a process that was left behind may hold
+    open for ever.
     """
-    if sys.platform == "win32":
-        raise NotImplementedError
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
 
     def wait() -> None:
-        if sys.platform == "linux":
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        else:  # macOS has no `waitid` before Python 3.13
-            process.wait()
+        process.wait()
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(ended.set)
 
     threading.Thread(target=wait, daemon=True).start()
     await ended.wait()
+    return process.wait()

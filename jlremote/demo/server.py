@@ -6,17 +6,22 @@ import asyncio
 import ipaddress
 import logging
 import shutil
+import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+if sys.platform == "win32":
+    raise ImportError("the demo does not run on Windows")
 
 import asyncssh
 
 from jlremote.demo import engine, own_files
 from jlremote.demo.account import Account, DemoKeys, current_account, write_configuration
-from jlremote.demo.command_session import CommandSession
+from jlremote.demo.command_session import KILL_SECONDS, CommandSession
 from jlremote.storage import paths
 
 for _name in ("asyncssh", "asyncio"):
@@ -25,63 +30,20 @@ for _name in ("asyncssh", "asyncio"):
 END_SECONDS = 10.0
 
 
-class DemoServer:
-    """The server in an event loop of its own; `account` is what a login gets.
+class DemoServer(asyncssh.SSHServer):
+    """One client's connection to the server, which lets one user in with one key."""
 
-    `addresses` returns where forwards may lead besides the loopback; it may block.
-    """
-
-    def __init__(
-        self, keys: DemoKeys, account: Account, addresses: Callable[[], Collection[str]]
-    ) -> None:
-        self.keys = keys
-        self.account = account
-        self.addresses = addresses
-        self.sessions: list[CommandSession] = []
-        self.connections: set[asyncssh.SSHServerConnection] = set()
-        self._acceptor: asyncssh.SSHAcceptor | None = None
-
-    async def start(self) -> int:
-        """Listen, and return the TCP port."""
-        self._acceptor = await asyncssh.listen(
-            "127.0.0.1",
-            0,
-            server_factory=lambda: ClientConnection(self),
-            server_host_keys=[self.keys.host],
-            encoding=None,
-            line_editor=False,
-            agent_forwarding=False,
-            gss_host=None,
-        )
-        return int(self._acceptor.get_port())
-
-    async def stop(self) -> None:
-        """End the connections and the processes that run over them."""
-        if self._acceptor is not None:
-            self._acceptor.close()
-        for connection in tuple(self.connections):
-            connection.abort()
-        await asyncio.gather(*(session.ended() for session in self.sessions))
-        await asyncio.get_running_loop().shutdown_default_executor()
-
-    def new_session(self) -> CommandSession:
-        self.sessions = [session for session in self.sessions if not session.over]
-        self.sessions.append(session := CommandSession(self.account))
-        return session
-
-
-class ClientConnection(asyncssh.SSHServer):
-    """One connection to the server."""
-
-    def __init__(self, server: DemoServer) -> None:
-        self._server = server
+    def __init__(self, running: Running, keys: DemoKeys, account: Account) -> None:
+        self._running = running
+        self._key = keys.user.convert_to_public()
+        self._account = account
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
-        self._server.connections.add(conn)
+        self._running.connections.add(conn)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._server.connections.discard(self._connection)
+        self._running.connections.discard(self._connection)
 
     def public_key_auth_supported(self) -> bool:
         """Accept keys, and nothing else."""
@@ -89,11 +51,10 @@ class ClientConnection(asyncssh.SSHServer):
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         """Accept the one user with the one key."""
-        known = self._server.keys.user.convert_to_public()
-        return username == self._server.account.user and key == known
+        return username == self._account.user and key == self._key
 
     def session_requested(self) -> CommandSession:
-        return self._server.new_session()
+        return CommandSession(self._account, self._running.commands)
 
     def connection_requested(
         self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
@@ -101,19 +62,17 @@ class ClientConnection(asyncssh.SSHServer):
         """Forward to this machine and its containers, and nowhere else."""
         return self._forward(dest_host, dest_port)
 
+    async def _forward(self, host: str, port: int) -> Any:
+        if not _is_loopback(host) and host not in await asyncio.to_thread(engine.addresses):
+            raise asyncssh.ChannelOpenError(
+                asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED,
+                "the demo forwards to this machine and its containers only",
+            )
+        return await self._connection.forward_connection(host, port)
+
     def unix_connection_requested(self, dest_path: str) -> bool:
         """Forward to unix sockets, which the user's own commands reach as well."""
         return True
-
-    async def _forward(self, host: str, port: int) -> Any:
-        if not _is_loopback(host):
-            allowed = await asyncio.to_thread(self._server.addresses)
-            if host not in allowed:
-                raise asyncssh.ChannelOpenError(
-                    asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED,
-                    "the demo forwards to this machine and its containers only",
-                )
-        return await self._connection.forward_connection(host, port)
 
 
 def _is_loopback(host: str) -> bool:
@@ -123,23 +82,54 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-@contextmanager
-def running_server(
-    keys: DemoKeys, account: Account, addresses: Callable[[], Collection[str]] = tuple
-) -> Iterator[int]:
-    """Run a server for the time of a `with` block, and give its TCP port on 127.0.0.1.
+@dataclass
+class Running:
+    """The connections of the server and the commands that run over them."""
 
-    `addresses` returns where forwards may lead besides the loopback; it is asked at each forward.
-    """
+    connections: set[asyncssh.SSHServerConnection] = field(default_factory=set)
+    commands: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def end(self) -> None:
+        """End the connections and the processes that run over them."""
+        for connection in tuple(self.connections):
+            connection.abort()
+        if self.commands:
+            await asyncio.wait(tuple(self.commands), timeout=2 * KILL_SECONDS)
+
+
+@contextmanager
+def running_server(keys: DemoKeys, account: Account) -> Iterator[int]:
+    """Run a server for the time of a `with` block, and give its TCP port on 127.0.0.1."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="demo-server", daemon=True)
     thread.start()
-    server = DemoServer(keys, account, addresses)
+    running = Running()
+
+    async def serve() -> asyncssh.SSHAcceptor:
+        return await asyncssh.listen(
+            "127.0.0.1",
+            0,
+            server_factory=lambda: DemoServer(running, keys, account),
+            server_host_keys=[keys.host],
+            encoding=None,
+            line_editor=False,
+            agent_forwarding=False,
+            gss_host=None,
+        )
+
+    async def end() -> None:
+        acceptor.close()
+        await running.end()
+        await loop.shutdown_default_executor()
+
     try:
-        yield asyncio.run_coroutine_threadsafe(server.start(), loop).result()
+        acceptor = asyncio.run_coroutine_threadsafe(serve(), loop).result()
+        try:
+            yield int(acceptor.get_port())
+        finally:
+            with suppress(TimeoutError):
+                asyncio.run_coroutine_threadsafe(end(), loop).result(END_SECONDS)
     finally:
-        with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(server.stop(), loop).result(END_SECONDS)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
@@ -161,7 +151,7 @@ def loopback_host(name: str, config: Path) -> Iterator[Path]:
     try:
         files = own_files.make(config)
         keys, account = DemoKeys(), current_account(files)
-        with running_server(keys, account, engine.addresses) as port:
+        with running_server(keys, account) as port:
             write_configuration(config, keys, name, account.user, port)
             yield files
     finally:

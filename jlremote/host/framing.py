@@ -130,10 +130,6 @@ def ended_early(stdout: str, stderr: str) -> NoShell:
     return NoShell(f"the remote shell ended before the script was done{said}", hint=hint)
 
 
-class OutputTooLong(JlrError):
-    """A script printed more than its limit."""
-
-
 @dataclass
 class _Output:
     """The output so far, from the marker on, up to a limit for both streams together."""
@@ -152,7 +148,7 @@ class _Output:
         if stream not in self._begun:
             self._skip_noise(stream)
         if sum(map(len, self.parts.values())) > self.limit:
-            raise OutputTooLong(f"the host sent more than {self.limit >> 20} MiB in answer")
+            raise JlrError(f"the host sent more than {self.limit >> 20} MiB in answer")
 
     def _skip_noise(self, stream: str) -> None:
         part = self.parts[stream]
@@ -162,7 +158,7 @@ class _Output:
         self._noise += max(0, len(part) - NOISE_BYTES)
         del part[:-NOISE_BYTES]
         if self._noise > _MOST_NOISE:
-            raise OutputTooLong(
+            raise JlrError(
                 f"the host sent more than {_MOST_NOISE >> 20} MiB before it ran anything",
                 hint="look at what the shell startup files on the host print",
             )
@@ -197,7 +193,7 @@ def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed
     """Run `steps` through `execute(script, output)` and return how each ended.
 
     Raises:
-        OutputTooLong: more than `limit` bytes came back.
+        JlrError: more than `limit` bytes came back.
         JlrError: the shell ended early.
     """
     marker = new_marker()

@@ -30,10 +30,6 @@ class NoWebSocket(Unreachable):
     """HTTP passes the forward, and WebSocket does not."""
 
 
-class NoResult(JlrError):
-    """The kernel did not give a result."""
-
-
 class KernelLine:
     """The WebSocket of one kernel."""
 
@@ -44,7 +40,7 @@ class KernelLine:
         """Run `code` and return its value, as the kernel would show it.
 
         Raises:
-            NoResult: it has no value, fails, or does not end within `timeout` seconds.
+            JlrError: it has no value, fails, or does not end within `timeout` seconds.
         """
         from websocket import WebSocketException
 
@@ -60,8 +56,8 @@ class KernelLine:
                         return found
         except (WebSocketException, OSError, *ODD) as error:
             reason = str(error) or type(error).__name__
-            raise NoResult(f"the kernel did not answer `{code}`: {reason}") from error
-        raise NoResult(f"the kernel did not answer `{code}` within {timeout:g} s")
+            raise JlrError(f"the kernel did not answer `{code}`: {reason}") from error
+        raise JlrError(f"the kernel did not answer `{code}` within {timeout:g} s")
 
     def _send(self, code: str) -> str:
         header = {"msg_id": uuid4().hex, "msg_type": "execute_request", "version": "5.3"}
@@ -180,12 +176,12 @@ def _connection(api: JupyterApi, kernel: str, query: str = "") -> Any:
 
 
 def _result(message: dict[str, Any]) -> str | None:
-    """Return the result in a message, `None` for none yet; `NoResult` if none will come."""
+    """Return the result in a message, `None` for none yet; `JlrError` if none will come."""
     content = message["content"]
     if message["msg_type"] == "execute_result":
         return str(content["data"]["text/plain"])
     if message["msg_type"] == "error":
-        raise NoResult(f"the kernel failed: {content['ename']}: {content['evalue']}")
+        raise JlrError(f"the kernel failed: {content['ename']}: {content['evalue']}")
     if content.get("execution_state") == "idle":
-        raise NoResult("the kernel gave no result")
+        raise JlrError("the kernel gave no result")
     return None

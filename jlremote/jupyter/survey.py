@@ -25,49 +25,67 @@ from jlremote.text import is_name, one_line
 class ContainerGone(JlrError):
     """The container of a session was removed or replaced."""
 
+    state = "container-gone"
+
 
 class ContainerStopped(JlrError):
     """The container of a session does not run."""
+
+    state = "container-stopped"
 
 
 class ContainerPaused(JlrError):
     """The container of a session is paused, by hand or for as long as `jlr save` takes."""
 
+    state = "paused"
+
 
 class ContainerRestarting(JlrError):
     """The engine is about to start the container of a session again."""
+
+    state = "restarting"
 
 
 class ContainerRestarted(JlrError):
     """The container of a session runs anew, and what ran in it before has ended."""
 
+    state = "restarted"
+
 
 class JupyterDead(JlrError):
     """The container runs, and the session's Jupyter server does not."""
+
+    state = "jupyter-dead"
 
 
 class JupyterStopped(JlrError):
     """The session was stopped, perhaps from another laptop."""
 
+    state = "stopped"
+
 
 class JobWaits(JlrError):
     """The session's job waits in a scheduler's queue."""
+
+    state = "queued"
 
 
 class JobStarts(JlrError):
     """The session's job runs, and Jupyter does not listen in it yet."""
 
+    state = "starting"
+
 
 class JobEnded(JlrError):
     """The session's job has ended, or there is none."""
+
+    state = "job-ended"
 
 
 class IdleStopped(JlrError):
     """The session's Jupyter server has ended by itself after its idle time."""
 
-
-class Unasked(Busy):
-    """What runs in the container of a session could not be asked for, so it may be anything."""
+    state = "idle-stopped"
 
 
 @dataclass(frozen=True)
@@ -96,11 +114,11 @@ class Survey:
         """The Jupyter servers that run in it, the session's own first.
 
         Raises:
-            Unasked: they could not be asked for.
+            Busy: they could not be asked for.
         """
         if self.unasked is not None and self.container is not None:
             called = self.container.called
-            raise Unasked(
+            raise Busy(
                 f"cannot ask what runs in `{called}`: {self.unasked}",
                 hint="the engine runs no program in that container; what runs there goes on",
             )

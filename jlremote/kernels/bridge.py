@@ -11,10 +11,10 @@ from types import FrameType
 from typing import Any
 from uuid import uuid4
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.kernel import KernelSocket
 from jlremote.kernels.local_ports import LocalPorts, Message
-from jlremote.kernels.remote_kernel import KernelGone, RemoteKernel, encoded
+from jlremote.kernels.remote_kernel import RemoteKernel, encoded
 
 _TURN_SECONDS = 1.0
 _EVENTS_A_TURN = 100  # a kernel that prints without end keeps no client out
@@ -101,7 +101,7 @@ class Bridge:
 
     def _from_kernel(self, message: Message) -> None:
         if message.kind == "status" and message.content.get("execution_state") in _DEATHS:
-            raise KernelGone("the kernel has died there")
+            raise NotFound("the kernel has died there")
         if message.channel in ("shell", "control"):
             self._unanswered.pop(message.request, None)
             question, doubted = self._doubted

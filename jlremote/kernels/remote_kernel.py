@@ -30,10 +30,6 @@ _LOGIN_PAUSE = 60.0
 Reach = Callable[[], JupyterApi]
 
 
-class KernelGone(NotFound):
-    """The kernel of the session has ended."""
-
-
 class RemoteKernel:
     """A kernel of the session.
 
@@ -88,7 +84,7 @@ class RemoteKernel:
         """
         api = self._reach()
         if not api.has_kernel(self.id):
-            raise KernelGone("the kernel has ended there")
+            raise NotFound("the kernel has ended there")
         socket = KernelSocket(api, self.id, self._session, self._received)
         self._tell(socket)
         try:

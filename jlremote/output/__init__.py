@@ -5,8 +5,7 @@ kernels publish to files in the session's folder. `recorder` has its text for a 
 what the session's folder says of it. On the laptop `pieces` has the script that prints
 these files, and takes its output apart into `records`. `runs` puts the records of a cell's run
 together; `view` shows a run as text, with `screen`, the terminal that streams are written for, and
-`live` several as they go on; `notebook` puts runs into the cells of a copy of their notebook, where
-`overwriting` leaves what JupyterLab would.
+`live` several as they go on; `notebook` puts runs into the cells of a copy of their notebook.
 
 The files are in `output/` of the session's folder (0700; see `jupyter.scripts`), `KERNEL.jsonl` for
 each kernel. Older pieces of it are `KERNEL.1.jsonl`, `KERNEL.2.jsonl`, … with the lowest number the

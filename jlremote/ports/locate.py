@@ -39,9 +39,13 @@ FIRST_PERSON = 1000
 class NothingListens(JlrError):
     """Nothing listens on the port yet, or no more."""
 
+    state = "closed"
+
 
 class PortTaken(JlrError):
     """What listens on the port is not the session's."""
+
+    state = "taken"
 
 
 def locate(host: Host, known: Endpoint) -> Endpoint:

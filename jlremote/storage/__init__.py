@@ -1,7 +1,7 @@
 """What the laptop keeps: paths, settings, records and secrets.
 
 Read `paths` first (which folders, and who may enter them), then `records` with `sessions`,
-`port_owners`, `jobs`, `stops` and `mounts`, then the folder `settings`. `secrets` is the keychain,
+`port_owners`, `jobs` and `mounts`, then the folder `settings`. `secrets` is the keychain,
 and `registry_logins` tells what it has of registries; `editor_keys` lets ssh clients of this laptop
 in; `session_names` serves shell completion, and `ssh_names` that of ssh.
 

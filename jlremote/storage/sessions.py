@@ -149,3 +149,33 @@ def delete(record: SessionRecord) -> None:
     """Delete a record; one that is gone already is fine."""
     _RECORDS.delete(record)
     ssh_names.refresh(record.name, record.typed)
+
+
+@dataclass(frozen=True)
+class StopRecord:
+    """The session that was stopped last here, so that the next bare `jlr stop` hits no other one.
+
+    The stop may have deleted the session's own record.
+    """
+
+    host: str  # what was typed after `ssh`
+    name: str
+    stopped: float = field(default_factory=time.time)  # seconds since the epoch
+
+
+_STOPS = Records("stops", StopRecord, ("host", "name"), **NAMES)
+
+
+def save_stop(host: str, name: str) -> None:
+    """Remember that a session was stopped just now, and forget the stop before."""
+    for record in _STOPS.load_all():
+        _STOPS.delete(record)
+    _STOPS.save(StopRecord(host, name))
+
+
+def latest_stop() -> StopRecord | None:
+    """Return the latest stop, `None` for none."""
+    return max(_STOPS.load_all(), key=lambda record: record.stopped, default=None)
+
+
+forget_stop = _STOPS.delete_key  # of a session that is gone for good

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from jlremote.cli import boundary
-from jlremote.cli.screen.job_output import Filter, JobOutput
+from jlremote.cli.screen.program_output import Filter, JobOutput
 from jlremote.cli.screen.terminal import answer, answer_json, tell
 from jlremote.errors import Busy, Unreachable
 from jlremote.text import printable

@@ -9,7 +9,7 @@ import pytest
 from jlremote.errors import Busy
 from jlremote.workflow.host.requests import LogRequest, StopRequest
 from jlremote.workflow.images.login import LoginReport
-from jlremote.workflow.session.renew import RenewReport
+from jlremote.workflow.session.restart import RenewReport
 from jlremote.workflow.session.stop import StopAllReport, StopReport
 from tests.cli.conftest import ADDRESS, BASE, REPORT, TOKEN, URL, Jlr, Workflows, remember
 
@@ -205,7 +205,7 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
         (("stop", "--all"), "session.stop.stop_all", StopAllReport((), None), []),
         (("open", "--no-browser"), "session.open.address", ADDRESS, {"url": URL}),
         (("restart", "c", "--force"), "session.restart.restart", REPORT, REPORT.to_json()),
-        (("renew", "c"), "session.renew.renew", RENEWED, RENEWED.to_json()),
+        (("renew", "c"), "session.restart.renew", RENEWED, RENEWED.to_json()),
         (
             ("url", "c"),
             "session.open.address",

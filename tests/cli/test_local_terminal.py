@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.cli.keyboard.keyboard import Keyboard, without_echo
+from jlremote.cli.keyboard import Keyboard, without_echo
 from jlremote.cli.keyboard.local_terminal import Escapes, LocalTerminal
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.cli.screen.cell_output import CellOutput
+from jlremote.cli.screen.program_output import CellOutput
 from jlremote.output.live import Line
 from jlremote.output.records import Record
 from jlremote.output.runs import runs_of
@@ -120,7 +120,7 @@ def test_what_cannot_be_meant_is_refused_before_the_host_is_asked(
 
 
 WATCHED = """
-from jlremote.cli.screen.cell_output import CellOutput
+from jlremote.cli.screen.program_output import CellOutput
 from jlremote.output.live import Live
 from tests.output.parts import code, end, record, stream
 

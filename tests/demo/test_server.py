@@ -16,6 +16,7 @@ import paramiko
 import psutil
 import pytest
 
+from jlremote.demo import engine
 from jlremote.demo.account import DemoKeys, write_configuration
 from jlremote.demo.server import running_server
 from tests.demo.conftest import EVERY_INTERFACE, Host, login
@@ -254,18 +255,15 @@ def test_a_forward_from_the_far_side_is_refused(client: paramiko.Transport) -> N
         client.request_port_forward("127.0.0.1", 0)
 
 
-def test_a_forward_to_a_container_is_allowed(tmp_path: Path) -> None:
-    keys, there = DemoKeys(), login(tmp_path)
-    with running_server(keys, there, lambda: {EVERY_INTERFACE}) as port, echo_to_the_end() as echo:
-        write_configuration(tmp_path / "ssh_config", keys, "demo", there.user, port)
-        host = Host(port, there.user, tmp_path / "ssh_config", tmp_path)
-        client = host.transport()
-        client.auth_publickey(host.user, host.key)
+def test_a_forward_to_a_container_is_allowed(
+    client: paramiko.Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "addresses", lambda: {EVERY_INTERFACE})
+    with echo_to_the_end() as echo:
         channel = client.open_channel("direct-tcpip", (EVERY_INTERFACE, echo), ("127.0.0.1", 1))
         channel.sendall(b"inside")
         channel.shutdown_write()
         assert output(channel) == b"INSIDE"
-        client.close()
 
 
 def test_the_end_of_the_server_ends_what_it_runs(tmp_path: Path) -> None:

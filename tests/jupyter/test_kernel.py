@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from websocket import WebSocketConnectionClosedException
 
+from jlremote.errors import JlrError
 from jlremote.jupyter import kernel
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel import KernelLine, KernelSocket, NoResult, NoWebSocket, kernel_line
+from jlremote.jupyter.kernel import KernelLine, KernelSocket, NoWebSocket, kernel_line
 from tests.link.fakes import new_server
 
 
@@ -69,13 +70,13 @@ def test_the_result_of_the_request_is_returned() -> None:
     ],
 )
 def test_a_missing_result_is_explained(messages: tuple[dict[str, Any], ...], reason: str) -> None:
-    with pytest.raises(NoResult) as caught:
+    with pytest.raises(JlrError) as caught:
         KernelLine(FakeSocket(*messages)).result("x")
     assert caught.value.message == reason
 
 
 def test_a_kernel_that_takes_too_long_is_given_up() -> None:
-    with pytest.raises(NoResult, match="did not answer `x` within 0 s"):
+    with pytest.raises(JlrError, match="did not answer `x` within 0 s"):
         KernelLine(FakeSocket(BUSY)).result("x", timeout=0)
 
 

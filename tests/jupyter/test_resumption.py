@@ -26,10 +26,11 @@ from websocket import (
     create_connection,
 )
 
+from jlremote.errors import NotFound
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.kernel import KernelSocket
 from jlremote.kernels.local_ports import Message
-from jlremote.kernels.remote_kernel import KernelGone, RemoteKernel
+from jlremote.kernels.remote_kernel import RemoteKernel
 from tests.jupyter.local_server import LocalServer, local_server
 from tests.jupyter.parts import AGES
 from tests.lab.browser import SECONDS, open_notebook, outputs, run_cell
@@ -252,7 +253,7 @@ def test_cuts_at_random_moments_cost_the_bridge_of_a_local_jupyter_no_message(
 
     def reach() -> JupyterApi:
         if over.is_set():
-            raise KernelGone("the test is over")
+            raise NotFound("the test is over")
         return api
 
     remote = RemoteKernel(kernel, reach, lambda: None)

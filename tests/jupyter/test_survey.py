@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import JlrError
+from jlremote.errors import Busy, JlrError
 from jlremote.host.contract import USER_LABEL, Completed
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import (
@@ -17,7 +17,6 @@ from jlremote.jupyter.survey import (
     JobWaits,
     JupyterDead,
     JupyterStopped,
-    Unasked,
     gone,
     refuse_without_job,
     survey,
@@ -98,7 +97,7 @@ def test_a_container_that_does_not_run_has_no_findings() -> None:
 def test_where_the_engine_runs_no_probe_the_servers_are_unknown() -> None:
     inside = Completed(126, "", "OCI runtime exec failed: cannot fork")
     found = survey(FakeHost("dgx", {"container": inspected(), "inside": inside}), RUNTIME, "cont1")
-    with pytest.raises(Unasked, match="cannot ask what runs in `cont1`: OCI runtime exec failed"):
+    with pytest.raises(Busy, match="cannot ask what runs in `cont1`: OCI runtime exec failed"):
         _ = found.server
 
 

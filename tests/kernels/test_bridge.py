@@ -23,12 +23,12 @@ from jupyter_client.connect import write_connection_file
 from jupyter_client.session import Session
 from jupyter_server.services.kernels.connection import base
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, NotFound
 from jlremote.jupyter.kernel import NoWebSocket
 from jlremote.kernels import remote_kernel
 from jlremote.kernels.bridge import Bridge
 from jlremote.kernels.local_ports import LocalPorts, Message
-from jlremote.kernels.remote_kernel import KernelGone, decoded, encoded
+from jlremote.kernels.remote_kernel import decoded, encoded
 from tests.lab.programs import wait_until
 
 SECONDS = 20
@@ -104,7 +104,7 @@ def client(kernel: Kernel, ended: list[JlrError], tmp_path: Path) -> Iterator[Bl
     client.start_channels(hb=False)
     yield client
     client.shutdown()
-    kernel.tell(KernelGone("the test is over"))
+    kernel.tell(NotFound("the test is over"))
     thread.join(SECONDS)
     client.stop_channels()
 
@@ -326,7 +326,7 @@ def test_a_kernel_that_died_ends_the_bridge(
 ) -> None:
     content = {"execution_state": "restarting"}
     kernel.tell(Message("iopub", {"msg_type": "status"}, {}, {}, content, []))
-    kernel.tell(KernelGone("not read any more"))
+    kernel.tell(NotFound("not read any more"))
     client.shutdown()
     while not ended:
         pass

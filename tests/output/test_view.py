@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.output.live import Live
-from jlremote.output.overwriting import overwritten
 from jlremote.output.records import Record
 from jlremote.output.runs import runs_of
-from jlremote.output.screen import REACH, LineScreen, shown
+from jlremote.output.screen import REACH, LineScreen, overwritten, shown
 from jlremote.output.view import View, ending, heading, lines_of
 from tests.output.parts import code, end, record, stream
 

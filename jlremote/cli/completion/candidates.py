@@ -100,7 +100,7 @@ def sessions_and_jobs(
 
 def notebooks(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a recorded notebook of the session before it, if its host is connected."""
-    from jlremote.workflow.output.names import recorded_names
+    from jlremote.workflow.output.reading import recorded_names
 
     invocation = context.find_object(Invocation) or Invocation()
     try:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
-from jlremote.cli.keyboard.keyboard import Keyboard
+from jlremote.cli.keyboard import Keyboard
 from jlremote.cli.screen.terminal import writing
 from jlremote.errors import JlrError
 from jlremote.workflow.host.conversation import TerminalClosed

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TextIO
 
-from jlremote.cli.keyboard.keyboard import TERMINAL, without_echo
+from jlremote.cli.keyboard import TERMINAL, without_echo
 from jlremote.errors import NeedsAuthentication
 from jlremote.questions import NeverAsks, Question, unanswered
 from jlremote.text import printable

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jlremote.workflow.forward.address import PortReport
     from jlremote.workflow.kernels.specs import KernelSpec
     from jlremote.workflow.mounts.known_mounts import MountReport
-    from jlremote.workflow.show.containers import ContainerReport
+    from jlremote.workflow.show.listing import ContainerReport
     from jlremote.workflow.show.report import SessionReport
 
 _ID_DIGITS = 12

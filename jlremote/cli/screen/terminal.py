@@ -1,7 +1,7 @@
 """Output: answers on stdout, everything else on stderr.
 
 All text goes through `answer` or `tell`, which take out the escape sequences of a host, an image or
-a notebook. A job's own output (`job_output`) and that of `jlr shell` have ways of their own.
+a notebook. A job's own output (`program_output`) and that of `jlr shell` have ways of their own.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def announce(title: str, text: str) -> str | None:
 
     try:
         desktop.show(title, text)
-    except desktop.NoDesktop:
+    except JlrError:
         if not watched(sys.stderr):
             return None
         # OSC 2 (xterm's control sequences); what is in it has no control characters.

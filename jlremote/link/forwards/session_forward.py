@@ -10,25 +10,11 @@ from typing import Any
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.host.addresses import Target
-from jlremote.jupyter.survey import (
-    ContainerGone,
-    ContainerPaused,
-    ContainerRestarted,
-    ContainerRestarting,
-    ContainerStopped,
-    IdleStopped,
-    JobEnded,
-    JobStarts,
-    JobWaits,
-    JupyterDead,
-    JupyterStopped,
-)
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.time_limit import TimeLimit
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ports.endpoint import Endpoint, Place
-from jlremote.ports.locate import NothingListens, PortTaken
 from jlremote.ssh.contract import Connection, Forward, Gateway
 
 log = logging.getLogger(__name__)
@@ -54,22 +40,6 @@ CUT = (
     *(State.CONTAINER_GONE, State.CONTAINER_STOPPED, State.JOB_ENDED),
     *(State.RESTARTING, State.RESTARTED),
 )
-VERDICTS: dict[type[JlrError], State] = {
-    ContainerGone: State.CONTAINER_GONE,
-    ContainerStopped: State.CONTAINER_STOPPED,
-    ContainerPaused: State.PAUSED,
-    ContainerRestarting: State.RESTARTING,
-    ContainerRestarted: State.RESTARTED,
-    JupyterDead: State.JUPYTER_DEAD,
-    JupyterStopped: State.STOPPED,
-    IdleStopped: State.IDLE_STOPPED,
-    JobWaits: State.QUEUED,
-    JobStarts: State.STARTING,
-    JobEnded: State.JOB_ENDED,
-    NothingListens: State.CLOSED,
-    PortTaken: State.TAKEN,
-}
-
 Locate = Callable[[Connection, Endpoint], Endpoint]
 Listen = Callable[[int, Gateway, ForwardKey], Forward]
 # Takes a session and when its time limit ends it, some minutes before.
@@ -246,16 +216,15 @@ class SessionForward:
     def _find(self, proof: int, connection: Connection, known: Endpoint) -> None:
         try:
             endpoint = self._locate(connection, known)
-        except tuple(VERDICTS) as verdict:
-            self._settle(proof, VERDICTS[type(verdict)], verdict)
         except Unreachable as broken:
             # This tells nothing of the endpoint: requests wait for the next connection.
             log.info("%s could not be checked: %s", self.name, broken)
             self._end_proof(proof)
         except Exception as error:  # noqa: BLE001  # requests must not wait for ever
-            log.warning("%s could not be checked: %r", self.name, error)
             reason = error if isinstance(error, JlrError) else JlrError(f"bug: {error!r}")
-            self._settle(proof, State.DOWN, reason)
+            if not reason.state:
+                log.warning("%s could not be checked: %r", self.name, error)
+            self._settle(proof, State(reason.state or State.DOWN), reason)
         else:
             self._settle(proof, State.UP, endpoint=endpoint)
 

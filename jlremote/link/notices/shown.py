@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from jlremote import desktop
-from jlremote.desktop import NoDesktop
+from jlremote.errors import JlrError
 
 log = logging.getLogger(__name__)
 
@@ -14,7 +14,7 @@ def show(title: str, text: str) -> bool:
     """Show a notice on the desktop; return whether there is one."""
     try:
         desktop.show(title, text)
-    except NoDesktop as none:
+    except JlrError as none:
         log.info("no notice: %s", none)
         return False
     return True

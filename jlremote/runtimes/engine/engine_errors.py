@@ -67,10 +67,6 @@ class EngineMissing(EngineUnusable):
     """The engine was not found."""
 
 
-class EngineUnknown(EngineUnusable):
-    """It cannot be told whether the engine is there."""
-
-
 class EngineNotPermitted(EngineUnusable):
     """The user may not use the engine."""
 

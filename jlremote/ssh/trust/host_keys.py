@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from jlremote.errors import HostKeyChanged, HostKeyRevoked, HostKeyUnknown, Usage
+from jlremote.errors import HostKey, HostKeyChanged, Usage
 from jlremote.questions import Asker, Question
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.trust import host_certificates
@@ -62,9 +62,9 @@ def verify(destination: Destination, blob: bytes, asker: Asker, address: str = "
     with `accept-new`, a man in the middle would only need a key of a type that is not known.
 
     Raises:
-        HostKeyUnknown: the key is not known, and no other is.
+        HostKey: the key is not known, and no other is.
         HostKeyChanged: another key is known.
-        HostKeyRevoked: the key is marked as revoked.
+        HostKey: the key is marked as revoked.
         NeedsAuthentication: a person must decide and cannot be asked.
     """
     known = look_up(destination)
@@ -118,7 +118,7 @@ def _refuse_revoked(
     if destination.host_key.revoked is not None:
         where += _revoked_lines(destination.host_key.revoked, suspects)
     if where:
-        raise HostKeyRevoked(
+        raise HostKey(
             f"the key of `{destination.place}` ({fingerprint(blob)}) is revoked by {where[0]}",
             hint="do not connect: ask the host's administrator for its new key",
         )
@@ -180,12 +180,12 @@ def _accept_new(destination: Destination, known: KnownHost, blob: bytes, asker: 
     _remember(destination, known, blob)
 
 
-def _unknown(destination: Destination, blob: bytes, reason: str) -> HostKeyUnknown:
+def _unknown(destination: Destination, blob: bytes, reason: str) -> HostKey:
     options = (
         "-o StrictHostKeyChecking=ask " * (destination.host_key.strict == "yes"),
         "-o BatchMode=no " * destination.login.batch,
     )
-    return HostKeyUnknown(
+    return HostKey(
         f"the key of `{destination.place}` is not known ({_shown(blob)}), and {reason}",
         hint=f"`ssh {''.join(options)}{destination.host}` asks whether to accept it; compare the"
         " fingerprint with the administrator's first",

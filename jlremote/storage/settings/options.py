@@ -39,48 +39,18 @@ _NUMBERS = ("gpus", "nodes", "ntasks", "cpus", "mem", "time")
 
 POOL = "@"  # begins the name of a pool, where a host is expected
 
-# Each option's kind of value, in the order of `jlr config`. A `words` list is replaced as a whole;
-# the items of a `list` are merged, and a nearer source replaces single items.
+# Each option and its kind of value, in the order of `jlr config`; one without is a text. A `words`
+# list is replaced as a whole; the items of a `list` are merged, and a nearer source replaces single
+# items.
+_OPTIONS = f"""
+host container name:pattern profile image image-folder gpus share-gpus:switch volume:list workspace
+env:list workdir user shm-size ulimit:list ipc network init:switch rm:switch log-opt:list
+packages:list engine-arguments:words runtime sudo:switch python conda-env slurm:switch
+{" ".join(RESOURCES)} sbatch-arg:list module:list pull-on
+idle-stop record:switch notify:switch port:port browser editor
+"""
 KINDS: Mapping[str, str] = MappingProxyType(
-    {
-        "host": "text",
-        "container": "text",
-        "name": "pattern",
-        "profile": "text",
-        "image": "text",
-        "image-folder": "text",
-        "gpus": "text",
-        "share-gpus": "switch",
-        "volume": "list",
-        "workspace": "text",
-        "env": "list",
-        "workdir": "text",
-        "user": "text",
-        "shm-size": "text",
-        "ulimit": "list",
-        "ipc": "text",
-        "network": "text",
-        "init": "switch",
-        "rm": "switch",
-        "log-opt": "list",
-        "packages": "list",
-        "engine-arguments": "words",
-        "runtime": "text",
-        "sudo": "switch",
-        "python": "text",
-        "conda-env": "text",
-        "slurm": "switch",
-        **dict.fromkeys(RESOURCES, "text"),
-        "sbatch-arg": "list",
-        "module": "list",
-        "pull-on": "text",
-        "idle-stop": "text",
-        "record": "switch",
-        "notify": "switch",
-        "port": "port",
-        "browser": "text",
-        "editor": "text",
-    }
+    {name: kind or "text" for name, _, kind in (word.partition(":") for word in _OPTIONS.split())}
 )
 BUILT_IN: Layer = MappingProxyType(
     {"name": "{name}", "init": True, "log-opt": LOG_LIMIT, "runtime": "auto"}
@@ -91,7 +61,7 @@ BUILT_IN_PROFILES: Mapping[str, Layer] = MappingProxyType(
     {"nvidia": {"shm-size": "1g", "ulimit": ("memlock=-1", "stack=67108864")}}
 )
 
-_LISTS = ("list", "words")
+LISTS = ("list", "words")
 _SWITCH_WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -116,7 +86,7 @@ def parsed(option: str, text: str) -> object:
         return port
     if kind == "switch":
         return _SWITCH_WORDS.get(text.lower(), text)
-    if kind not in _LISTS:
+    if kind not in LISTS:
         return text
     try:
         return shlex.split(text)
@@ -132,7 +102,7 @@ def checked(option: str, value: Any, place: str) -> Value:
         Usage: it does not suit; the message names `place`.
     """
     kind = KINDS[option]
-    if kind in _LISTS:
+    if kind in LISTS:
         items = [value] if isinstance(value, str) else value
         if isinstance(items, list) and all(isinstance(item, str) and item for item in items):
             return tuple(items)

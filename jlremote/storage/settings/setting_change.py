@@ -12,10 +12,8 @@ from typing import Any
 from jlremote.errors import JlrError, Usage
 from jlremote.storage import paths
 from jlremote.storage.settings import settings
-from jlremote.storage.settings.options import BUILT_IN_PROFILES, KINDS, checked, parsed
+from jlremote.storage.settings.options import BUILT_IN_PROFILES, KINDS, LISTS, checked, parsed
 from jlremote.text import closest
-
-_LISTS = ("list", "words")
 
 
 def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
@@ -41,7 +39,7 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
             f"cannot change `{option}` in `{path}` without changing other lines",
             hint="`jlr config --edit`",
         )
-    settings.check(path, wanted)
+    settings.interpreted(path, wanted)
     paths.write_whole(path, "".join(lines))
     return path
 
@@ -69,7 +67,7 @@ def _hint_of_unknown(option: str) -> str:
 
 
 def _value(option: str, values: Sequence[str]) -> Any:
-    if KINDS[option] in _LISTS:
+    if KINDS[option] in LISTS:
         value: Any = list(values)
     elif len(values) > 1:
         raise Usage(f"`{option}` takes one value", hint="quote a value with spaces")
@@ -112,21 +110,16 @@ def _changed(lines: list[str], table: tuple[str, ...], option: str, value: Any) 
 
 def _extent(lines: list[str], table: tuple[str, ...]) -> tuple[int, int]:
     """Return where the lines of a table begin, behind its heading, and end; 0 where it is not."""
-    headings = [at for at, line in enumerate(lines) if re.match(r"\s*\[", line) and _heading(line)]
+    heading: dict[str, Any] = {}
+    for name in reversed(table):
+        heading = {name: heading}
+    headings = [
+        at for at, line in enumerate(lines) if re.match(r"\s*\[", line) and _meaning([line])
+    ]
     for at, following in zip(headings, [*headings, len(lines)][1:], strict=True):
-        if _heading(lines[at]) == table:
+        if _meaning([lines[at]]) == heading:
             return at + 1, following
     return 0, 0
-
-
-def _heading(line: str) -> tuple[str, ...]:
-    """Return the name of the table that begins in a line, `()` for none."""
-    found: Any = _meaning([line])
-    names = []
-    while isinstance(found, dict) and found:
-        ((name, found),) = found.items()
-        names.append(name)
-    return tuple(names)
 
 
 def _end_of_value(lines: list[str], begin: int) -> int:

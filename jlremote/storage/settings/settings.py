@@ -29,6 +29,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jlremote.errors import NotFound, Usage
@@ -37,6 +38,7 @@ from jlremote.storage.settings.options import (
     BUILT_IN,
     BUILT_IN_PROFILES,
     KINDS,
+    LISTS,
     POOL,
     Layer,
     Value,
@@ -51,12 +53,8 @@ from jlremote.text import closest, did_you_mean, reason_of
 FILE = "config.toml"
 
 
-@dataclass(frozen=True)
-class Source:
-    """A source of options, named as in `jlr config`: `flag`, `[hosts.dgx]`, `built in`, …."""
-
-    name: str
-    options: Layer
+# A source of options: its name as in `jlr config` (`flag`, `[hosts.dgx]`, `built in`, …), and them.
+Source = tuple[str, Layer]
 
 
 @dataclass(frozen=True)
@@ -117,10 +115,13 @@ class Settings:
         Raises:
             Usage: the chosen profile does not exist.
         """
-        origins = _merged(self._sources(host, flags))
-        return {
-            option: _joined(option, origins) for option in dict.fromkeys(o.option for o in origins)
-        }
+        chosen: dict[str, Value] = {}
+        for origin in _merged(self._sources(host, flags)):
+            if KINDS[origin.option] in LISTS:
+                chosen[origin.option] = (*_items(chosen.get(origin.option)), str(origin.value))
+            else:
+                chosen[origin.option] = origin.value
+        return chosen
 
     def origins(self, host: str | None, flags: Mapping[str, Value | None]) -> list[Origin]:
         """Return the effective values for `host` with their sources, the built-in ones included.
@@ -128,24 +129,24 @@ class Settings:
         Raises:
             Usage: the chosen profile does not exist.
         """
-        return _merged([*self._sources(host, flags), Source("built in", BUILT_IN)])
+        return _merged([*self._sources(host, flags), ("built in", BUILT_IN)])
 
     def _sources(self, host: str | None, flags: Mapping[str, Value | None]) -> list[Source]:
         """Return the sources that apply to `host`, the nearest first."""
         given = {name: value for name, value in flags.items() if value is not None and value != ()}
-        near = [Source("flag", given), Source("environment", self.environment), self._host(host)]
-        far = Source("[defaults]", self.defaults)
-        by = [source for source in (*near, far) if "profile" in source.options]
+        near = [("flag", given), ("environment", self.environment), self._host(host)]
+        far = ("[defaults]", self.defaults)
+        by = [source for source in (*near, far) if "profile" in source[1]]
         return [*near, *map(self._profile, by[:1]), far]
 
     def _host(self, host: str | None) -> Source:
         names = (host or "", (host or "").rpartition("@")[2])
         name = next((name for name in names if name in self.hosts), "")
-        return Source(f"[hosts.{name}]", self.hosts.get(name, {}))
+        return f"[hosts.{name}]", self.hosts.get(name, {})
 
     def _profile(self, by: Source) -> Source:
         """Return the profile that a source names."""
-        name = str(by.options["profile"])
+        name = str(by[1]["profile"])
         if name not in self.profiles:
             known = ", ".join(f"`{profile}`" for profile in self.profiles)
             origin = next(each for each in _merged([by]) if each.option == "profile")
@@ -157,7 +158,7 @@ class Settings:
             )
         built_in = self.profiles[name] is BUILT_IN_PROFILES.get(name)
         place = f"profile {name}, built in" if built_in else f"[profiles.{name}]"
-        return Source(place, self.profiles[name])
+        return place, self.profiles[name]
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:
@@ -167,19 +168,17 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         Usage: the file or a variable is wrong; the message names the key.
     """
     path = config_file()
-    return _settings(path, _read(path), os.environ if environment is None else environment)
+    return interpreted(path, _read(path), os.environ if environment is None else environment)
 
 
-def check(path: Path, tables: Mapping[str, Any]) -> None:
-    """Check what `config.toml` is to mean.
+def interpreted(
+    path: Path, tables: Mapping[str, Any], environment: Mapping[str, str] = MappingProxyType({})
+) -> Settings:
+    """Return the settings that the tables of `config.toml` and the environment mean.
 
     Raises:
         Usage: a key or a value is wrong; the message names it.
     """
-    _settings(path, tables, {})
-
-
-def _settings(path: Path, tables: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
     for name in tables:
         if name not in ("defaults", "profiles", "hosts", "pools"):
             raise Usage(
@@ -190,10 +189,10 @@ def _settings(path: Path, tables: Mapping[str, Any], environment: Mapping[str, s
     return Settings(
         path=path,
         defaults=_layer(path, "defaults", tables.get("defaults", {})),
-        profiles={**BUILT_IN_PROFILES, **_layers(path, "profiles", tables.get("profiles", {}))},
-        hosts=_layers(path, "hosts", tables.get("hosts", {})),
+        profiles={**BUILT_IN_PROFILES, **_layers(path, "profiles", tables)},
+        hosts=_layers(path, "hosts", tables),
         environment=_from_environment(environment),
-        pools=_pools(path, tables.get("pools", {})),
+        pools=_pools(path, tables),
     )
 
 
@@ -219,17 +218,20 @@ def _read(path: Path) -> dict[str, Any]:
         raise Usage(f"`{path}` is not valid TOML: {failure}") from failure
 
 
-def _layers(path: Path, place: str, tables: object) -> dict[str, Layer]:
-    if not isinstance(tables, dict):
-        raise Usage(f"`{place}` in `{path}` must be a table, as `[{place}.NAME]`")
-    return {name: _layer(path, f"{place}.{name}", table) for name, table in tables.items()}
+def _table(path: Path, place: str, table: object, example: str) -> dict[str, Any]:
+    if not isinstance(table, dict):
+        raise Usage(f"`{place}` in `{path}` must be a table, as `[{example}]`")
+    return table
 
 
-def _pools(path: Path, tables: object) -> dict[str, tuple[str, ...]]:
-    if not isinstance(tables, dict):
-        raise Usage(f"`pools` in `{path}` must be a table, as `[pools.NAME]`")
+def _layers(path: Path, place: str, tables: Mapping[str, Any]) -> dict[str, Layer]:
+    named = _table(path, place, tables.get(place, {}), f"{place}.NAME")
+    return {name: _layer(path, f"{place}.{name}", table) for name, table in named.items()}
+
+
+def _pools(path: Path, tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     pools = {}
-    for name, table in tables.items():
+    for name, table in _table(path, "pools", tables.get("pools", {}), "pools.NAME").items():
         hosts = table.get("hosts") if isinstance(table, dict) and len(table) == 1 else None
         if not isinstance(hosts, list) or not hosts or not all(map(_is_host, hosts)):
             raise Usage(
@@ -245,14 +247,12 @@ def _is_host(value: object) -> bool:
 
 
 def _layer(path: Path, place: str, table: object) -> dict[str, Value]:
-    if not isinstance(table, dict):
-        raise Usage(f"`{place}` in `{path}` must be a table, as `[{place}]`")
     # A profile in a profile would be a chain to follow, for little use.
     elsewhere = {"profile"} if place.startswith("profiles.") else set()
     elsewhere |= set() if place == "defaults" else {"host"}
     known = [name for name in KINDS if name not in elsewhere]
     layer = {}
-    for name, value in table.items():
+    for name, value in _table(path, place, table, place).items():
         if name not in known:
             raise Usage(
                 f"{_at(path, place, name)}: unknown key `{name}` in `[{place}]`",
@@ -297,22 +297,18 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
 
 def _merged(sources: Iterable[Source]) -> list[Origin]:
     """Return the effective values of sources, the nearest first; one origin for each list item."""
-    found: dict[tuple[str, object], Origin] = {}
-    for source in reversed(list(sources)):
-        for option, value in source.options.items():
-            name = variable(option) if source.name == "environment" else source.name
-            if not isinstance(value, tuple):
-                found[option, None] = Origin(option, value, name)
-                continue
-            for number, item in enumerate(value):
-                same = key(option, item) if KINDS[option] == "list" else (name, number)
-                found[option, same] = Origin(option, item, name)
+    nearest: dict[tuple[str, object], Origin] = {}
+    for source, options in reversed(list(sources)):
+        for option, value in options.items():
+            name = variable(option) if source == "environment" else source
+            for number, item in enumerate(_items(value)):
+                kind = KINDS[option]
+                same = key(option, str(item)) if kind == "list" else (name, number)
+                nearest[option, same if kind in LISTS else None] = Origin(option, item, name)
     order = list(KINDS)
-    return sorted(found.values(), key=lambda origin: order.index(origin.option))
+    return sorted(nearest.values(), key=lambda origin: order.index(origin.option))
 
 
-def _joined(option: str, origins: Iterable[Origin]) -> Value:
-    values = [origin.value for origin in origins if origin.option == option]
-    if KINDS[option] in ("list", "words"):
-        return tuple(str(value) for value in values)
-    return values[0]
+def _items(value: Value | None) -> tuple[Any, ...]:
+    """Return the items of a list, another value as the only one, and nothing for `None`."""
+    return value if isinstance(value, tuple) else () if value is None else (value,)

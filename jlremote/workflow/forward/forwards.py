@@ -100,7 +100,7 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
         JupyterStopped: it was stopped.
         IdleStopped: it has ended because it was idle.
         Busy: the local port is taken, or another session's now.
-        OpenToAll: the server that runs there now has neither token nor password.
+        JlrError: the server that runs there now has neither token nor password.
     """
     runtime = runtime_of(record)
     found = survey(link, runtime, record.name)

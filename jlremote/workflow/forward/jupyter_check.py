@@ -16,10 +16,6 @@ from jlremote.workflow.host.links import goes_on
 _TLS_SECONDS = 3.0
 
 
-class OpenToAll(JlrError):
-    """All users that reach the server can run code, and that was not allowed."""
-
-
 def wait_for_answer(link: Link, forward: ForwardStatus) -> str:
     """Wait until Jupyter answers through a forward, which proves the whole way.
 
@@ -50,12 +46,12 @@ def refuse_open(link: Link, forward: ForwardStatus, *, allowed: bool) -> Access:
     """Refuse a server without token and password, unless allowed; return how it authenticates.
 
     Raises:
-        OpenToAll: it does not, and that is not allowed; the caller releases the forward.
+        JlrError: it does not, and that is not allowed; the caller releases the forward.
     """
     server, name = forward.server, forward.endpoint.place.name
     access = JupyterApi(forward.local_port, server).access()
     if access is Access.OPEN and not allowed:
-        raise OpenToAll(
+        raise JlrError(
             f"the Jupyter server of `{name}` is open to all on `{link.name}`: it asks for neither "
             "token nor password, so every user there can run code as its owner",
             hint=f"end it and run `jlr start {link.name} {name}`, which launches one with a token; "

@@ -20,7 +20,6 @@ from jlremote.runtimes.engine.engine_errors import (
     DockerIsPodman,
     EngineMissing,
     EngineSilent,
-    EngineUnknown,
     EngineUnusable,
     SudoPasswordNeeded,
     engine_error,
@@ -117,7 +116,7 @@ def _lacking(
 ) -> EngineUnusable:
     """Return the error of what is not found, with where it was looked for."""
     if login.trouble:
-        return EngineUnknown(
+        return EngineUnusable(
             f"cannot tell whether the host has {programs}: {login.looked()}",
             hint=startup_files(host.name),
         )

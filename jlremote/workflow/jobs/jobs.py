@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.host.contract import run_script
-from jlremote.host.framing import OutputTooLong
 from jlremote.jobs import containers, processes
 from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.job import Job, JobBackend
@@ -75,7 +74,7 @@ class JobHandle:
                 for stream, data in process:
                     last[stream] += data
                     if len(last[stream]) > _MOST_BYTES:
-                        raise OutputTooLong(f"the end of `{self.selector}` is too long to read")
+                        raise JlrError(f"the end of `{self.selector}` is too long to read")
             if process.status == 0:
                 job, last["stdout"] = containers.at_end(last["stdout"])
                 if job is not None:

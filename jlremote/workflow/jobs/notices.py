@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jlremote import desktop
-from jlremote.desktop import NoDesktop
+from jlremote.errors import JlrError
 from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.workflow.host.context import Context
@@ -24,7 +24,7 @@ def watch(found: JobHandle, context: Context) -> None:
     found.host.watch_job(found.job.name, found.job.key, kind)
     try:
         desktop.check()
-    except NoDesktop as none:
+    except JlrError as none:
         context.progress.note(f"{none.message}; `jlr notify test` tries it")
 
 

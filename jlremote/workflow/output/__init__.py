@@ -1,8 +1,7 @@
 """`jlr output`: what a session's cells printed, also while no page was open.
 
 `reading` asks the host for the recorder's files, once or for as long as they grow; `copy` makes a
-copy of a notebook with the outputs in its cells; `names` has those that are recorded. The files'
-format is in `jlremote.output`.
+copy of a notebook with the outputs in its cells. The files' format is in `jlremote.output`.
 
 Decisions:
 

@@ -6,25 +6,29 @@ import shlex
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError, NotFound, Unreachable, Usage
+from jlremote.host.contract import run_script
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter.scripts import session_directory
 from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
 from jlremote.output import pieces
 from jlremote.output.pieces import Reader
 from jlremote.output.records import Record
 from jlremote.output.runs import GONE, UNSURE, Run, Runs, last_known
 from jlremote.runtimes.table import runtime_of
+from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import did_you_mean, listed, one_line
 from jlremote.workflow.container import recording
 from jlremote.workflow.host import halted
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.links import link_of
+from jlremote.workflow.host.links import ASKS_NOTHING, link_of
 from jlremote.workflow.selection import session_selection
 
+_NAMES_SECONDS = 3.0
 PAUSES = (0.5, 1.0, 2.0, 5.0)
 
 
@@ -245,3 +249,19 @@ def _of_notebook(records: Iterable[Record | None], name: str) -> Iterator[Record
             yield record
         else:
             early.pop(record.kernel, None)
+
+
+def recorded_names(selector: str | None, context: Context) -> list[str]:
+    """Return the paths of notebooks, none where the host is not connected right now.
+
+    Raises:
+        JlrError: the session is not known here, or the host does not answer in time.
+    """
+    session = sessions.choose(selector)
+    link = link_of(session, replace(context, asker=ASKS_NOTHING))
+    if link.status().state != State.UP:
+        return []
+    runtime = runtime_of(session)
+    script = f"{session_directory(runtime, session.name)}{pieces.NAMES}"
+    done = run_script(link, runtime.inside(session.name, script), timeout=_NAMES_SECONDS)
+    return pieces.names(done.stdout)

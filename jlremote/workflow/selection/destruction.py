@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 from jlremote.errors import JlrError, NeedsAuthentication, Usage
 from jlremote.questions import Question
-from jlremote.storage.sessions import SessionRecord
-from jlremote.storage.stops import StopRecord
+from jlremote.storage.sessions import SessionRecord, StopRecord
 from jlremote.text import listed
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import StopRequest

@@ -2,7 +2,7 @@
 
 Read `start` first, the story of `jlr start`; `prepare` begins it early. Then `open`, `stop` with
 `losses` (what ends with it) and `restore` (with a new link), and `further_ports`, `logs`, `shell`,
-`restart`, `renew` and `demo`, a command each.
+`restart` (also `jlr renew`) and `demo`, a command each.
 
 Decisions:
 

@@ -20,7 +20,7 @@ from jlremote.jupyter import scripts
 from jlremote.link.client.link import Link
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.options.container_options import ContainerOptions
-from jlremote.storage import paths, sessions, stops
+from jlremote.storage import paths, sessions
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_to
 from jlremote.workflow.host.requests import StartRequest, StopRequest
@@ -107,6 +107,8 @@ def _host(context: Context, config: Path) -> Iterator[Path]:
 
     Its link ends with it, and that of a killed demo before it.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo.server import loopback_host
 
     link = link_to(HOST, context)
@@ -165,8 +167,8 @@ def _in_container(request: DemoRequest, files: Path) -> StartRequest:
         raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo import engine
 
+    engine.check_here()
     image = request.image or engine.jupyter_image()
-    engine.check_reach()
     return StartRequest(
         host=HOST,
         container=_unique_name(),
@@ -175,6 +177,8 @@ def _in_container(request: DemoRequest, files: Path) -> StartRequest:
         options=ContainerOptions(
             volumes=(f"{files}:{WORKSPACE}",),
             workdir=WORKSPACE,
+            # The engine leads into it: this machine may not reach a network of its own.
+            network="bridge",
             # Files that are saved in the folder shall belong to the user, who deletes them.
             user=f"{os.getuid()}:{os.getgid()}",
         ),
@@ -242,7 +246,7 @@ def _end(name: str, context: Context) -> None:
     record = sessions.find(HOST, name)
     if record is not None:
         sessions.delete(record)
-    stops.forget(HOST, name)  # or the next bare `jlr stop` would want a name
+    sessions.forget_stop(HOST, name)  # or the next bare `jlr stop` would want a name
 
 
 def _forget(name: str, context: Context) -> None:

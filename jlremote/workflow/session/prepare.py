@@ -11,10 +11,22 @@ from contextlib import suppress
 from jlremote.errors import JlrError
 from jlremote.link.client.dial import start_link
 from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.runtimes.contract import Runtime
 from jlremote.storage import sessions
 from jlremote.workflow.host.context import Context, known_way
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.selection.naming import session_of
+
+
+def checked(request: StartRequest, context: Context) -> tuple[str | None, Runtime, Context]:
+    """Check that a session can be started, and return its name if known, its runtime and its way.
+
+    Raises:
+        JlrError: it cannot; nothing is left behind.
+    """
+    known, runtime = session_of(request)
+    sessions.check_writable()
+    return known, runtime, known_way(request.host, context)
 
 
 def begin(request: StartRequest, context: Context) -> None:
@@ -23,10 +35,8 @@ def begin(request: StartRequest, context: Context) -> None:
     Raises:
         JlrError: the session cannot be started; nothing is left behind.
     """
-    session_of(request)
-    sessions.check_writable()
-    config = known_way(request.host, context).ssh_config
-    files = link_files(request.host, None if config is None else config.resolve())
+    *_, way = checked(request, context)
+    files = link_files(request.host, way.ssh_config and way.ssh_config.resolve())
     if not files.key.exists():  # else one runs or was killed; the first request finds out
         begun = threading.Event()
         threading.Thread(target=_start, args=(files, begun), daemon=True).start()

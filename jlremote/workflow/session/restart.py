@@ -1,11 +1,14 @@
-"""`jlr restart`: end a session's Jupyter, and launch it again with what it had."""
+"""`jlr restart` and `jlr renew`: a session's Jupyter, or its job, again with what it had."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, Usage
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Runtime
@@ -13,12 +16,13 @@ from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.runtimes.table import runtime_of
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.container import server_variables
+from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
 from jlremote.workflow.host.requests import StartRequest, StopRequest
-from jlremote.workflow.jobs import session_job
+from jlremote.workflow.host.rollback import undone_on_failure
+from jlremote.workflow.jobs import scheduled, session_job
 from jlremote.workflow.selection import destruction, naming, session_selection
-from jlremote.workflow.session.renew import renew
 from jlremote.workflow.session.start import start
 from jlremote.workflow.session.stop import stop
 from jlremote.workflow.show.report import SessionReport
@@ -122,3 +126,41 @@ def _tell_lost(names: Sequence[str], why: str, start: str, context: Context) -> 
         given = " ".join(f"--env {shlex.quote(name)}" for name in names)
         again = " ".join((start, *(f"--env {shlex.quote(name)}=…" for name in names)))
         context.progress.note(f"`{given}` is lost, as {why}: {again}` gives it again")
+
+
+@dataclass(frozen=True)
+class RenewReport:
+    """The job that follows a session's."""
+
+    name: str
+    host: str
+    job: str  # the successor's id at the scheduler
+    follows: str  # the id of the session's present job
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def renew(selector: str | None, context: Context) -> RenewReport:
+    """Submit a job like the session's, which begins when that is over and has its name and port.
+
+    Raises:
+        NotFound: there is no such session, or it has no job.
+        Usage: it is not a job of a cluster.
+        Busy: it has a successor already.
+        JlrError: the scheduler refused it.
+    """
+    record = session_selection.chosen(selector, context)
+    called = f"{record.host}/{record.name}"
+    runtime = runtime_of(record)
+    if not runtime.in_jobs:
+        raise Usage(f"`{called}` is no job of a cluster, and has no time limit")
+    host = link_of(record, context)
+    with context.progress.step(f"Look for {record.name}"):
+        job, plan = session_job.following(host, record.name)
+    with undone_on_failure() as undo, ExitStack() as unused:
+        request = StartRequest(record.host, plan.name)
+        start = StartContext(host, runtime, plan.name, request, context, unused)
+        undo.callback(scheduled.take_back, start, plan, session_job.SESSIONS)
+        id_ = scheduled.submit(start, plan, session_job.SESSIONS)
+    return RenewReport(record.name, record.host, id_, str(job.job))

@@ -10,6 +10,7 @@ from functools import partial
 
 from jlremote.host.sudo import by_hand
 from jlremote.jupyter.api import Access
+from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
@@ -27,13 +28,14 @@ from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.forward.address import PortReport, address_of, reports
 from jlremote.workflow.forward.forwards import hold, host_port
 from jlremote.workflow.forward.jupyter_check import refuse_open, wait_for_answer
-from jlremote.workflow.host.context import Context, known_way
+from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import surveyed
 from jlremote.workflow.host.links import connect, link_on, link_to
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.selection import naming
 from jlremote.workflow.selection.host_search import with_others
+from jlremote.workflow.session.prepare import checked
 from jlremote.workflow.show.report import SessionReport, of_forward, with_job
 
 
@@ -45,41 +47,29 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     Raises:
         JlrError: one of the steps failed; the message says which and why.
     """
-    known, runtime = naming.session_of(request)
-    sessions.check_writable()
-    context = known_way(request.host, context)
+    known, runtime, context = checked(request, context)
     host = link_to(request.host, context, without=known)
     with ExitStack() as turn, undone_on_failure() as undo:
         connect(host, context)
         runtime, name, found = _look(request, runtime, known, host, context)
         if not found.server and turn.enter_context(_alone(request.host, name, context)):
             runtime, name, found = _look(request, runtime, known, host, context)
-        start = StartContext(
+        attempt = StartContext(
             host, runtime, name, request, context, undo, owner=found.whose, user=found.user
         )
         if found.gpu_fault is not None:
-            start.note(f"{found.gpu_fault.message}; {found.gpu_fault.hint}")
+            attempt.note(f"{found.gpu_fault.message}; {found.gpu_fault.hint}")
+            attempt.note(f"{found.gpu_fault.message}; {found.gpu_fault.hint}")
         if runtime.in_jobs:
             from jlremote.workflow.jobs import session_job  # for few hosts
 
-            container, server, launched = session_job.ensure(start, found, turn.close)
-            gpus = AllocatedGpus()
+            container, server, launched = session_job.ensure(attempt, found, turn.close)
         else:
-            try:
-                start, container, found = provision.ensure(start, found)
-            except JustCreated:  # from another laptop: that session is this one's, too
-                provision.await_start(start)
-                runtime, name, found = _look(request, runtime, known, host, context)
-                start = replace(start, owner=found.whose)
-                start, container, found = provision.ensure(start, found)
-            start, gpus = _settled(start, container, found)
-            server, launched = jupyter_launch.ensure(start, found)
-            gpu_allocation.keep(start, gpus, server, launched=launched)
-        to = server_endpoint(start.runtime, container, server)
+            attempt, container, server, launched = _ensured(attempt, found, known)
+        to = server_endpoint(attempt.runtime, container, server)
         forward = hold(host, name, to, context.progress, undo, exact=request.local_port)
-        access, hostname = _answered(start, forward)
-        container = replace(container, gpus=gpus.shown or container.gpus)
-        record, ports = _remember(start, container, forward)
+        access, hostname = _answered(attempt, forward)
+        record, ports = _remember(attempt, container, forward)
     up = replace(forward, state=str(State.UP))  # Jupyter has answered through it
     report = of_forward(record, up, access)
     if runtime.in_jobs:
@@ -88,22 +78,40 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     return replace(report, page=page, ports=ports, started_here=launched)
 
 
+def _ensured(
+    start: StartContext, found: Survey, known: str | None
+) -> tuple[StartContext, Container, Server, bool]:
+    """Start or create the container, and launch Jupyter where none runs."""
+    try:
+        start, container, found = provision.ensure(start, found)
+    except JustCreated:  # from another laptop: that session is this one's, too
+        provision.await_start(start)
+        *_, found = _look(start.request, start.runtime, known, start.host, start.context)
+        start, container, found = provision.ensure(replace(start, owner=found.whose), found)
+    gpus = _gpus_without_container(start, container, found)
+    environment, loopback = gpu_allocation.exports(gpus), container.on_host_network
+    start = replace(start, environment=environment, loopback=loopback)
+    server, launched = jupyter_launch.ensure(start, found)
+    gpu_allocation.keep(start, gpus, server, launched=launched)
+    return start, replace(container, gpus=gpus.shown or container.gpus), server, launched
+
+
 def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
     """Return the commands that `start` would run on the host; asks it, and changes nothing."""
     known, runtime = naming.session_of(request)
     host = link_on(request.host, context, without=known)
     runtime, name, found = _look(request, runtime, known, host, context)
     new = found.container is None or not (runtime.has_containers or found.server)
-    start = StartContext(
+    attempt = StartContext(
         host, runtime, name, request, context, ExitStack(), launch_id=jupyter_launch.BY_HAND
     )
-    gpus = gpu_allocation.planned(start) if new else AllocatedGpus()
-    commands = provision.plan(start, found, gpus)
+    gpus = gpu_allocation.planned(attempt) if new else AllocatedGpus()
+    commands = provision.plan(attempt, found, gpus)
     if not found.server and (found.container is not None or request.options.packages):
         environment = "" if runtime.has_containers else gpu_allocation.exports(gpus)
         loopback = (found.container or request.options).on_host_network
-        start = replace(start, environment=environment, loopback=loopback)
-        commands.append(runtime.detached(name, jupyter_launch.later_script(start)))
+        attempt = replace(attempt, environment=environment, loopback=loopback)
+        commands.append(runtime.detached(name, jupyter_launch.later_script(attempt)))
     return tuple(map(by_hand, commands))
 
 
@@ -186,15 +194,6 @@ def _alone(host: str, name: str, context: Context) -> Iterator[bool]:
         yield waited
     finally:
         lock.release()
-
-
-def _settled(
-    start: StartContext, container: Container, found: Survey
-) -> tuple[StartContext, AllocatedGpus]:
-    """Return the start as its container has it, and the GPUs of a server without one."""
-    gpus = _gpus_without_container(start, container, found)
-    environment, loopback = gpu_allocation.exports(gpus), container.on_host_network
-    return replace(start, environment=environment, loopback=loopback), gpus
 
 
 def _gpus_without_container(

@@ -23,7 +23,7 @@ from jlremote.runtimes.docker import networks
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import reason
 from jlremote.runtimes.table import runtime_of
-from jlremote.storage import sessions, stops
+from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import browser, forwards
 from jlremote.workflow.host.context import Context
@@ -67,7 +67,7 @@ def stop(selector: str | None, request: StopRequest, context: Context) -> StopRe
     record = None
     if selector is None:
         known = sessions.load_all()
-        record = destruction.default_session(known, stops.latest(), request)
+        record = destruction.default_session(known, sessions.latest_stop(), request)
     if record is None:
         may_guess = not request.destroys
         record = session_selection.chosen(
@@ -355,7 +355,7 @@ def _defined_by_files(runtime: Runtime) -> bool:
 
 def _note(record: SessionRecord, request: StopRequest) -> None:
     """Keep the port for the next start; delete the record of a container that was removed."""
-    stops.save(record.host, record.name)
+    sessions.save_stop(record.host, record.name)
     if request.remove:
         sessions.delete(record)
     else:

@@ -1,7 +1,7 @@
 """Reports of `jlr list` and `jlr status`.
 
-Read `report` first (how a session is described), then `listing`, `session_reports` (sessions of
-this laptop), `containers` (everything on a host) and `watch`.
+Read `report` first (how a session is described), then `listing` (also of a host's containers),
+`session_reports` (sessions of this laptop) and `watch`.
 
 Decisions:
 

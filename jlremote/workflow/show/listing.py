@@ -1,4 +1,4 @@
-"""`jlr list` and `jlr status`: sessions as they are right now."""
+"""`jlr list` and `jlr status`: sessions, and containers of a host, as they are right now."""
 
 from __future__ import annotations
 
@@ -6,24 +6,33 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from jlremote.errors import JlrError, NotFound
 from jlremote.jobs.job import Job
-from jlremote.jupyter.presence import Presence
+from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.storage.settings.options import is_pool
 from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.halted import gpu_fault
-from jlremote.workflow.host.links import ASKS_NOTHING, connected, link_of, link_on, undisturbed
+from jlremote.workflow.host.links import (
+    ASKS_NOTHING,
+    connect,
+    connected,
+    link_of,
+    link_on,
+    undisturbed,
+)
 from jlremote.workflow.host.pools import ask_each, members, note_silent
 from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import known_mounts
 from jlremote.workflow.selection import session_selection
-from jlremote.workflow.show import containers, session_reports
+from jlremote.workflow.show import session_reports
 from jlremote.workflow.show.report import SessionReport, of_job, of_present
 
 HOSTS_AT_ONCE = 16
@@ -99,7 +108,7 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
     reported = (session_reports.of(them, context, connected, told) for them in groups)
     listed = [report for them in reported for report in them]
     try:
-        found = containers.presence(host, context)
+        found = presence(host, context)
     except JlrError as unreached:
         if not records:
             raise
@@ -182,4 +191,59 @@ def with_mounts(found: list[SessionReport], context: Context) -> list[SessionRep
     return [
         replace(r, mounts=tuple(m for m in mounted if (m.host, m.session) == (r.host, r.name)))
         for r in found
+    ]
+
+
+@dataclass(frozen=True)
+class ContainerReport:
+    """A container of a host."""
+
+    name: str
+    id: str  # the engine's full id
+    image: str | None
+    status: str  # the engine's word: `running`, `paused`, `exited`, `created`, …
+    jupyter: bool  # whether a Jupyter server runs in it
+    session: bool  # whether jlr made it, or launched its Jupyter
+    # its likely owner: the user in jlr's label, else of its processes, or of a home folder in it;
+    # `None` if unknown
+    owner: str | None
+    gpus: str | None  # the GPUs as the engine was asked for them, `None` for none
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def presence(host: str, context: Context) -> Presence:
+    """Return the containers and sessions of a host, of all users.
+
+    Raises:
+        JlrError: the host cannot be asked.
+    """
+    link = link_on(host, context)
+    connect(link, context)
+    with context.progress.step(f"Look for containers on {host}"):
+        return look(link, engine_if_any(link))
+
+
+def containers(host: str, context: Context) -> list[ContainerReport]:
+    """Report all containers of a host, by name.
+
+    Raises:
+        JlrError: the host or its engine cannot be asked.
+    """
+    found = presence(host, context)
+    if found.engine_failure:
+        raise found.engine_failure
+    return [
+        ContainerReport(
+            name=glimpse.container.name,
+            id=glimpse.container.id,
+            image=glimpse.container.image,
+            status=glimpse.status,
+            jupyter=runs_jupyter(glimpse),
+            session=is_session(glimpse),
+            owner=owner(glimpse),
+            gpus=glimpse.container.gpus,
+        )
+        for glimpse in found.containers
     ]

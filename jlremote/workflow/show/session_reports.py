@@ -11,20 +11,7 @@ from jlremote.jobs.job import Job
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, NoAnswer
 from jlremote.jupyter.presence import Presence, look
-from jlremote.jupyter.survey import (
-    ContainerGone,
-    ContainerPaused,
-    ContainerRestarted,
-    ContainerRestarting,
-    ContainerStopped,
-    IdleStopped,
-    JobEnded,
-    JobStarts,
-    JobWaits,
-    JupyterDead,
-    JupyterStopped,
-    refuse_halted,
-)
+from jlremote.jupyter.survey import refuse_halted
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
@@ -237,17 +224,4 @@ def _explained(
 
 def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
     """Report a session in the state that an error stands for."""
-    states: dict[type[JlrError], State] = {
-        ContainerGone: State.CONTAINER_GONE,
-        ContainerStopped: State.CONTAINER_STOPPED,
-        ContainerPaused: State.PAUSED,
-        ContainerRestarting: State.RESTARTING,
-        ContainerRestarted: State.RESTARTED,
-        JupyterDead: State.JUPYTER_DEAD,
-        JupyterStopped: State.STOPPED,
-        IdleStopped: State.IDLE_STOPPED,
-        JobWaits: State.QUEUED,
-        JobStarts: State.STARTING,
-        JobEnded: State.JOB_ENDED,
-    }
-    return of_record(record, states.get(type(error), State.DOWN), None, error.message)
+    return of_record(record, error.state or State.DOWN, None, error.message)

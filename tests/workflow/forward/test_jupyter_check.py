@@ -18,12 +18,7 @@ from jlremote.jupyter.api import Access, NoAnswer
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.ports.endpoint import Endpoint
-from jlremote.workflow.forward.jupyter_check import (
-    OpenToAll,
-    access_note,
-    refuse_open,
-    wait_for_answer,
-)
+from jlremote.workflow.forward.jupyter_check import access_note, refuse_open, wait_for_answer
 from tests.lab.ports import free_port
 from tests.link.fakes import new_endpoint, new_server
 from tests.workflow.parts import Answering
@@ -170,7 +165,7 @@ def test_an_open_server_is_refused_unless_that_is_allowed() -> None:
     link = cast(Link, FakeLink())
     with jupyter(200) as port:
         opened = forward(port, token="")
-        with pytest.raises(OpenToAll, match="`cont1` is open to all on `dgx`") as refused:
+        with pytest.raises(JlrError, match="`cont1` is open to all on `dgx`") as refused:
             refuse_open(link, opened, allowed=False)
         assert "`jlr start dgx cont1 --allow-unauthenticated`" in (refused.value.hint or "")
         assert refuse_open(link, opened, allowed=True) is Access.OPEN

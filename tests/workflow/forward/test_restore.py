@@ -23,7 +23,6 @@ from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import Container
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.forward import forwards, local_ports
-from jlremote.workflow.forward.jupyter_check import OpenToAll
 from tests.link.fakes import new_endpoint, new_server
 from tests.workflow.parts import FakeLink
 
@@ -117,11 +116,11 @@ def test_a_server_that_lets_anyone_in_is_not_forwarded_unless_that_was_allowed(
 
     def refuse(link: Link, forward: object, *, allowed: bool) -> None:
         if not allowed:
-            raise OpenToAll("anyone can run code")
+            raise JlrError("anyone can run code")
 
     monkeypatch.setattr(forwards, "refuse_open", refuse)
     link = FakeLink()
-    with pytest.raises(OpenToAll):
+    with pytest.raises(JlrError):
         restored(monkeypatch, link, opened)
     assert ("cont1", None) not in link.held
     assert restored(monkeypatch, link, opened, replace(RECORD, open_allowed=True)) == 8901

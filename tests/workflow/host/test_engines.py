@@ -13,7 +13,6 @@ from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.runtimes.engine.engine_errors import (
     EngineMissing,
     EngineNotRunning,
-    EngineUnknown,
     EngineUnusable,
 )
 from jlremote.runtimes.table import runtime_named
@@ -129,7 +128,7 @@ def test_a_login_shell_is_asked_only_where_no_engine_works() -> None:
 def test_without_an_answer_of_a_login_shell_it_cannot_be_told_whether_there_is_an_engine() -> None:
     silent = host(MISSING, MISSING)
     silent.login = LoginShell("/bin/bash", trouble="its login shell did not answer"), False
-    with pytest.raises(EngineUnknown, match="cannot tell whether the host has docker or podman"):
+    with pytest.raises(EngineUnusable, match="cannot tell whether the host has docker or podman"):
         usable(silent, sudo=False)
     # A daemon that was found and does not run is the likelier reason.
     with pytest.raises(EngineNotRunning):

@@ -8,8 +8,7 @@ import pytest
 
 from jlremote.errors import JlrError, Usage
 from jlremote.questions import NeverAsks
-from jlremote.storage.sessions import SessionRecord
-from jlremote.storage.stops import StopRecord
+from jlremote.storage.sessions import SessionRecord, StopRecord
 from jlremote.workflow.host.requests import StopRequest
 from jlremote.workflow.selection.destruction import (
     LISTED,

@@ -18,7 +18,7 @@ from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import ASKS_NOTHING
 from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import known_mounts
-from jlremote.workflow.show import containers, listing, session_reports
+from jlremote.workflow.show import listing, session_reports
 from jlremote.workflow.show.report import SessionReport, of_record
 from tests.workflow.parts import Notes, context
 
@@ -103,7 +103,7 @@ def presence(monkeypatch: pytest.MonkeyPatch, found: Presence | JlrError, *queue
             raise found
         return found
 
-    monkeypatch.setattr(containers, "presence", answer)
+    monkeypatch.setattr(listing, "presence", answer)
     monkeypatch.setattr(session_job, "told", lambda _: {job.name: job for job in queued})
 
 

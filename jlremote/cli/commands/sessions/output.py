@@ -86,7 +86,7 @@ def _show(session: str | None, notebook: str | None, context: Context, *, as_jso
     if as_json:
         answer_json([run.to_json() for run in found.runs])
         return code
-    from jlremote.cli.screen.cell_output import CellOutput
+    from jlremote.cli.screen.program_output import CellOutput
 
     CellOutput().show(live.whole(found.runs, found.lost))
     if not found.runs:
@@ -108,7 +108,7 @@ def _follow(session: str | None, notebook: str | None, context: Context, *, as_j
         for run in ended(record for record in records if record is not None):
             answer_json(run.to_json(), indent=None)
         return
-    from jlremote.cli.screen.cell_output import CellOutput
+    from jlremote.cli.screen.program_output import CellOutput
 
     live, screen = Live(), CellOutput()
     screen.show(live.begin(iter(records.__next__, None)), live.current)

@@ -81,7 +81,7 @@ def _list_containers(invocation: Invocation, host: str | None, *, as_json: bool)
     if host is None:
         raise Usage("`--all` needs a host", hint="`jlr list HOST --all`")
     from jlremote.cli.screen import reports, tables
-    from jlremote.workflow.show.containers import containers
+    from jlremote.workflow.show.listing import containers
 
     context = invocation.context(silent=as_json)
     found, none = containers(host, context), f"no containers on `{host}`"
@@ -221,7 +221,7 @@ def logs(
     wanted = LogRequest(follow, lines, moment, container)
     context = invocation.context()
     if job := jobs.meant(session, context):
-        from jlremote.cli.screen.job_output import JobOutput
+        from jlremote.cli.screen.program_output import JobOutput
 
         jobs.log(job, JobOutput().show, wanted)
         return

@@ -126,7 +126,7 @@ def renew(invocation: Invocation, session: str | None, as_json: bool) -> None:
     It asks for the same, begins when the present job is over, and takes over the session's name and
     local port. Its kernels are new: variables are lost, files stay. `jlr stop` cancels both jobs.
     """
-    from jlremote.workflow.session import renew as workflow
+    from jlremote.workflow.session import restart as workflow
 
     report = workflow.renew(session, invocation.context(silent=as_json))
     words = (

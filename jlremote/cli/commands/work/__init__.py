@@ -1,4 +1,5 @@
-"""The heading `Work there`, and editors.
+"""The heading `Work there`, and the programs of this machine.
 
-`shell`, `run` and `jobs` (runs, attach), `forward`, `mount`, `copy`, `kernels`, `code`, `ssh`.
+`shell`, `run` and `jobs` (runs, attach), `forward`, `files` (cp, mount), `clients` (editors, ssh,
+local notebooks).
 """

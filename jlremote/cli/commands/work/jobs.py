@@ -128,7 +128,7 @@ def show_to_its_end(
     goes to stderr, and no job gets this terminal.
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
-    from jlremote.cli.screen.job_output import JobOutput
+    from jlremote.cli.screen.program_output import JobOutput
     from jlremote.workflow.jobs import follow, jobs, stdin, terminal
 
     screen = LocalTerminal()

@@ -1,0 +1,186 @@
+"""Programs of this machine in a session: `jlr code`, `ssh-config`, `proxy`, `lab` and `kernels`."""
+
+from __future__ import annotations
+
+import click
+
+from jlremote.cli.command import command
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
+from jlremote.cli.options.origin import named_as_set
+from jlremote.cli.screen.terminal import answer, answer_json, tell
+from jlremote.errors import JlrError, Usage
+from jlremote.storage.settings.options import EDITORS
+
+_PROGRAM = "jlremote.cli.kernel"
+
+
+@command(
+    "code",
+    examples=(
+        "jlr code                              # VS Code on the latest session's folder",
+        "jlr code cont1 /data/project",
+        'jlr code cont1 --editor cursor        # in config.toml: editor = "cursor"',
+        "jlr code dgx/cont1 --print            # the command, and nothing else",
+    ),
+)
+@click.argument(
+    "where",
+    metavar="[SESSION|HOST/CONTAINER|HOST]",
+    required=False,
+    shell_complete=candidates.places,
+)
+@click.argument("path", required=False)
+@click.option("--editor", type=click.Choice(EDITORS), help="Editor to open. Default: vscode.")
+@click.option("--print", "only_shown", is_flag=True, help="Print the command and open nothing.")
+@shared.json_option("Print the name for ssh, the folder and the command as a JSON object.")
+@click.pass_obj
+def code(
+    invocation: Invocation,
+    where: str | None,
+    path: str | None,
+    editor: str | None,
+    only_shown: bool,
+    as_json: bool,
+) -> None:
+    """Open an editor of this machine on a session's folder.
+
+    The editor reaches it by ssh, as NAME.jlr (see `jlr ssh-config`), over the connection that jlr
+    has: no second login, in a container or on a cluster's node, and nothing installed there but
+    what the editor itself puts into the home folder. PyCharm is opened by JetBrains Toolbox.
+    """
+    from jlremote.storage.settings import settings
+    from jlremote.workflow.editors import code as workflow
+
+    chosen = str(settings.load().chosen(None, {"editor": editor}).get("editor", EDITORS[0]))
+    context = invocation.context(silent=as_json)
+    with named_as_set(None, {"editor": editor}, ("editor",)):
+        found = workflow.code(where, path, chosen, context, only_shown=only_shown)
+    if as_json:
+        answer_json({"editor": chosen, **vars(found)})
+    elif only_shown:
+        answer(found.command)
+
+
+@command(
+    "ssh-config",
+    examples=(
+        "jlr ssh-config                     # the block, to look at or to copy",
+        "jlr ssh-config --install           # then: ssh cont1.jlr, scp, rsync, git, editors",
+        "jlr ssh-config --plain             # for programs with an SSH library of their own",
+        "jlr ssh-config --remove",
+    ),
+)
+@click.option("--install", is_flag=True, help="Include the block in ~/.ssh/config.")
+@click.option("--plain", is_flag=True, help="Print a block for each session, with nothing fancy.")
+@click.option("--remove", is_flag=True, help="Take that line out of ~/.ssh/config again.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before ~/.ssh/config is changed.")
+@shared.json_option("Print the block, or what was changed, as a JSON object.")
+@click.pass_obj
+def ssh_config(
+    invocation: Invocation, install: bool, plain: bool, remove: bool, yes: bool, as_json: bool
+) -> None:
+    """Let ssh, and all that uses it, reach sessions as `NAME.jlr`.
+
+    `cont1.jlr` and `cont1.dgx.jlr` are a session, `dgx.jlr` is the host itself. They go over the
+    connection that jlr has anyway, so there is no second login, and nothing is installed there.
+
+    --install adds one `Include` line to ~/.ssh/config, shows it first, and leaves all else as it
+    is. Programs that follow no such line (Claude Desktop, paramiko) read what --plain prints.
+    """
+    from jlremote.workflow.editors import ssh_config as workflow
+
+    if install + plain + remove > 1:
+        raise Usage("`--install`, `--plain` and `--remove` cannot be combined", hint="choose one")
+    if not (install or remove):
+        block = workflow.plain_blocks() if plain else workflow.block()
+        if as_json:
+            answer_json({"block": block, "installed": workflow.is_installed()})
+        else:
+            answer(block, newline=False)
+        return
+    act = workflow.install if install else workflow.remove
+    change = act(invocation.context(silent=as_json).asker, tell, agreed=yes)
+    if not change.done:
+        raise JlrError(f"left `{change.file}` as it is, because the answer was no")
+    if as_json:
+        told = {"file": str(change.file), "changed": bool(change.line), "line": change.line or None}
+        answer_json(told)
+    elif not change.line:
+        tell(f"`{change.file}` {'has' if install else 'does not have'} the line already")
+    elif install:
+        tell("`ssh SESSION.jlr` reaches a session; scp, rsync, git and editors do, too")
+
+
+@command(
+    "proxy", examples=("jlr proxy cont1.jlr       # as ssh runs it: ProxyCommand jlr proxy %n",)
+)
+@click.argument("name", shell_complete=candidates.ssh_names)
+@click.pass_obj
+def proxy(invocation: Invocation, name: str) -> None:
+    """Connect an ssh client with a session; ssh runs this, by `jlr ssh-config`.
+
+    Its stdin and stdout carry the SSH protocol. Questions of the host are asked on the terminal.
+    """
+    from jlremote.workflow.editors import proxy as workflow
+
+    invocation.quiet = True  # ssh shows what goes to stderr, above the person's own output
+    workflow.proxy(name, invocation.context(), stdin=0, stdout=1)
+
+
+@command(
+    "lab",
+    takes_command=True,
+    examples=(
+        "jlr lab                          # the latest session",
+        "jlr lab dgx/cont1",
+        "jlr lab cont1 -- --port 9000     # the rest is `jupyter lab`'s",
+    ),
+)
+@shared.session_argument
+@click.pass_obj
+def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -> int:
+    """Run the JupyterLab of this machine on a session's kernels.
+
+    Files and notebooks are those of the current folder here, kernels run there. What follows `--`
+    goes to `jupyter lab`. Ctrl-C ends it, with the kernels that it started.
+    """
+    from jlremote.workflow.kernels import lab as workflow
+
+    return workflow.lab(session, command, invocation.context())
+
+
+@command(
+    "kernels",
+    examples=(
+        "jlr kernels install cont1        # for VS Code, JupyterLab, nbclient here",
+        "jlr kernels list",
+        "jlr kernels remove cont1",
+    ),
+)
+@click.argument("action", type=click.Choice(("install", "list", "remove")))
+@shared.session_argument
+@shared.json_option("Print a JSON array.")
+@click.pass_obj
+def kernels(invocation: Invocation, action: str, session: str | None, as_json: bool) -> None:
+    """Install the kernels of a session in every Jupyter of this machine, list or remove them.
+
+    `install` writes a kernel spec for each kind of kernel of the session. VS Code, JupyterLab,
+    nbclient and `jupyter nbconvert` here then offer it, and what they run runs there. No spec has a
+    token. Interrupt and restart work, and a lost connection comes back by itself; while the session
+    does not run, its kernels do not start.
+
+    `list` without SESSION shows all that are installed, `remove` takes those of one session away;
+    with those of several sessions installed, it must be named.
+    """
+    from jlremote.cli.screen import reports, tables
+    from jlremote.workflow.kernels import specs
+
+    context = invocation.context(silent=as_json)
+    if action == "install":
+        found = specs.install(session, context, _PROGRAM)
+    else:
+        found = specs.remove(session) if action == "remove" else specs.listed(session)
+    none = "no kernels are installed; `jlr kernels install SESSION` installs them"
+    tables.show_reports(found, reports.KERNEL_SPECS, context, as_json=as_json, none=none)
