@@ -15,7 +15,9 @@ import pytest
 from tests.test_ladder import modules
 
 # Modules that run on the far side, not on the laptop.
-FAR = re.compile(r".*_program|jupyter\.in_server\..*|output\.recording\..*|jupyter\.configuration")
+FAR = re.compile(
+    r".*_program|remote\.(?!sending).*|jupyter\.in_server\..*|output\.recording\..*|jupyter\.configuration"
+)
 # Who writes, and why no far value decides where. Content goes through `storage.paths` only.
 WRITERS = {
     "storage.paths": "the one writer of files: whole, or new and over nothing",

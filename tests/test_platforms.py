@@ -20,8 +20,10 @@ PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 # Only `keyboard` imports the one, and not on Windows; the others run on hosts.
 POSIX_ONLY = {
     "jlremote.cli.keyboard.posix_keyboard",
-    "jlremote.jobs.joining_program",
-    "jlremote.jobs.terminal_program",
+    "jlremote.remote.job_keeper",
+    "jlremote.remote.job_terminal",
+    "jlremote.remote.joining",
+    "jlremote.remote.orphans",
 }
 COMMANDS = (["--version"], ["--help"], ["list"], ["demo"])
 
