@@ -140,7 +140,7 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
     silent = (
         "jlremote.link.service.process:",
         "jlremote.workflow.forward.loopback_page:",
-        "jlremote.jobs.notebook_program:",
+        "jlremote.remote.",
         "jlremote.gpus.waiting.waiter_program:",
         "jlremote.output.recording.",
     )

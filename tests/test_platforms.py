@@ -23,8 +23,10 @@ POSIX_ONLY = {
     "jlremote.demo.account",
     "jlremote.demo.command_session",
     "jlremote.demo.server",
-    "jlremote.jobs.joining_program",
-    "jlremote.jobs.terminal_program",
+    "jlremote.remote.job_keeper",
+    "jlremote.remote.job_terminal",
+    "jlremote.remote.joining",
+    "jlremote.remote.orphans",
 }
 COMMANDS = (["--version"], ["--help"], ["list"], ["demo"])
 

@@ -131,10 +131,9 @@ WITHOUT_A_DOOR = {
     "untrusted.py": "it is the door",
     # Programs that run over there in a Python of their own, and guard themselves in place.
     "gpus/waiting/waiter_program.py": "its own plan",
-    "jobs/notebook_program.py": "what the person typed for a notebook",
     "jupyter/in_server/": "runs in the server, with what that has parsed before",
     "output/recording/": "skips what is no message",
-    "remote/": "what the link sends it, and what the kernel tells of a process",
+    "remote/": "what the link sends it, what a person typed, and what the kernel tells",
     # What a person types, or has in files here.
     "cli/options/shared.py": "seconds of a span",
     "demo/": "jlr's own notebook, signals and ports",

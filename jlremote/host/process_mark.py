@@ -10,7 +10,8 @@ from __future__ import annotations
 from jlremote.host.shell_text import pause
 
 VARIABLE = "JLR_MARK"
-# The name of a shell that jlr puts above a command, to wait for it; see `jobs.orphans`.
+# The word before the command of a program that waits for it, behind Python's own three; see
+# `remote.orphans`.
 ADOPTER = "jlr-adopter"
 # The name of one that carries the bytes of a command below it; see `Slurm.step`.
 CARRIER = "jlr-carrier"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from jlremote.host.answers import understood
 from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jobs.job import Job
+from jlremote.remote.sending import FIND_PYTHON, program
 from jlremote.runtimes.contract import JOB_LABEL, START_LABEL, TYPED_LABEL
 from jlremote.runtimes.docker.docker_commands import (
     attach_argv,
@@ -39,16 +39,12 @@ read -r first </proc/1/comm
 """
 _RUNNING = ("running", "paused", "restarting")
 
-_JOINING = (importlib.resources.files(__package__) / "joining_program.py").read_text("utf-8")
-# The system's own Python, as one in `PATH` may be a shim that does not run.
-_JOIN = """\
-for python in /usr/bin/python3 /usr/libexec/platform-python; do
-  [ ! -x "$python" ] || exec "$python" -IS -c "$0" "$@"
-done
+# Precede the command that prints a log; on hosts without a Python that runs as it is.
+_JOIN = f"""\
+{FIND_PYTHON}[ -z "$python" ] || exec "$python" -IS -c "$0" "$@"
 exec "$@"
 """
-# Precede the command that prints a log; on hosts without a Python that runs as it is.
-_JOINED = ("sh", "-c", _JOIN, _JOINING)
+_JOINED = ("sh", "-c", _JOIN, program("jlremote.remote.joining"))
 
 # Of the log, for both streams together; docker's have 16 KiB at most.
 _RECORDS = 8

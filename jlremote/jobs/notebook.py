@@ -1,14 +1,14 @@
-"""The command of a job that runs a notebook, by the program in `notebook_program`."""
+"""The command of a job that runs a notebook, by `remote.notebook_run`."""
 
 from __future__ import annotations
 
 import base64
-import importlib.resources
 import shlex
 from collections.abc import Sequence
 
 from jlremote.errors import Usage
-from jlremote.jobs.notebook_program import KERNEL
+from jlremote.remote.notebook_run import KERNEL
+from jlremote.remote.sending import program
 
 # The program comes by a variable: in an argument it would be all that `jlr runs` has room for.
 VARIABLE = "JLR_NOTEBOOK_PROGRAM"
@@ -50,5 +50,5 @@ def is_notebook(argv: Sequence[str]) -> bool:
 
 def environment() -> str:
     """Return the variable with the program, `NAME=VALUE`."""
-    program = (importlib.resources.files(__package__) / "notebook_program.py").read_bytes()
-    return f"{VARIABLE}={base64.b64encode(program).decode()}"
+    text = program("jlremote.remote.notebook_run").encode("ascii")
+    return f"{VARIABLE}={base64.b64encode(text).decode()}"

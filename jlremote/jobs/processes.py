@@ -1,17 +1,15 @@
 """Jobs that are processes of the host: a folder keeps their output and exit code.
 
 Each has its own folder (0700) beside those of the sessions: `stdout` and `stderr` are its output,
-`process` identifies it, `signal` is a script that signals it, and `exit` has its exit code and end.
-`.variables` has its variables until it has read them. With `-i` `stdin` is a named pipe until
-that is opened and the command begins. With a terminal `keeper` is the program that keeps it, and
-`socket` leads to it. Room for what the job writes at its end is taken beforehand:
-it fills the disk, perhaps.
+`program` is what keeps it and does what is asked of it (`remote.job_keeper`), `process` identifies
+it, and `exit` has its exit code and end. With `-i` `stdin` is a named pipe until that is opened and
+the command begins, and `.variables` has its variables until then. With a terminal `socket` leads to
+that. Room for what the job writes at its end is taken beforehand: it fills the disk, perhaps.
 In a session's container the process is the engine's client, so the output outlasts the container.
 
-Only `sh`, `cat`, `date`, `mkdir`, `mv`, `rm`, `sed`, `tail`, `uname` and `/proc` are needed; for
-`-i` also `mkfifo` and `dd`, for a terminal Python, and for a job that waits for GPUs, too (see
-`gpus.waiting`). That one is the waiter's process until it becomes its command; `waiting` says
-meanwhile how it waits.
+Python 3.6 or later is needed there, and later for a job that waits for GPUs (see `gpus.waiting`).
+That one is the waiter's process until it becomes its command; `waiting` says meanwhile how it
+waits. What only reads the folder needs no Python.
 """
 
 from __future__ import annotations
@@ -32,28 +30,29 @@ from jlremote.host.answers import (
     records,
     understood,
 )
-from jlremote.host.process_mark import LIST, STAYS, VARIABLE, sweep_argv
-from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_up, wait_while
-from jlremote.host.sudo import KEEP
-from jlremote.jobs import terminal
+from jlremote.host.process_mark import ADOPTER, sweep_argv
+from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_up
 from jlremote.jobs.job import Job, last_lines, show, watch
-from jlremote.jobs.orphans import ADOPTING_SHELL, AWAIT_TERM, END_REST
-from jlremote.runtimes import bare
+from jlremote.remote.sending import FIND_PYTHON, NO_PYTHON, program
 from jlremote.text import is_name, one_line
 from jlremote.untrusted import document, moment, whole_number
 
 NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
-_ROOM = " " * 120  # longer than what is written over it
 GIVEN = 65  # sysexits.h: EX_DATAERR
 TAKEN = 75  # sysexits.h: EX_TEMPFAIL
+DETACH_KEYS = "ctrl-p,ctrl-q"
+# Of the engine's client, which runs in a job's terminal: they end it, so they are never typed.
+ENGINES_KEYS = "ctrl-@,ctrl-^,ctrl-@,ctrl-_,ctrl-@,ctrl-^"
 _FILES = (
     *("command", "container", "gpus", "rm", "interactive", "terminal", "waiting"),
     *("mark", "began", "exit"),
 )
+_KEEPER = "jlremote.remote.job_keeper"
+_WAITER = ("sh", "-c", f'directory=$1; shift; {archive.BECOME}"$@"', "sh")
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/jobs/$(uname -n)"'
 
 # Identified by pid and start: a pid alone may belong to another process by now. After the end of
-# the job the shell that waits for it still has to write its exit code.
+# the job its keeper still has to write its exit code.
 _ALIVE = """\
 same() {
   case "$(cat "/proc/$1/stat" 2>/dev/null)" in *') Z '*) return 1;; *' '"$2"' '*) return 0;; esac
@@ -67,36 +66,6 @@ alive() {
 }
 """
 
-# The job has its own group, so that not even SIGKILL hits this shell; SIGTERM to it means a stop
-# (see `orphans`). The job's output is redirected in a subshell, because dash would otherwise write
-# `Killed` there.
-_RUN = f"""\
-{KEEP}{AWAIT_TERM}date +%s 1<>"$directory/began"
-if command -v setsid >/dev/null; then set -- setsid; else
-  set -- python3 -c 'import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])'
-fi
-(exec KEPT sh -c RECORD sh "$directory" $$ COMMAND \
-  >"$directory/stdout" 2>"$directory/stderr" <STDIN)
-status=$? full=
-{END_REST}printf '%04096d' 0 | cat 2>/dev/null >"$directory/.room" || full=full
-rm -f "$directory/.room"
-printf '%s %s %s\\n' "$status" "$(date +%s)" "$full" 1<>"$directory/.exit"
-mv -f "$directory/.exit" "$directory/exit"
-"""
-_RECORD = """\
-directory=$1 keeper=$2; shift 2
-start_of() { set -- $(sed 's/.*) //' "/proc/$1/stat"); shift 19; echo "$1"; }
-boot=$(cat /proc/sys/kernel/random/boot_id)
-echo $$ "$(start_of $$)" "$boot" "$keeper" "$(start_of $keeper)" 1<>"$directory/.process"
-mv -f "$directory/.process" "$directory/process"
-BEGIN
-"""
-
-_BEGIN = 'rm -f "$directory/.variables"\nexec "$@"'
-_BEGIN_WITH_STDIN = 'exec <"$directory/stdin"; rm -f "$directory/stdin"; exec "$@"'
-_WAIT_FIRST = f'rm -f "$directory/.variables"\n{archive.BECOME}"$@"'
-_TAKE_STDIN = f"sh -c 'directory=$1; shift; {_BEGIN_WITH_STDIN}' sh"
-_WAIT_WITH_STDIN = f'{archive.BECOME}{_TAKE_STDIN} "$directory" "$@"'
 # Nothing of it holds the connection once the job has ended, not even while `cat` waits.
 _FEED = f"""\
 [ -p "$directory/stdin" ] || exit {GIVEN}
@@ -129,32 +98,11 @@ while alive && now=$(cat "$directory/waiting" 2>/dev/null); do
   last=$now; {pause(1)}
 done
 """
-_STOP = f"""\
-ended() {{
-{wait_while("alive", "$1", every=0.2, too_long="return 1")}}}
-send() {{ . "$directory/signal"; }}
-# What left the process group is ended, too, and after the job's own end.
-sweep() {{
-  [ -e "$directory/sweep" ] || return 0
-  set -- "$1 $family"; . "$directory/sweep"; [ $? != {STAYS} ]
-}}
-family=
-# Note what is known by its parent only, as long as that lives.
-know() {{
-  family=$({{
-    alive || exit
-    ! same "$keeper" "$began" || adopter=$keeper
-    sweep {LIST}
-  }} 2>/dev/null)
-}}
-tell_keeper() {{ ! same "$keeper" "$began" || kill -s TERM "$keeper"; }}
-kill_it() {{ ! alive || {{ know; send KILL; }}; ended 5; }}
-[ FORCE = no ] || {{ kill_it; sweep KILL; exit; }}
-know
-# A command that stays is swept first, while what adopts its orphans lives.
-! alive || {{ tell_keeper; send TERM; ended 10; }} || {{ sweep TERM; kill_it; }} || exit
-sweep TERM
-"""
+# Acts on a job that has begun; the action is to follow.
+_ACT = f"""\
+[ -e "$directory/process" ] || exit 0
+{FIND_PYTHON}[ -n "$python" ] || {{ echo "no Python is there any more" >&2; exit {NO_PYTHON}; }}
+"$python" -IS "$directory/program" """
 
 
 @dataclass(frozen=True)
@@ -187,81 +135,59 @@ def launch(plan: ProcessPlan) -> str:
     """Return the script that begins a job and prints its pid and start.
 
     It fails with `TAKEN` if there is a job of that name, with `NO_FOLDER` if no folder can be
-    created, with `archive.NO_PYTHON` or `terminal.NO_PYTHON` if it is to wait, or to have a
-    terminal, and the host has no Python for that.
+    created, with `NO_PYTHON` if the host has no Python for the job.
     """
-    early = plan.variables and not plan.interactive and not plan.terminal
-    stdin = '"$directory/.variables"' if early else "/dev/null"
-    begin = _BEGIN_WITH_STDIN if plan.interactive else _BEGIN
-    if plan.wait is not None:
-        begin = _WAIT_WITH_STDIN if plan.interactive else _WAIT_FIRST
-    record = _RECORD.replace("BEGIN", begin)
-    run = _RUN.replace("RECORD", shlex.quote(record)).replace("STDIN", stdin)
-    kept = terminal.kept(plan.mark if plan.variables else "") if plan.terminal else '"$@"'
-    run = run.replace("KEPT", kept).replace("COMMAND", command_line(plan.argv))
-    marked = f"export {VARIABLE}={shlex.quote(plan.mark)}\n" if plan.mark else ""
-    adopting = () if plan.sweep else (ADOPTING_SHELL, "sh")  # a container has one of its own
-    text = _folder(plan.name) + plan.exports + marked + run
-    detached = bare.detached(("sh", "-c", *adopting, text))
-    way = f'{command_line(plan.signal)} "$1" </dev/null' if plan.signal else _SIGNAL_GROUP
-    if plan.signal and (plan.interactive or plan.wait):  # nothing of it is in the container yet
-        waits = '[ -p "$directory/stdin" ] || [ -e "$directory/waiting" ]'
-        way = f"if {waits}; then {_SIGNAL_GROUP}; else {way}; fi"
-    facts = {
+    no_folder = f'{{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}'
+    python = f'{FIND_PYTHON}[ -n "$python" ] || exit {NO_PYTHON}\n'
+    waiter = "" if plan.wait is None else f"(set -e\n{archive.put(plan.wait)}) || {no_folder}\n"
+    return (
+        f"{python if plan.wait is None else archive.FIND_PYTHON}{_folder(plan.name)}"
+        f'(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
+        f'(umask 077; mkdir "$directory") ||\n'
+        f'  {{ [ ! -e "$directory" ] || exit {TAKEN}; exit {NO_FOLDER}; }}\n'
+        f'cat >"$directory/program" {stdin_of(program(_KEEPER))}[ $? = 0 ] || {no_folder}\n'
+        f"{waiter}{plan.exports}"
+        f'"$python" -IS "$directory/program" begin "$directory" {stdin_of(_told(plan))}'
+        'status=$?; [ $status = 0 ] || { rm -rf -- "$directory"; exit $status; }\n'
+    )
+
+
+def _told(plan: ProcessPlan) -> str:
+    """Return what the keeper is told of a job; no argument has its variables."""
+    ending = plan.sweep or (sweep_argv(plan.mark) if plan.mark else ())
+    files = {
         "command": plan.shown,
         "container": plan.container or "",
         "gpus": plan.gpus,
-        "signal": way,
         "mark": plan.mark,
         "rm": "yes" if plan.remove else "",
         "interactive": "yes" if plan.interactive else "",
         "terminal": "yes" if plan.terminal else "",
-        terminal.FILE: terminal.PROGRAM if plan.terminal else "",
-    } | dict.fromkeys((".process", ".exit", "began"), _ROOM)
+        "ways": json.dumps(
+            {"signal": plan.signal, "sweep": ending, "in_container": bool(plan.sweep)}
+        ),
+    }
     if plan.wait is not None:
-        facts["waiting"] = json.dumps(first_words(plan.wait))
-    if plan.mark:  # an empty one would be in everything
-        end_all = plan.sweep or sweep_argv(plan.mark)
-        known = "$1" if plan.sweep else "$1 $adopter"
-        facts["sweep"] = f'{command_line(end_all)} "{known}" </dev/null'
-        if plan.sweep and not plan.signal:  # the client would die without a word to the other side
-            facts["signal"] = f'[ "$1" != KILL ] || . "$directory/sweep"\n{way}'
-    notes = " &&\n".join(
-        f'printf %s {shlex.quote(text)} | cat >"$directory/{file}"' for file, text in facts.items()
-    )
-    # No argument has them, not even that of the shell which waits for the job.
-    pipe = f'mkfifo -m 600 "$directory/stdin" || exit {NO_FOLDER}\n' if plan.interactive else ""
-    given = f'cat >"$directory/.variables" {stdin_of(plan.variables)}' if plan.variables else ""
-    fails = f'{{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}'
-    waiter = "" if plan.wait is None else f"(set -e\n{archive.put(plan.wait)}) || {fails}\n"
-    check = "" if plan.wait is None else archive.FIND_PYTHON
-    check += terminal.CHECK if plan.terminal else ""
-    return (
-        f"{check}{_folder(plan.name)}"
-        f'(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
-        f'(umask 077; mkdir "$directory") ||\n'
-        f'  {{ [ ! -e "$directory" ] || exit {TAKEN}; exit {NO_FOLDER}; }}\n'
-        f"{{ {notes}; }} || {fails}\n"
-        f"{waiter}{pipe}{given}{detached}\n"
-        f'{_WAIT}cat "$directory/process"\n'
-    )
+        files["waiting"] = json.dumps(first_words(plan.wait))
+    told = {name: getattr(plan, name) for name in ("argv", "mark", "variables")}
+    told |= {"interactive": plan.interactive, "terminal": plan.terminal, "files": files}
+    return json.dumps(told | {"waiter": _WAITER if plan.wait is not None else ()}) + "\n"
 
 
 def take_back(name: str, mark: str) -> str:
     """Return the script that ends a job that has just begun, and deletes its folder."""
-    ours = f'[ "$(cat "$directory/mark" 2>/dev/null)" = {shlex.quote(mark)} ] || exit 0\n'
-    jobs = ProcessJobs()
-    ending = f"(\n{jobs.signal(name, 'KILL')})\n{pause(0.3)}\n"
-    return f"{_folder(name)}{ours}{ending}{jobs.remove(name)}"
+    return _take_back(name, f'[ "$(cat "$directory/mark" 2>/dev/null)" = {shlex.quote(mark)} ]')
 
 
 def take_back_if(name: str, word: str) -> str:
     """Return the script that ends a waiting job and deletes its folder, if it tells that word."""
-    ours = f'grep -qsF {shlex.quote(word)} "$directory/waiting" || exit 0\n'
+    return _take_back(name, f'grep -qsF {shlex.quote(word)} "$directory/waiting"')
+
+
+def _take_back(name: str, condition: str) -> str:
     jobs = ProcessJobs()
-    return (
-        f"{_folder(name)}{ours}(\n{jobs.signal(name, 'KILL')})\n{pause(0.3)}\n{jobs.remove(name)}"
-    )
+    kill = f"(\n{jobs.signal(name, 'KILL')})\n{pause(0.3)}\n"
+    return f"{_folder(name)}{condition} || exit 0\n{kill}{jobs.remove(name)}"
 
 
 def look(name: str) -> str:
@@ -274,12 +200,31 @@ def attach(name: str, keys: str | None, *, whole: bool = False) -> str:
 
     It first shows the `whole` output, or the last of what was missed.
     """
-    return f"{_folder(name)}{_ALIVE}{terminal.attach(keys, whole=whole)}"
+    return _act(name, f"attach {'whole' if whole else 'missed'} {_code(keys or DETACH_KEYS)}")
 
 
-_SIGNAL_GROUP = 'kill -s "$1" -- "-$pid"'
-_LATE = '{ echo "it does not begin" >&2; exit 1; }'
-_WAIT = wait_while('[ ! -e "$directory/process" ]', 20, every=0.05, too_long=_LATE)
+def adopting() -> str:
+    """Return shell text that runs its arguments, in a container, and ends as they do.
+
+    Where there is a Python the command's orphans are adopted.
+    """
+    adopter = command_line(("-IS", "-c", program("jlremote.remote.orphans"), ADOPTER))
+    return f"""\
+jlr_python=$(
+{FIND_PYTHON}printf %s "$python")
+[ -z "$jlr_python" ] || exec "$jlr_python" {adopter} "$@"
+exec "$@"
+"""
+
+
+def _act(name: str, words: str) -> str:
+    action, _, arguments = words.partition(" ")
+    return f'{_folder(name)}{_ACT}{action} "$directory" {arguments}\n'
+
+
+def _code(keys: str) -> str:
+    """Return keys, as docker takes them, as the bytes that a terminal sends, in hexadecimal."""
+    return bytes(ord(key[-1]) & (0x1F if key[:-1] else 0x7F) for key in keys.split(",")).hex()
 
 
 class ProcessJobs:
@@ -316,10 +261,10 @@ class ProcessJobs:
         return _watch(key, last, last) if follow else show(_folder(key), last, last)
 
     def signal(self, key: str, signal: str) -> str:
-        return f'{_folder(key)}{_ALIVE}alive || exit 0\nset -- {signal}\n. "$directory/signal"\n'
+        return _act(key, f"signal {signal}")
 
     def stop(self, key: str, *, force: bool) -> str:
-        return f"{_folder(key)}{_ALIVE}{_STOP.replace('FORCE', 'yes' if force else 'no')}"
+        return _act(key, f"stop {'yes' if force else 'no'}")
 
     def remove(self, key: str) -> str:
         return f'{_folder(key)}rm -rf -- "$directory"\n'
@@ -337,12 +282,12 @@ _LOST = "it was killed from outside, or the host was restarted"
 
 def waits(printed: str) -> str:
     """Return in words how a job waits, from what the script of `waiting` printed."""
-    told = _told(printed)
+    told = _document(printed)
     place = f"number {told['place']} in the queue: " if "place" in told else ""
     return place + one_line(str(told.get("why", "")))
 
 
-def _told(text: str) -> dict[str, Any]:
+def _document(text: str) -> dict[str, Any]:
     try:
         told = document(text or "{}")
     except ValueError:
@@ -360,7 +305,7 @@ def _job(fields: list[str]) -> Job:
     name, command, container, gpus, remove, interactive, has_terminal, waiting, *rest = fields
     mark, began, ending, alive = rest
     code, ended, full = (*ending.split(), "", "", "")[:3]
-    queued, told = bool(alive and waiting), _told(waiting)
+    queued, told = bool(alive and waiting), _document(waiting)
     detail = _FULL if full else None if code or alive else _LOST
     if code and waiting:
         detail = one_line(str(told.get("end", _NOT_BEGUN)))

@@ -72,7 +72,7 @@ class Process:
     @property
     def adopts(self) -> bool:
         """Whether it only waits for a job's command, and keeps the orphans of that."""
-        return self.program in _SHELLS and ADOPTER in self.words
+        return self.words[4:5] == (ADOPTER,)
 
     @property
     def shown(self) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from jlremote.jobs import notebook_program
-from jlremote.jobs.notebook_program import value_of
+from jlremote.remote.notebook_run import value_of
+from jlremote.remote.sending import program
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.programs import wait_until
@@ -135,7 +135,7 @@ def test_what_a_kernel_prints_faster_than_it_is_shown_is_not_dropped(tmp_path: P
     path, done = tmp_path / "fast.ipynb", tmp_path / "done"
     code = "import pathlib\nfor n in range(6000): print(n, 'x' * 2000, flush=True)\n"
     path.write_text(notebook((f"{code}pathlib.Path({str(done)!r}).touch()", [])))
-    argv = (sys.executable, notebook_program.__file__, str(path))
+    argv = (sys.executable, "-c", program("jlremote.remote.notebook_run"), str(path))
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
         wait_until(done.exists, "the cell's end", timeout=60)
         assert running.stdout is not None

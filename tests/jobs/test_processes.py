@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import signal
 import sys
@@ -12,9 +11,10 @@ import psutil
 import pytest
 
 from jlremote.host.shell_text import command_line, wait_while
-from jlremote.jobs import processes, terminal
+from jlremote.jobs import processes
 from jlremote.jobs.job import Job
 from jlremote.jobs.processes import NO_FOLDER, TAKEN, ProcessJobs, ProcessPlan
+from jlremote.remote.sending import NO_PYTHON
 from tests.host.shells import run_sh
 from tests.lab.disks import needs_root
 from tests.lab.programs import lives, wait_until
@@ -105,17 +105,13 @@ def test_a_full_disk_is_named_and_hides_neither_the_end_nor_a_free_name(
     assert not list(small_disk.rglob("another")), "nothing of it is left"
 
 
-def test_without_python_no_job_with_a_terminal_begins(
+def test_without_python_no_job_begins(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = ProcessPlan("a-job", ("true",), "true", terminal=True)
+    plan = ProcessPlan("a-job", ("true",), "true")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert run_sh("/bin/sh", processes.launch(plan)).returncode == terminal.NO_PYTHON
+    assert run_sh("/bin/sh", processes.launch(plan)).returncode == NO_PYTHON
     assert not state.exists()
-
-
-def test_the_program_of_terminals_runs_in_old_pythons() -> None:
-    assert ast.parse(terminal.PROGRAM, feature_version=(3, 6)).body
 
 
 def test_a_signal_reaches_the_job_and_its_children() -> None:

@@ -69,11 +69,17 @@ def test_a_program_in_a_terminal_of_jupyterlab_is_told() -> None:
             "an open shell with `htop`",
         ),
         (
-            ((30, 0, 30, 34817, f"sh -c wait {ADOPTER} bash"), (31, 30, 30, 34817, "bash")),
+            (
+                (30, 0, 30, 34817, f"python -IS -c . {ADOPTER} bash"),
+                (31, 30, 30, 34817, "bash"),
+            ),
             "an open shell",
         ),
         (
-            ((30, 0, 30, 0, f"sh -c wait {ADOPTER} sleep 64"), (31, 30, 30, 0, "sleep 64")),
+            (
+                (30, 0, 30, 0, f"python -IS -c . {ADOPTER} sleep 64"),
+                (31, 30, 30, 0, "sleep 64"),
+            ),
             "the program `sleep 64`",
         ),
         (

@@ -30,7 +30,7 @@ kills the job, and the third leaves it alone. A hang-up or a lost connection nev
 
 What keeps a job's terminal? That of a container of its own the engine. It is created first and
 started by a client in the user's terminal: a client that attaches to a running container misses
-what it has printed. Any other a program on the host, in Python (`jobs/terminal_program`): tmux is
+what it has printed. Any other a program on the host, in Python (`remote/job_terminal`): tmux is
 often missing, would draw the output anew, and keeps no exit code. In a session's container the
 engine's client runs in that terminal.
 """

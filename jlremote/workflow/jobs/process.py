@@ -14,10 +14,11 @@ from jlremote.host import process_mark
 from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import KEEP_ODD_VARIABLES
-from jlremote.jobs import orphans, processes, terminal
+from jlremote.jobs import processes
 from jlremote.jobs.notebook import as_typed, is_notebook
 from jlremote.jobs.processes import ProcessPlan
 from jlremote.jupyter.survey import survey
+from jlremote.remote.sending import NO_PYTHON, OLDEST
 from jlremote.runtimes.bare import Bare
 from jlremote.runtimes.contract import Attachment, Container
 from jlremote.runtimes.scripts import homes, packages, variables
@@ -74,7 +75,7 @@ def launched(start: StartContext, plan: ProcessPlan) -> Completed:
     done = run_script(start.host, processes.launch(plan))
     if done.status == processes.TAKEN:
         raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
-    if done.status == archive.NO_PYTHON:
+    if done.status == NO_PYTHON and plan.wait is not None:
         oldest = ".".join(map(str, archive.OLDEST))
         raise JlrError(
             f"cannot wait on `{start.request.host}`: it has no Python from {oldest} on",
@@ -83,11 +84,11 @@ def launched(start: StartContext, plan: ProcessPlan) -> Completed:
     if done.status == processes.NO_FOLDER:
         home = f"your home on `{start.request.host}`"
         raise JlrError(f"cannot write the job's files in {home}: {done.complaint}", hint=DISK_HINT)
-    if done.status == terminal.NO_PYTHON:
+    if done.status == NO_PYTHON:
+        oldest = ".".join(map(str, OLDEST))
         raise NotFound(
-            f"`{start.request.host}` has no python3, which would keep the job's terminal",
-            hint=f"`jlr shell {_shell_of(start, plan)} --keep -- COMMAND` runs it in tmux; "
-            "or leave out `-t`",
+            f"`jlr run` needs Python {oldest} or later on `{start.request.host}`",
+            hint=f"`jlr shell {_shell_of(start, plan)} --keep -- COMMAND` runs it in tmux",
         )
     if done.status != 0:
         raise JlrError(f"cannot start the job: {done.complaint}")
@@ -146,7 +147,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
     plain, private = variables.parted(given)
     how = Attachment(user=options.user, workdir=options.workdir, mark=mark)
     if request.terminal:
-        keys = terminal.ENGINES_KEYS if runtime.has_containers else None
+        keys = processes.ENGINES_KEYS if runtime.has_containers else None
         how = replace(how, terminal=_FIRST_SIZE, detach_keys=keys)
     take = _taking(request, private, mark) if private else ""
     signal: tuple[str, ...] = ()
@@ -165,7 +166,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
         if is_notebook(request.command):  # as in kernels of the session
             before += packages.hint_at_pip_in_job(f"{start.request.host}/{place}", place)
         before += process_mark.MARK_ITSELF
-        marked = ("sh", "-c", before + orphans.ADOPT, "sh", *request.command)
+        marked = ("sh", "-c", before + processes.adopting(), "sh", *request.command)
         plain = {**gpus.environment, **plain, process_mark.VARIABLE: mark}
         argv = runtime.attached(place, marked, how, plain)
         way = process_mark.signal_argv(mark)

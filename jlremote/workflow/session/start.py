@@ -59,7 +59,6 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         )
         if found.gpu_fault is not None:
             attempt.note(f"{found.gpu_fault.message}; {found.gpu_fault.hint}")
-            attempt.note(f"{found.gpu_fault.message}; {found.gpu_fault.hint}")
         if runtime.in_jobs:
             from jlremote.workflow.jobs import session_job  # for few hosts
 

@@ -1,19 +1,10 @@
-"""The program that keeps a job's terminal on its host, and shows it in another terminal.
+"""The terminal of a job that is a process of its host, and what shows it in another terminal.
 
-Its text runs in the Python of the host. It imports nothing of ours and uses no syntax newer than
-Python 3.6. Its arguments are either
-
-- `keep FOLDER MARKER COMMAND …`: run the command in a new terminal until it ends, with its exit
-  code. stdout gets all that it prints. Where it prints MARKER, which is left out, it is given what
-  the file `.variables` had; MARKER is empty without that.
-- `attach FOLDER whole|missed KEYS`: connect this terminal to that one until the job ends (`ENDED`)
-  or the keys, in hexadecimal, are typed (0). It first shows the whole output, or the last of what
-  no terminal has shown.
-
-FOLDER is the job's, with the output in `stdout` and `socket` between the two. A
-terminal is sent what is in the file, at its own speed, so none that was lost holds up the job.
+The job's keeper has it (`JobTerminal`); stdout gets all that the command prints. Where it prints a
+marker, which is left out, it is given its variables. `attach` connects another terminal to it by
+`socket` in the job's folder. A terminal is sent what is in the file `stdout` there, at its own
+speed, so none that was lost holds up the job.
 """
-# ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these
 
 import contextlib
 import fcntl
@@ -23,11 +14,12 @@ import select
 import signal
 import socket
 import struct
-import sys
 import termios
 import time
 import tty
-from typing import Dict, List, Optional
+from typing import Callable, Dict, Iterator, List, Optional
+
+from jlremote.remote.orphans import become, reaped
 
 HEAD = struct.Struct("!cHH")  # one of these, and two numbers
 KEYS = b"k"  # so many bytes follow
@@ -39,7 +31,6 @@ MISSED_BYTES = 1 << 16  # that a terminal is shown again at most
 # A command waits for a terminal that is so far behind, unless that has taken nothing for a while.
 BEHIND_BYTES, STALLED_SECONDS = 1 << 20, 10
 LEAVING_SECONDS = 5  # for terminals to take the last of the output
-ENDED = 3
 
 
 def woken_by(which: int) -> int:
@@ -62,59 +53,56 @@ class Watcher:
         self.moved = time.monotonic()  # when it last took something
 
 
-class Keeper:
+class JobTerminal:
     """The job's terminal, and those that show it."""
 
-    def __init__(self, folder: str, marker: bytes, argv: List[str]) -> None:
-        here = os.open(".", os.O_RDONLY)
-        os.chdir(folder)  # paths of sockets have 107 bytes at most
-        self.variables = b""
-        if marker:
-            with open(".variables", "rb") as file:
-                self.variables = file.read()
-            os.unlink(".variables")
+    def __init__(self, folder: str, marker: bytes, variables: bytes) -> None:
         self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(SOCKET)
+        with _within(folder):
+            self.listener.bind(SOCKET)
         self.listener.listen(8)
         self.listener.setblocking(False)
-        self.output = os.open("stdout", os.O_RDONLY)
+        self.socket = os.path.join(folder, SOCKET)
+        self.output = os.open(os.path.join(folder, "stdout"), os.O_RDONLY)
         self.size = self.missed = 0  # bytes of it, and how many of them were shown
-        self.marker, self.held = marker, b""
+        self.marker, self.variables = marker if variables else b"", variables
+        self.held = b""
         self.typed = b""  # what the terminal has not taken yet
         self.dimensions = (24, 80)
         self.watchers: Dict[int, Watcher] = {}
         self.woken = woken_by(signal.SIGCHLD)
+        self.child = self.terminal = -1
+        self.open = True
+
+    def begin(self, command: List[bytes], prepare: Callable[[], object]) -> None:
+        """Begin the command there, after `prepare` in its process."""
         self.child, self.terminal = pty.fork()
         if not self.child:
-            os.fchdir(here)
-            self.become(argv)
-        self.open = True
+            try:
+                self.set_size(0, self.dimensions)
+                os.environ["TERM"] = "xterm-256color"
+                prepare()
+                become(command)
+            finally:
+                os._exit(127)
         os.set_blocking(self.terminal, False)
-
-    def become(self, argv: List[str]) -> None:
-        """Run the command in place of this process, with the signals as they were."""
-        try:
-            self.set_size(0, self.dimensions)
-            for which in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
-                signal.signal(which, signal.SIG_DFL)
-            os.environ["TERM"] = "xterm-256color"
-            os.execvp(argv[0], argv)  # noqa: S606 - there is no shell between
-        finally:
-            os._exit(127)
 
     def set_size(self, terminal: int, size: "tuple[int, int]") -> None:
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", size[0], size[1], 0, 0))
 
     def to_the_end(self) -> int:
         """Serve until the command has ended; return its exit code."""
-        ended = 0
-        while not ended:
+        code = None
+        while code is None:
             self.turn()
-            ended, status = os.waitpid(self.child, os.WNOHANG)
+            ended = reaped()
+            while ended is not None:
+                code = ended[1] if ended[0] == self.child else code
+                ended = reaped()
         while self.open and self.read():
             pass
         self.record(self.held)
-        os.unlink(SOCKET)
+        os.unlink(self.socket)
         self.typed = self.marker = b""
         last = time.monotonic() + LEAVING_SECONDS
         while self.accept():
@@ -123,8 +111,6 @@ class Keeper:
             self.turn()
         for watcher in self.all():
             watcher.connection.close()
-        killed: bool = os.WIFSIGNALED(status)
-        code: int = 128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)
         return code
 
     def all(self) -> List[Watcher]:
@@ -291,33 +277,48 @@ def show(data: bytes) -> None:
         data = data[os.write(1, data) :]
 
 
+@contextlib.contextmanager
+def _within(folder: str) -> Iterator[None]:
+    """Be in a folder for a moment, as paths of sockets have 107 bytes at most."""
+    here = os.open(".", os.O_RDONLY)
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.fchdir(here)
+        os.close(here)
+
+
 def connected(folder: str) -> Optional[socket.socket]:
     """Connect to the keeper of a job; return nothing once that has ended."""
-    os.chdir(folder)
     connection = socket.socket(socket.AF_UNIX)
     try:
-        connection.connect(SOCKET)
+        with _within(folder):
+            connection.connect(SOCKET)
     except OSError:
         connection.close()
         return None
     return connection
 
 
-def show_last(whole: bool) -> None:
+def show_last(folder: str, whole: bool) -> None:
     """Show the output of a job that has just ended."""
-    with open("stdout", "rb") as file:
+    with open(os.path.join(folder, "stdout"), "rb") as file:
         if not whole:
             file.seek(max(0, os.fstat(file.fileno()).st_size - MISSED_BYTES))
         for data in iter(lambda: file.read(PIECE), b""):
             show(data)
 
 
-def attach(folder: str, whole: bool, keys: DetachFilter) -> int:
-    """Connect this terminal to the job's; return 0 once it was left, `ENDED` once that ended."""
+def attach(folder: str, whole: bool, keys: DetachFilter) -> bool:
+    """Connect this terminal to a job's until it ends or the keys are typed; return if it ended.
+
+    First show the whole output, or the last of what no terminal has shown.
+    """
     connection = connected(folder)
     if connection is None:
-        show_last(whole)
-        return ENDED
+        show_last(folder, whole)
+        return True
     woken = woken_by(signal.SIGWINCH)
     before = termios.tcgetattr(0)
     tty.setraw(0, termios.TCSANOW)  # what was typed meanwhile stays
@@ -325,7 +326,7 @@ def attach(folder: str, whole: bool, keys: DetachFilter) -> int:
         connection.sendall(HEAD.pack(SHOW, whole, 0) + size())
         return converse(connection, woken, keys)
     except OSError:
-        return ENDED
+        return True
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)
 
@@ -336,8 +337,8 @@ def size() -> bytes:
     return HEAD.pack(SIZE, rows, columns)
 
 
-def converse(connection: socket.socket, woken: int, keys: DetachFilter) -> int:
-    """Pass keys, sizes and output on."""
+def converse(connection: socket.socket, woken: int, keys: DetachFilter) -> bool:
+    """Pass keys, sizes and output on; return whether the job has ended."""
     events = select.poll()
     for descriptor in (0, woken, connection.fileno()):
         events.register(descriptor, select.POLLIN)
@@ -349,7 +350,7 @@ def converse(connection: socket.socket, woken: int, keys: DetachFilter) -> int:
         if connection.fileno() in ready:
             data = connection.recv(PIECE)
             if not data:
-                return ENDED
+                return True
             show(data)
         if 0 in ready:
             data = os.read(0, PIECE)
@@ -357,11 +358,4 @@ def converse(connection: socket.socket, woken: int, keys: DetachFilter) -> int:
             if given:
                 connection.sendall(HEAD.pack(KEYS, len(given), 0) + given)
             if keys.typed or not data:
-                return 0
-
-
-if __name__ == "__main__":
-    act, directory, first, *rest = sys.argv[1:]
-    if act == "keep":
-        sys.exit(Keeper(directory, first.encode(), rest).to_the_end())
-    sys.exit(attach(directory, first == "whole", DetachFilter(bytes.fromhex(rest[0]))))
+                return False

@@ -1,15 +1,12 @@
 """The program of a job that runs a notebook to its end.
 
-Its text runs in the Python of the host or container, with nbclient, which JupyterLab brings. It
-imports nothing of ours and uses no syntax newer than Python 3.6; `notebook.py` begins it.
-
+It runs in a Python of the host or container with nbclient, which JupyterLab brings.
 Its arguments are NOTEBOOK [--kernel=KIND] [NAME=VALUE ...]. What cells print goes to stdout and
 stderr as it comes, a heading before each cell to stderr. The executed copy, `NAME.executed.ipynb`,
 is written whole after each cell. The exit code is 1 if a cell fails, and 2 if the notebook cannot
 be run.
 """
 # ruff: noqa: BLE001, T201 - it is a program; what it prints is the job's output
-# ruff: noqa: UP006, UP035 - Python 3.6 has no newer form of these
 
 import ast
 import os
@@ -186,7 +183,3 @@ def main(arguments: List[str]) -> int:
     given: Dict[str, Any] = {name: text for name, _, text in pairs}
     kernel = given.pop(KERNEL, "")
     return run(arguments[0], kernel, {name: value_of(text) for name, text in given.items()})
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from jlremote.host.shell_text import command_line
-from jlremote.jobs.orphans import ADOPT
+from jlremote.jobs.processes import adopting
 from tests.host.shells import SHELLS
 
-# Neither of the Pythons that are looked for is there.
-WITHOUT_PYTHON = ADOPT.replace("python3", "no-python3")
+ADOPT = adopting()
+WITHOUT_PYTHON = ADOPT.replace('[ -z "$jlr_python" ]', "true")
 
 
 @pytest.mark.parametrize("script", [ADOPT, WITHOUT_PYTHON], ids=["adopting", "without Python"])
@@ -37,7 +37,7 @@ def test_a_command_ends_as_by_itself(
     assert "raceback" not in done.stderr
 
 
-def test_the_shell_that_waits_becomes_the_parent_of_an_orphan(tmp_path: Path) -> None:
+def test_the_program_that_waits_becomes_the_parent_of_an_orphan(tmp_path: Path) -> None:
     until = "while [ ! -e {} ]; do sleep 0.05; done".format
     # The orphan tells its parent once that is another one than at first.
     orphan = (
