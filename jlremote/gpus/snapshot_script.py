@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from jlremote.gpus.assigned import FUNCTIONS
 from jlremote.gpus.leases import LIST
 from jlremote.host.answers import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
-from jlremote.host.contract import USER_LABEL
 from jlremote.host.shell_text import TOOK_TOO_LONG, command_line, pause, until_hang_up
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ PROCESS_FIELDS = "gpu_uuid,pid,used_memory,process_name"
 ANSWER_SECONDS = 20
 _TURNS_PER_ENGINE = 10
 _ASK_ENGINES = "containers=$(engines)"
-# The engine's option that selects this user's containers, on a host that many users share.
-MINE = f'--filter="label={USER_LABEL}=$(id -un || id -u)"'
 
 _FUNCTIONS = f"""\
 {FUNCTIONS}exec 2>/dev/null

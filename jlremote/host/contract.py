@@ -16,6 +16,8 @@ SCRIPT_SECONDS = 60.0
 OUTPUT_BYTES = 8 << 20
 # The label of what belongs to one user of the host.
 USER_LABEL = "org.jlremote.user"
+# The engine's option that selects this user's containers, on a host that many users share.
+MINE = f'--filter="label={USER_LABEL}=$(id -un || id -u)"'
 
 Steps: TypeAlias = "Mapping[str, str]"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jlremote.gpus.snapshot_script import MINE
 from jlremote.host.answers import understood
+from jlremote.host.contract import MINE
 from jlremote.host.shell_text import command_line, until_hang_up
 from jlremote.host.sudo import endable
 from jlremote.jobs.job import Job

@@ -25,9 +25,9 @@ from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_u
 from jlremote.jobs import scheduled_facts
 from jlremote.jobs.job import Job, last_lines, show, watch
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
-from jlremote.jobs.scheduled_script import KEY, ScheduledPlan, job_script
+from jlremote.jobs.scheduled_script import ScheduledPlan, job_script
 from jlremote.schedulers import last_states
-from jlremote.schedulers.contract import FOLLOWS, INDEX, QueuedJob
+from jlremote.schedulers.contract import FOLLOWS, INDEX, KEY, QueuedJob
 from jlremote.schedulers.slurm.commands import Slurm
 from jlremote.schedulers.slurm.queue import read_queue
 

@@ -11,8 +11,6 @@ from jlremote.schedulers.contract import Ranks, Resources
 from jlremote.schedulers.slurm.commands import Slurm
 from jlremote.schedulers.slurm.launchers import launched
 
-KEY = '"$directory/.key"'  # shell text
-
 # Runs on the compute node. `set -C` lets one job alone make the file, also on NFS. The traps keep
 # this shell alive when the job is signalled; the command does not inherit them. A Slurm that tracks
 # processes by cgroups sends signals to this shell alone, which passes them on: so the command gets

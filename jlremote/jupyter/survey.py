@@ -9,8 +9,7 @@ from types import MappingProxyType
 
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus import lost
-from jlremote.gpus.snapshot_script import MINE
-from jlremote.host.contract import Host
+from jlremote.host.contract import MINE, Host
 from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe

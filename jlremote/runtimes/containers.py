@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any
 
 from jlremote.errors import Usage
-from jlremote.gpus.assigned import gpus_of, shortened
 from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.process_mark import sweep_argv
@@ -19,6 +18,7 @@ from jlremote.runtimes.docker import networks
 from jlremote.runtimes.docker.docker_commands import inspect_argv
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.engine.engine_errors import DockerIsPodman, engine_error, is_podman
+from jlremote.runtimes.engine.given_gpus import gpus_of, shortened
 from jlremote.runtimes.options import existing_options
 from jlremote.runtimes.scripts import homes
 from jlremote.runtimes.scripts.waiting import AS_MAIN_USER

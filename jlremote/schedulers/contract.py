@@ -9,6 +9,7 @@ from jlremote.errors import JlrError
 
 # Stands for the index of each job of an array in the path of its log.
 INDEX = "@index@"
+KEY = '"$directory/.key"'  # shell text: a registry's key for a job, which deletes it
 # Ends the name of the successor of a session's job until it runs; no session is called so.
 FOLLOWS = "+next"
 

@@ -16,8 +16,8 @@ import pytest
 
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
-from jlremote.jobs.scheduled_script import KEY, ScheduledPlan
-from jlremote.schedulers.contract import Resources
+from jlremote.jobs.scheduled_script import ScheduledPlan
+from jlremote.schedulers.contract import KEY, Resources
 from jlremote.schedulers.slurm.commands import SLURM
 from tests.lab.programs import wait_until
 

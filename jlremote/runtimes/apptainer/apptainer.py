@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jlremote.gpus.assigned import shortened
 from jlremote.host.answers import understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes import bare
 from jlremote.runtimes.apptainer import definition
 from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container, Runtime
+from jlremote.runtimes.engine.given_gpus import shortened
 
 # `$1` names a session; runs the other arguments in its image.
 _ENTER = 'jlr_enter="FOLDER"/$1/enter; shift; exec sh "$jlr_enter" "$@"'

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 
 from jlremote.errors import Usage
-from jlremote.gpus.assigned import CDI, VISIBLE
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.given_gpus import CDI, VISIBLE
 
 # Why a container gets no GPUs though NVIDIA's toolkit is there, and what mends that.
 _MENDS: Mapping[str, str] = {

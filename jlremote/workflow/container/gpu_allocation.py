@@ -9,7 +9,7 @@ from typing import Any
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import leases, proof
-from jlremote.gpus.assigned import GPUS_LABEL, Within, resolved, shortened
+from jlremote.gpus.assigned import Within, resolved
 from jlremote.gpus.choice import Chosen, choose
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
@@ -24,6 +24,7 @@ from jlremote.jupyter.server import Server
 from jlremote.runtimes.contract import Attachment, Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.given_gpus import GPUS_LABEL, shortened
 from jlremote.workflow.container import gpu_wait
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.gpus import ask, engines_asked

@@ -14,7 +14,6 @@ from jlremote.gpus.request import parse_request
 from jlremote.host.contract import Completed, run_script
 from jlremote.host.shell_text import command_line
 from jlremote.images.image_files import file_name, is_docker, is_reference, login_hint
-from jlremote.jobs.scheduled_script import KEY
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.runtimes import bare
@@ -23,6 +22,7 @@ from jlremote.runtimes.contract import Attachment, Container, ContainerSpec, Run
 from jlremote.runtimes.engine.engine import Argv
 from jlremote.runtimes.engine.engine_errors import EngineMissing
 from jlremote.runtimes.scripts import packages
+from jlremote.schedulers.contract import KEY
 from jlremote.text import one_line, printable
 from jlremote.workflow.container import gpu_allocation, package_install
 from jlremote.workflow.container.host_folders import WORKSPACE, found_on_host, with_workspace

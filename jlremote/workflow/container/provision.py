@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.gpus.assigned import GPUS_LABEL
 from jlremote.host.contract import Host, run_script
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.images import commands, image_names
@@ -19,6 +18,7 @@ from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.docker import docker_errors, networks
 from jlremote.runtimes.engine import engine_errors
 from jlremote.runtimes.engine.engine import Engine
+from jlremote.runtimes.engine.given_gpus import GPUS_LABEL
 from jlremote.runtimes.options.existing_options import Difference, differences
 from jlremote.runtimes.scripts import packages
 from jlremote.storage import sessions

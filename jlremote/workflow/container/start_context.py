@@ -13,8 +13,7 @@ from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.requests import StartRequest, StopRequest
-from jlremote.workflow.selection.destruction import stop_command
+from jlremote.workflow.host.requests import StartRequest, StopRequest, stop_command
 
 
 @dataclass(frozen=True)

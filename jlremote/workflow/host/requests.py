@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -138,3 +139,9 @@ def container_options(settled: Mapping[str, Any]) -> ContainerOptions:
     """
     check_arguments(settled.get("engine-arguments", ()))
     return ContainerOptions(**{FIELDS[name]: settled[name] for name in FIELDS if name in settled})
+
+
+def stop_command(host: str, name: str, request: StopRequest) -> str:
+    """Return the whole command that stops a session or job with these options."""
+    verb = "restart" if request.again else "stop"
+    return f"jlr {verb} {shlex.quote(f'{host}/{name}')}{request.options}"

@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from jlremote.questions import Question
 from jlremote.storage.sessions import SessionRecord, StopRecord
 from jlremote.text import listed
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.host.requests import StopRequest, stop_command
 
 LISTED = 12  # more of them would push the question off the screen
 
@@ -102,9 +101,3 @@ def unnamed(what: str, candidates: int, commands: Sequence[str]) -> Usage:
 
 def _listed(commands: Sequence[str]) -> str:
     return listed([f"`{command}`" for command in commands], LISTED)
-
-
-def stop_command(host: str, name: str, request: StopRequest) -> str:
-    """Return the whole command that stops a session or job with these options."""
-    verb = "restart" if request.again else "stop"
-    return f"jlr {verb} {shlex.quote(f'{host}/{name}')}{request.options}"

@@ -18,9 +18,8 @@ from jlremote.runtimes.docker import docker_commands as docker
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line
-from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.host.requests import StopRequest, stop_command
 from jlremote.workflow.mounts import unmount
-from jlremote.workflow.selection import destruction
 from jlremote.workflow.selection.destruction import Destruction
 
 KILLED = 128 + 9
@@ -126,7 +125,7 @@ def refuse_if_busy(record: SessionRecord, work: Work, request: StopRequest) -> N
     if request.force:
         return
     selector = f"{record.host}/{record.name}"
-    command = destruction.stop_command(record.host, record.name, replace(request, force=True))
+    command = stop_command(record.host, record.name, replace(request, force=True))
     anyway = f"`{command}` {'restarts' if request.again else 'stops'} it anyway"
     why = {"busy kernels": work.silent, "programs": work.unseen}
     if unknown := [what for what, cause in why.items() if cause]:

@@ -19,10 +19,10 @@ from jlremote.workflow.container import server_variables
 from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
-from jlremote.workflow.host.requests import StartRequest, StopRequest
+from jlremote.workflow.host.requests import StartRequest, StopRequest, stop_command
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.jobs import scheduled, session_job
-from jlremote.workflow.selection import destruction, naming, session_selection
+from jlremote.workflow.selection import naming, session_selection
 from jlremote.workflow.session.start import start
 from jlremote.workflow.session.stop import stop
 from jlremote.workflow.show.report import SessionReport
@@ -63,9 +63,7 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
     begin = f"after `jlr stop {record.host}/{record.name}`, {begin}"
     _tell_lost(lost, "Jupyter had ended before", begin, context)
     if not report.started_here and not request.destroys:
-        forced = destruction.stop_command(
-            record.host, record.name, StopRequest(force=True, again=True)
-        )
+        forced = stop_command(record.host, record.name, StopRequest(force=True, again=True))
         raise JlrError(
             f"jlr did not launch the Jupyter of `{record.host}/{record.name}`, so it still runs",
             hint=f"`{forced}` ends it, too",

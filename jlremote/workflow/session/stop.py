@@ -28,7 +28,7 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.forward import browser, forwards
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import link_of
-from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.host.requests import StopRequest, stop_command
 from jlremote.workflow.host.rollback import undone_on_failure
 from jlremote.workflow.mounts import unmount
 from jlremote.workflow.selection import destruction, session_selection
@@ -236,7 +236,7 @@ def _refuse_unasked(
     if found.unasked is None or (whole and request.force):
         return
     forced = replace(request, force=True, container=runtime.has_containers)
-    command = destruction.stop_command(record.host, record.name, forced)
+    command = stop_command(record.host, record.name, forced)
     raise Busy(
         f"cannot ask `{record.host}/{record.name}` for busy kernels and programs: {found.unasked}",
         hint=f"nothing was stopped; `{command}` ends all that runs there",
@@ -316,7 +316,7 @@ def _end_server(
 
 def _with_container(record: SessionRecord, request: StopRequest, *, force: bool = False) -> str:
     request = StopRequest(container=True, force=force, again=request.again)
-    return destruction.stop_command(record.host, record.name, request)
+    return stop_command(record.host, record.name, request)
 
 
 def _end_container(

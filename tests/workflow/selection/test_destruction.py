@@ -9,13 +9,12 @@ import pytest
 from jlremote.errors import JlrError, Usage
 from jlremote.questions import NeverAsks
 from jlremote.storage.sessions import SessionRecord, StopRecord
-from jlremote.workflow.host.requests import StopRequest
+from jlremote.workflow.host.requests import StopRequest, stop_command
 from jlremote.workflow.selection.destruction import (
     LISTED,
     Destruction,
     confirm,
     default_session,
-    stop_command,
 )
 from tests.workflow.parts import Notes, Person, context
 
