@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -93,16 +92,6 @@ def test_a_refused_browser_gets_a_page_with_the_reason(desk: Desk) -> None:
     answer = client.recv(100000)
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert b"nothing answers there: Connection refused" in answer
-
-
-def test_a_final_error_ends_the_wait_at_once(desk: Desk) -> None:
-    desk.gateway.error = NeedsAuthentication("`lab` wants a password")
-    client = desk.connect(POST)
-    began = time.monotonic()
-    desk.turn_until(lambda: is_closed(client))
-    assert time.monotonic() - began < 0.4
-    assert desk.router.failure == "`lab` wants a password"
-    assert desk.transport.sent == []
 
 
 def test_a_waiting_browser_gets_its_page_before_others_are_closed(desk: Desk) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,9 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from jlremote.errors import Authentication, JlrError, LinkLost, NotFound, Usage
+from jlremote.errors import JlrError, LinkLost, NotFound, Usage
 from jlremote.host.contract import Completed
-from jlremote.jupyter.runtime_files import NOT_ASIDE
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import DOCKER
@@ -26,11 +24,9 @@ from jlremote.workflow.images import build, images, login, registry, registry_ke
 from jlremote.workflow.images.build import BuildRequest
 from jlremote.workflow.images.login import LoginRequest
 from jlremote.workflow.images.registry_keys import RegistryKey
-from tests.host.shells import run_sh
 from tests.workflow.parts import FakeHost, Notes, context
 
 IMAGE = json.dumps([{"Id": "sha256:1", "Created": "2025-01-01", "Size": 9, "Config": {}}])
-LAYERS = "a1b2c3d4e5f6: Pulling fs layer\na1b2c3d4e5f6: Pull complete\n"
 Printed = list[str | BaseException]
 
 
@@ -84,42 +80,10 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> StreamingHost:
     return host
 
 
-def test_a_pull_returns_the_image_that_came(host: StreamingHost) -> None:
-    host.printed = [[LAYERS]]
-    notes = Notes()
-    image = registry.pull("lab", "me/x", context(notes))
-    assert (image.id, image.size) == ("sha256:1", 9)
-    assert notes.steps == ["Pull me/x"]
-    assert "docker pull -- me/x" in host.streamed[0][0]
-
-
-def test_a_pull_is_joined_again_after_a_loss(host: StreamingHost) -> None:
-    host.printed = [[LAYERS, LinkLost("the connection broke")], [LAYERS]]
-    notes = Notes()
-    registry.pull("lab", "me/x", context(notes))
-    assert len(host.streamed) == 2
-    assert notes.notes == ["the connection broke; the transfer goes on there; reconnecting"]
-
-
 def test_a_loss_before_the_first_output_is_an_error(host: StreamingHost) -> None:
     host.printed = [[LinkLost("the connection broke")], []]
     with pytest.raises(LinkLost):
         registry.pull("lab", "me/x", context())
-
-
-def test_a_pull_that_is_refused_names_the_login(host: StreamingHost) -> None:
-    host.printed, host.status = [["unauthorized: authentication required\n"]], 1
-    with pytest.raises(Authentication, match="cannot pull `nvcr") as error:
-        registry.pull("lab", "nvcr.io/me/x", context())
-    assert "`jlr login lab nvcr.io`" in (error.value.hint or "")
-
-
-def test_an_interrupted_pull_says_what_stays(host: StreamingHost) -> None:
-    host.printed = [[LAYERS, KeyboardInterrupt()]]
-    notes = Notes()
-    with pytest.raises(KeyboardInterrupt):
-        registry.pull("lab", "me/x", context(notes))
-    assert notes.notes[0].startswith("did not pull `me/x`; docker keeps no part of it")
 
 
 def test_a_push_uses_the_key_of_its_registry_for_one_command(
@@ -135,78 +99,10 @@ def test_a_push_uses_the_key_of_its_registry_for_one_command(
     assert 'rm -rf "$DOCKER_CONFIG"' in script
 
 
-def test_an_invalid_name_is_refused_before_the_host_is_reached(host: StreamingHost) -> None:
-    for act in (registry.pull, registry.push):
-        with pytest.raises(Usage, match="invalid image name"):
-            act("lab", "Not A Name", context())
-    assert host.streamed == []
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "Dockerfile").write_text("FROM nvcr.io/me/base AS one\nFROM $X\nRUN true\n")
     return tmp_path
-
-
-def test_a_build_sends_the_folder_and_returns_the_image(host: StreamingHost, folder: Path) -> None:
-    host.printed = [["Step 1/3 : FROM nvcr.io/me/base\n", "Step 2/3 : RUN true\nno end"]]
-    notes = Notes()
-    report = build.build(BuildRequest("lab", folder, ("me/x",)), context(notes))
-    assert report.to_json() == {"host": "lab", "tags": ["me/x"], "id": "sha256:1", "size": 9}
-    ((script, archive),) = host.streamed
-    assert "docker build --force-rm --tag=me/x --file=Dockerfile -" in script
-    assert len(archive) % 512 == 0
-    assert b"RUN true" in archive
-    assert notes.notes[-1] == "no end"
-
-
-def test_a_failed_build_names_the_line(host: StreamingHost, folder: Path) -> None:
-    host.printed, host.status = [["Step 3/3 : RUN true\n", "no such program\n"]], 1
-    with pytest.raises(JlrError, match="line 3 of `Dockerfile` fails: `RUN true`"):
-        build.build(BuildRequest("lab", folder, ("me/x",)), context())
-
-
-def test_an_interrupted_or_lost_build_says_what_stays(host: StreamingHost, folder: Path) -> None:
-    host.printed = [[KeyboardInterrupt()], [LinkLost("lost")], []]
-    notes = Notes()
-    with pytest.raises(KeyboardInterrupt):
-        build.build(BuildRequest("lab", folder, ("me/x",)), context(notes))
-    assert notes.notes[0].startswith("nothing is built; docker keeps the finished steps")
-    with pytest.raises(LinkLost) as lost:
-        build.build(BuildRequest("lab", folder, ("me/x",)), context())
-    assert (lost.value.hint or "").startswith("build again")
-
-
-def test_a_build_is_joined_again_after_a_loss_and_waits_for_the_one_that_goes_on(
-    host: StreamingHost, folder: Path
-) -> None:
-    host.printed = [["Step 1/3 : FROM x\n", LinkLost("lost")], ["Step 3/3 : RUN true\n"]]
-    notes = Notes()
-    build.build(BuildRequest("lab", folder, ("me/x",)), context(notes))
-    (first, sent), (second, again) = host.streamed
-    assert (first, sent) == (second, again)
-    assert re.search(r"/\.jlr-build-[0-9a-f]{16}\n.*flock 9; fi\ndocker build ", first, re.DOTALL)
-    assert "the connection broke; the build goes on there; reconnecting" in notes.notes
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "is_cached"),
-    [
-        ("old", "echo new", True),
-        ("", "echo new", True),
-        ("old", "echo old", False),
-        ("old", "false", False),
-        ("", "false", False),
-        ("old", "true", False),
-    ],
-)
-def test_a_lost_build_without_cache_is_joined_only_if_its_image_is_surely_new(
-    before: str, now: str, is_cached: bool
-) -> None:
-    request = BuildRequest("lab", None, ("me/x",), no_cache=True)
-    chosen = build._unless_built(DOCKER, request, before, "echo anew", lambda _: "echo joined")
-    docker = f'docker() {{ [ "$1 $2" = "image inspect" ] && {now}; }}\n'
-    assert run_sh("sh", docker + chosen).stdout == ("joined\n" if is_cached else "anew\n")
 
 
 @pytest.mark.parametrize(
@@ -249,45 +145,9 @@ def test_a_build_passes_on_its_options_and_hides_its_secrets(
         build.build(replace(request, secrets={"t": folder / "no"}), context())
 
 
-def test_a_build_needs_valid_names(host: StreamingHost, folder: Path) -> None:
-    with pytest.raises(Usage, match="needs a name"):
-        build.build(BuildRequest("lab", folder, ()), context())
-    with pytest.raises(Usage, match="a new name cannot have a digest"):
-        build.build(BuildRequest("lab", folder, (f"x@sha256:{'0' * 64}",)), context())
-
-
 def test_the_registries_of_all_base_images_are_asked_for_keys(folder: Path) -> None:
     recipe = "from --platform=x nvcr.io/a AS b\nFROM debian\n# FROM no.io/x\nFROM Bad/Name\n"
     assert list(build._registries(recipe)) == ["nvcr.io", "docker.io"]
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_a_login_tries_the_key_and_keeps_it_where_it_should(
-    host: StreamingHost, keep: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept: list[tuple[str, str]] = []
-    monkeypatch.setattr(registry_keys, "check_keychain", lambda *_: None)
-
-    def remember(host: str, registry: str, key: RegistryKey) -> str:
-        kept.append((host, key.key))
-        return "a keychain"
-
-    monkeypatch.setattr(registry_keys, "keep", remember)
-    host.printed = [["Login Succeeded\n"]]
-    report = login.log_in(LoginRequest("lab", key="secret", keep=keep), context())
-    assert kept == ([] if keep else [("lab", "secret")])
-    assert ("the engine's settings on lab" in report.kept) is keep
-    ((script, given),) = host.streamed
-    assert given.endswith(b"secret\n")
-    assert "secret" not in script
-    assert "'--username=$oauthtoken' --password-stdin nvcr.io" in script
-
-
-def test_a_refused_key_is_not_kept(host: StreamingHost) -> None:
-    host.printed, host.status = [["Error response from daemon: unauthorized\n"]], 1
-    with pytest.raises(Authentication, match="refuses this key") as error:
-        login.log_in(LoginRequest("lab", key="secret", keep=True), context())
-    assert "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize("key", ["", "two\nlines"])
@@ -335,21 +195,6 @@ def inspected(**config: Any) -> str:
     return json.dumps([{"Config": described, "Mounts": [], "HostConfig": {}}])
 
 
-def test_a_saved_image_is_reported_with_what_is_not_in_it(
-    host: StreamingHost, session: dict[str, Any]
-) -> None:
-    host.answers |= {"container": inspected(), "image": Completed(1, "", "no such image")}
-    report = images.save(None, "me/saved", context())
-    assert report.to_json() == {
-        "host": "lab",
-        "image": "me/saved",
-        "id": "sha256:1",
-        "size": 9,
-        "outside": [],
-        "variables": ["A"],
-    }
-
-
 def test_only_an_existing_container_can_be_saved(
     host: StreamingHost, session: dict[str, Any]
 ) -> None:
@@ -359,16 +204,6 @@ def test_only_an_existing_container_can_be_saved(
     session["runtime"] = "none"
     with pytest.raises(Usage, match="cannot save `lab/cont1`: it has no container"):
         images.save(None, "me/saved", context())
-
-
-def test_secrets_that_cannot_be_moved_are_deleted_by_a_stop_of_that_session(
-    host: StreamingHost, session: dict[str, Any]
-) -> None:
-    failed = Completed(NOT_ASIDE, "", "mv: no space left")
-    host.answers |= {"container": inspected(), "image": IMAGE, "script": failed}
-    with pytest.raises(JlrError, match="cannot be moved") as refused:
-        images.save(None, "me/saved", context())
-    assert "`jlr stop lab/cont1` deletes them" in (refused.value.hint or "")
 
 
 def test_a_full_disk_is_the_reason_of_a_failed_save(

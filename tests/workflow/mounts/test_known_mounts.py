@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,19 +28,10 @@ def state(status: LinkStatus | None, system: FakeSystem | None = None) -> tuple[
     return known_mounts._state(RECORD, system or FakeSystem(), status)
 
 
-def test_a_mount_that_the_link_serves_is_up(served: None) -> None:
-    assert state(link(connected=True, failure=None)) == (State.UP, None)
-
-
 def test_a_mount_that_is_gone_says_how_to_mount_it_again(served: None) -> None:
     told, detail = state(None, FakeSystem([]))
     assert told == "unmounted"
     assert "`jlr mount /home/ada/p` mounts it again" in (detail or "")
-
-
-def test_a_mount_whose_sshfs_has_ended_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_mounts, "is_served", lambda record: False)
-    assert state(link(connected=True, failure=None))[0] == "dead"
 
 
 def test_a_mount_is_down_without_a_link_or_one_that_knows_it(served: None) -> None:
@@ -62,12 +51,6 @@ def test_a_mount_in_a_mount_is_refused() -> None:
     assert known_mounts.place("/home/ada/p", FakeSystem()) == "/home/ada/p"
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "a\x1b"])
-def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
-    with pytest.raises(Usage, match="control characters"):
-        known_mounts.place(name, FakeSystem())
-
-
 def test_a_report_has_the_record_and_the_state() -> None:
     assert known_mounts.report(RECORD, "dead", "why").to_json() == {
         "local": "/home/ada/p",
@@ -82,19 +65,6 @@ def test_a_report_has_the_record_and_the_state() -> None:
 
 def request(**given: Any) -> mount.MountRequest:
     return mount.MountRequest(**{"local": RECORD.local, **given})
-
-
-def test_the_same_mount_stays_as_it_is(served: None) -> None:
-    for session in (None, "cont1", "lab/cont1"):
-        assert mount._stays(request(session=session), RECORD.local, RECORD, FakeSystem())
-    assert not mount._stays(request(), RECORD.local, RECORD, FakeSystem([]))
-
-
-@pytest.mark.parametrize("given", [{"remote": "/x"}, {"session": "other"}, {"read_only": True}])
-def test_another_folder_is_not_mounted_over_a_mount(served: None, given: dict[str, Any]) -> None:
-    with pytest.raises(Usage, match="`/home/ada/p` already shows `lab:/srv/p`") as error:
-        mount._stays(request(**given), RECORD.local, RECORD, FakeSystem())
-    assert error.value.hint == "`jlr unmount /home/ada/p` first"
 
 
 def test_a_mount_of_others_is_not_touched(served: None) -> None:
@@ -116,25 +86,3 @@ def test_a_mount_that_others_hold_says_so_and_another_fault_is_told_as_it_is() -
     assert "a program of another user uses it" in busy.message
     other = unmount._refusal(RECORD, "not permitted", [])
     assert (type(other), other.message) == (JlrError, "cannot unmount `/home/ada/p`: not permitted")
-
-
-def test_a_local_folder_is_created_for_the_user_alone_and_taken_back(tmp_path: Path) -> None:
-    local = tmp_path / "new" / "folder"
-    with ExitStack() as undo:
-        assert mount._prepare(str(local), undo, nonempty=False)
-        assert local.stat().st_mode & 0o777 == 0o700
-    assert not local.parent.exists()
-
-
-def test_a_folder_that_is_not_empty_is_only_covered_when_wanted(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    undo = ExitStack()
-    with pytest.raises(Usage, match="is not empty"):
-        mount._prepare(str(tmp_path), undo, nonempty=False)
-    assert not mount._prepare(str(tmp_path), undo, nonempty=True)
-    with pytest.raises(Usage, match="is a file"):
-        mount._prepare(str(tmp_path / "file"), undo, nonempty=True)
-    with pytest.raises(JlrError, match="cannot create"):
-        mount._prepare(str(tmp_path / "file" / "below"), undo, nonempty=True)
-    undo.close()
-    assert (tmp_path / "file").exists()

@@ -12,7 +12,7 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.link.wire.status import LinkStatus, MountStatus
 from jlremote.mounts import sshfs
 from jlremote.mounts.points import Holder, MountPoint
-from jlremote.storage import mounts, sessions
+from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.mounts import known_mounts, mount, project_folder, unmount
 from jlremote.workflow.mounts.mount import MountRequest
@@ -100,33 +100,6 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     return lab
 
 
-def test_a_mount_is_recorded_and_known_to_the_link(lab: Lab) -> None:
-    report = lab.mount()
-    assert (report.host, report.remote, report.session, report.state) == (
-        *("lab", "/srv/p", "cont1", "up"),
-    )
-    (record,) = mounts.load_all()
-    assert (record.local, record.made) == (str(lab.local), 2)
-    assert lab.link.known == {record.name}
-    assert [each.state for each in known_mounts.reports(context())] == ["up"]
-
-
-def test_the_same_mount_again_only_notes_it(lab: Lab) -> None:
-    lab.mount()
-    notes = Notes()
-    lab.mount(notes)
-    assert notes.notes == [f"`{lab.local}` is already mounted"]
-    assert len(lab.system.points) == 1
-
-
-def test_a_mount_that_fails_leaves_no_record_no_folder_and_nothing_in_the_link(lab: Lab) -> None:
-    lab.complaint = "read: Connection reset by peer"
-    with pytest.raises(JlrError, match="cannot mount `lab:/srv/p`: read: Connection reset"):
-        lab.mount()
-    assert (mounts.load_all(), lab.link.known) == ([], set())
-    assert not lab.local.parent.exists()
-
-
 def test_the_hosts_refusal_is_the_reason_of_a_failure(lab: Lab) -> None:
     lab.complaint, lab.link.failure = "remote host has disconnected", "the host has no SFTP"
     with pytest.raises(JlrError, match="cannot mount `lab:/srv/p`: the host has no SFTP"):
@@ -150,20 +123,6 @@ def test_failures_that_are_mended_differently_are_different_errors(
     assert (hint or "") in (error.value.hint or "")
 
 
-def test_a_failed_mount_in_place_of_a_dead_one_keeps_its_record(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lab.mount(read_only=True)
-    monkeypatch.setattr(known_mounts, "is_served", lambda _: False)
-    lab.complaint = "no"
-    with pytest.raises(JlrError):
-        lab.mount()
-    (record,) = mounts.load_all()
-    assert record.read_only
-    lab.complaint = None
-    assert lab.mount().read_only, "the local folder alone means the same mount again"
-
-
 def test_a_folder_that_the_user_cannot_write_is_noted_unless_read_only(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,36 +134,6 @@ def test_a_folder_that_the_user_cannot_write_is_noted_unless_read_only(
     quiet = Notes()
     lab.mount(quiet, read_only=True)
     assert quiet.notes == []
-
-
-def test_an_sshfs_with_known_holes_is_noted(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sshfs, "warning", lambda program: "it has holes")
-    notes = Notes()
-    lab.mount(notes)
-    assert notes.notes == ["it has holes"]
-
-
-def test_an_unmount_removes_record_and_folder(lab: Lab) -> None:
-    lab.mount()
-    assert unmount.unmount(str(lab.local), context()) == str(lab.local)
-    assert (mounts.load_all(), lab.link.known, lab.local.exists()) == ([], set(), False)
-    with pytest.raises(NotFound, match="jlr has nothing mounted at"):
-        unmount.unmount(str(lab.local), context())
-
-
-def test_a_busy_mount_stays_until_it_is_forced(lab: Lab) -> None:
-    lab.mount()
-    lab.system.busy = "fusermount3: failed to unmount: Device or resource busy"
-    with pytest.raises(JlrError, match="is in use: vim"):
-        unmount.unmount(str(lab.local), context())
-    assert len(mounts.load_all()) == 1
-    person = Person("no")
-    with pytest.raises(JlrError, match="nothing was changed"):
-        unmount.unmount(str(lab.local), context(asker=person), force=True)
-    assert "vim" in person.asked
-    unmount.unmount(str(lab.local), context(), force=True, yes=True)
-    assert lab.system.lazily == [False, False, True]
-    assert mounts.load_all() == []
 
 
 def test_all_mounts_are_unmounted_though_one_is_busy(lab: Lab) -> None:
