@@ -171,9 +171,6 @@ WITHOUT_A_DOOR = {
 }
 
 
-READERS = {"int", "float", "json.load", "json.loads", "ast.literal_eval"}
-
-
 def readers() -> Iterator[tuple[str, int]]:
     """Yield module and line of each call that makes a number or a document of something."""
     for path in sorted(ROOT.rglob("*.py")):

@@ -56,14 +56,6 @@ def test_open_takes_the_browser_from_the_environment(
     assert workflows.arguments("forward.browser.open_in_browser") == (ADDRESS, "chromium")
 
 
-def test_url_prints_the_url_and_nothing_else(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.open.address", ADDRESS)
-    outcome = jlr("url", "cont1")
-    assert (outcome.code, outcome.stdout, outcome.stderr) == (0, URL + "\n", "")
-    assert jlr("url", "--base").stdout == f"{BASE}\n"
-    assert jlr("url", "--token").stdout == f"{TOKEN}\n"
-
-
 def test_list_prints_one_session_per_line(jlr: Jlr, workflows: Workflows) -> None:
     gone = replace(REPORT, name="old", state="container-gone", kernels=None, gpus=None)
     workflows.will("show.listing.reports", [replace(REPORT, is_default=True), gone])

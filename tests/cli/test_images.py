@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.errors import Usage
 from jlremote.images.commands import Image
 from jlremote.images.image_removal import StoredImage
 from jlremote.workflow.host.requests import EngineChoice
@@ -87,37 +86,6 @@ def test_the_engine_of_the_settings_is_used_without_a_flag(
     workflows.will("images.registry.push", None)
     assert jlr("push", "dgx", "me/torch").code == 0
     assert workflows.arguments("images.registry.push")[3].runtime == "podman"
-
-
-@pytest.mark.parametrize(
-    ("workflow", "words"),
-    [
-        ("images.images", ("images", "dgx")),
-        ("build.build", ("build", "dgx", ".", "-t", "me/torch")),
-        ("removal.remove", ("rmi", "dgx", "me/torch")),
-        ("removal.prune", ("prune", "dgx")),
-        ("registry.pull", ("pull", "dgx", "me/torch")),
-        ("registry.push", ("push", "dgx", "me/torch")),
-        ("login.log_in", ("login", "dgx")),
-        ("login.log_out", ("login", "dgx", "--forget")),
-    ],
-)
-def test_an_engine_of_the_settings_that_fails_is_named_as_a_setting(
-    workflow: str, words: tuple[str, ...], jlr: Jlr, workflows: Workflows, laptop: Path
-) -> None:
-    (laptop / "config" / "jlr").mkdir(parents=True)
-    settings = laptop / "config" / "jlr" / "config.toml"
-    settings.write_text("[hosts.dgx]\nruntime = 'apptainer'\n[defaults]\nsudo = true\n")
-    workflows.take_over(f"images.{workflow}")
-
-    def refuse(*_: object, **__: object) -> None:
-        raise Usage("`--runtime apptainer` has no such images", hint="go without `--sudo`")
-
-    workflows.will(f"images.{workflow}", refuse)
-    told = jlr(*words).stderr
-    assert "`--runtime apptainer` ([hosts.dgx]) has no such images" in told
-    assert "go without `sudo` of `[defaults]`" in told
-    assert "go without `--sudo`" in jlr(*words, "--sudo").stderr
 
 
 def test_a_pulled_image_is_told_in_a_line_or_as_json(jlr: Jlr, workflows: Workflows) -> None:

@@ -198,11 +198,6 @@ def test_a_failure_is_told_in_the_drivers_words(status: int, said: str, words: s
     assert "\x1b" not in failure.value.message
 
 
-def test_a_host_without_nvidia_smi_is_told_as_such() -> None:
-    with pytest.raises(CannotAsk, match="there is no `nvidia-smi` on `dgx`"):
-        read(record("host", NOW, "1 1", "boot", "ada", 100) + record("missing"), "dgx")
-
-
 # Whatever a driver prints: numbers, its words for nothing, and what nobody has thought of.
 VALUES = st.one_of(
     st.integers(0, 10**6).map(str),

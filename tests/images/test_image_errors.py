@@ -6,10 +6,8 @@ import pytest
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.host.contract import Completed
-from jlremote.images.build_log import BuildLog
 from jlremote.images.image_errors import (
     FailedTransfer,
-    build_error,
     login_error,
     reason,
     transfer_error,
@@ -145,26 +143,6 @@ def test_a_missing_engine_is_recognized_by_the_exit_status() -> None:
     said = ["sh: line 1: docker: command not found"]
     error = transfer_error(FailedTransfer(DOCKER, "pull", "me/x", parse("me/x"), "dgx"), said, 127)
     assert "`docker` was not found" in error.message
-
-
-@pytest.mark.parametrize(
-    ("said", "kind", "words"),
-    [
-        ('Get "https://x/v2/": dial tcp: no such host', NotFound, "`dgx` cannot reach `nvcr.io`"),
-        ("ERROR: failed to solve: nvcr.io/me/x: not found", NotFound, "cannot pull"),
-        ("unauthorized: authentication required", Authentication, "refuses it"),
-    ],
-)
-def test_a_base_image_that_cannot_be_pulled_is_reported_like_a_failed_pull(
-    said: str, kind: type[JlrError], words: str
-) -> None:
-    log = BuildLog()
-    log.take(f"Step 1/2 : FROM nvcr.io/me/x AS base\n{said}\n")
-    recipe = "FROM nvcr.io/me/x AS base\nRUN true\n"
-    error = build_error(DOCKER, log, recipe, "dgx", 1, shown=None)
-    assert type(error) is kind
-    assert error.message.startswith("line 1 of `Dockerfile` fails: cannot pull `nvcr.io/me/x`")
-    assert words in error.message
 
 
 def test_usage_text_is_not_taken_for_the_reason() -> None:

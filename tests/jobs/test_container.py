@@ -19,7 +19,6 @@ from tests.lab.sshd import SSHServer
 from tests.lab.wheels import OFFLINE, write_wheel
 from tests.long import LONG
 
-PRINTS = 'FROM lab/plain\nENTRYPOINT ["printf", "[%s]"]\n'
 WRITES_HOME = ("sh", "-c", 'cd && touch x && echo "$(id -u) $PWD"')
 
 

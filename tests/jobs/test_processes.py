@@ -13,7 +13,7 @@ import pytest
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.jobs import processes
 from jlremote.jobs.job import Job
-from jlremote.jobs.processes import NO_FOLDER, TAKEN, ProcessJobs, ProcessPlan
+from jlremote.jobs.processes import NO_FOLDER, ProcessJobs, ProcessPlan
 from jlremote.remote.sending import NO_PYTHON
 from tests.host.shells import run_sh
 from tests.lab.disks import needs_root
@@ -74,14 +74,6 @@ def test_only_the_user_may_look_into_the_folder_of_a_job(state: Path) -> None:
     launch("true")
     over()
     assert (state / "a-job").stat().st_mode & 0o777 == 0o700
-
-
-def test_a_second_job_of_a_name_is_refused_and_the_first_one_stays() -> None:
-    launch("sh", "-c", "echo first")
-    second = run_sh("sh", processes.launch(ProcessPlan("a-job", ("echo", "second"), "echo second")))
-    assert second.returncode == TAKEN
-    over()
-    assert run_sh("sh", JOBS.log("a-job", 10, follow=False)).stdout == "first\n"
 
 
 def test_without_a_folder_no_job_begins(tmp_path: Path) -> None:

@@ -165,12 +165,6 @@ def test_a_launch_is_abandoned_before_its_server_starts(folder: Path) -> None:
     assert not (folder / "runtime").exists()
 
 
-def test_an_abandoned_launch_leaves_another_one_alone(folder: Path) -> None:
-    (folder / "launch").write_text("theirs\n")
-    sh(scripts.abandon(BARE, NAME, "mine"))
-    assert (folder / "runtime").exists()
-
-
 def test_the_folder_is_removed_once_its_server_has_ended(folder: Path) -> None:
     (folder / "pid").write_text("1\n")
     (folder / "exit").write_text("0\n")

@@ -129,25 +129,6 @@ def test_a_connection_that_lasted_is_made_again_at_once() -> None:
     assert time.pause() == 0
 
 
-@pytest.mark.parametrize(
-    ("lives", "waits", "most"),
-    [(0.1, False, 40), (0.1, True, 125), (1.1, True, 101), (2.9, True, 80)],
-)
-def test_a_link_that_flaps_is_tried_every_five_seconds_at_most_while_a_page_waits(
-    lives: float, waits: bool, most: int
-) -> None:
-    time, logins = Time(), 0
-    while time.now < 600:
-        time.backoff.connected()
-        time.now += lives
-        time.backoff.lost()
-        if waits:
-            time.backoff.hurry()
-        assert time.pause() <= (FLAPPING_PAUSE + 2.1 if waits else LONGEST_PAUSE)
-        logins += 1
-    assert 20 <= logins <= most
-
-
 def test_two_losses_in_a_row_are_made_good_at_once_and_the_third_waits() -> None:
     time, pauses = Time(), list[float]()
     for _ in range(3):

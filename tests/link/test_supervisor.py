@@ -9,7 +9,6 @@ import pytest
 from jlremote.errors import (
     Authentication,
     ConnectionRefused,
-    HostKeyChanged,
     JlrError,
     LinkLost,
     NeedsAuthentication,
@@ -68,16 +67,6 @@ def test_a_connection_is_made_once_for_all_commands(watched: Watched) -> None:
     assert watched.supervisor.wait(0) is connection
     assert watched.state is State.UP
     assert watched.ups == [connection]
-
-
-def test_one_of_many_simultaneous_callers_dials(watched: Watched) -> None:
-    calls = [Call(lambda: watched.supervisor.connection(FakePerson())) for _ in range(20)]
-    until(lambda: waiters(watched.supervisor._changed) == 20, "19 callers and the watcher")
-    assert watched.state is State.CONNECTING
-    connection = FakeConnection()
-    watched.dialer.outcomes.put(connection)
-    assert {id(call.result()) for call in calls} == {id(connection)}
-    assert len(watched.dialer.askers) == 1
 
 
 def test_all_waiting_callers_get_the_error_of_the_attempt(watched: Watched) -> None:
@@ -156,20 +145,6 @@ def test_a_reconnect_that_is_refused_waits_for_a_person(
     assert watched.supervisor.connection(person) is again
     assert watched.dialer.askers[2:] == [person]
     assert watched.state is State.UP
-
-
-def test_a_host_of_another_key_is_refused_until_the_right_one_is_back(watched: Watched) -> None:
-    watched.connect().close()
-    for attempt in range(3, 6):
-        watched.dialer.outcomes.put(HostKeyChanged("another"))
-        watched.dialed(attempt)
-        assert watched.state is State.NEEDS_AUTH
-    since = watched.supervisor.condition.since
-    watched.dialer.outcomes.put(HostKeyChanged("another"))
-    watched.dialed(6)
-    assert watched.supervisor.condition.since == since
-    watched.dialer.outcomes.put(FakeConnection())
-    until(lambda: watched.state is State.UP, "the connection")
 
 
 def test_a_command_joins_a_reconnect_under_way(watched: Watched) -> None:

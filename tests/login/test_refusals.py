@@ -150,15 +150,6 @@ def test_a_jump_host_that_refuses_the_login_is_named(
     refused(laptop, "inner", 4, "jump host: ", "cannot log in", "`ssh -v bastion`")
 
 
-def test_a_proxy_command_that_fails_is_quoted(
-    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
-) -> None:
-    command = "ProxyCommand sh -c 'printf \"\\033[31mno way\\n\" >&2; exit 1'"
-    laptop.add_host("inner", sshd, account, key=keys.private, options=[command])
-    message = refused(laptop, "inner", 5, "the proxy command of `inner` failed: no way")
-    assert "\x1b" not in message
-
-
 def test_one_session_is_enough_and_none_is_reported(
     laptop: Laptop, host: Host, another_sshd: SSHServerFactory, account: Account, keys: Keys
 ) -> None:

@@ -19,7 +19,6 @@ from tests.lab.remote_host import Keys, running_sshd
 from tests.sessions.parts import failed, start, started
 
 IMAGE = ("--image", "lab/jupyter")
-MADE = "org.jlremote.start"
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing.connection as sockets
-import threading
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from jlremote.link.service import link_socket
 from jlremote.link.service.link_socket import LinkSocket
 from jlremote.link.service.process import IDLE_SECONDS, IDLE_VARIABLE, idle_seconds
 from jlremote.link.wire.files import LinkFiles, link_files
@@ -48,33 +45,6 @@ def test_the_socket_of_a_link_that_was_killed_is_replaced(files: LinkFiles) -> N
     assert socket.claim(0)
     with socket.open(), sockets.Client(str(files.socket)):
         assert files.socket.is_socket()
-    socket.close()
-
-
-def test_files_that_were_tidied_away_are_made_again(
-    files: LinkFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(link_socket, "LOOK_SECONDS", 0.01)
-    socket, again = LinkSocket(files), threading.Event()
-    listeners: list[sockets.Listener] = []
-    wanted = True
-
-    def listen(listener: sockets.Listener) -> None:
-        listeners.append(listener)
-        again.set()
-
-    assert socket.claim(0)
-    listeners.append(socket.open())
-    socket.keep_open(listen, lambda: wanted)
-    assert not again.wait(0.05)
-    files.lock.parent.rename(files.lock.parent.with_name("tidied"))
-    assert again.wait(20)
-    assert files.key.read_bytes() == socket.secret
-    assert not LinkSocket(files).claim(0)
-    wanted = False
-    for listener in listeners:
-        with suppress(OSError):  # the first one's file has moved
-            listener.close()
     socket.close()
 
 

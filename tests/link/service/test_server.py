@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import multiprocessing.connection as sockets
 import os
-import re
-import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jlremote.errors import Bug, Busy, JlrError, LinkLost, NeedsAuthentication, Unreachable
+from jlremote.errors import Bug, Busy, NeedsAuthentication, Unreachable
 from jlremote.link.client import call, dial
-from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.client.remote_process import TerminalKind
-from jlremote.link.service import server
 from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion, Unproved, receive, send
-from jlremote.link.wire.states import State
 from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker, Question
 from jlremote.ssh.contract import Output
@@ -97,41 +91,6 @@ def test_a_slow_operation_is_waited_for_while_the_link_answers_others(
     assert link.status(connect=True).state == "up"
 
 
-def test_a_list_waits_for_a_reconnect_no_longer_than_it_wants(parts: Parts, link: Link) -> None:
-    parts.supervisor.condition = parts.supervisor.condition.then(State.RECONNECTING)
-    link.status(connect=True, patience=4.0)
-    link.status(connect=True)
-    assert parts.supervisor.waited == [4.0]
-
-
-def test_a_forward_that_was_seen_is_not_proved_and_another_is(parts: Parts, link: Link) -> None:
-    assert link.forward("cont1", 8888, SERVER).endpoint == SERVER
-    assert parts.located == []
-    link.forward("cont1", 8888, SERVER, seen=False)
-    assert parts.located == [SERVER]
-
-
-def test_a_session_and_its_further_ports_are_forwards_of_their_own(
-    parts: Parts, link: Link
-) -> None:
-    link.forward("cont1", 8888, SERVER)
-    link.forward("cont1", 6006, TENSORBOARD, seen=False)
-    assert link.unforward("cont1", 6006)
-    assert not link.unforward("cont1", 6006)
-    assert [one.port for one in link.status().forwards] == [None]
-    assert link.unforward("cont1")
-    assert link.status().forwards == ()
-
-
-def test_a_check_proves_a_forward_however_sure_it_seems(parts: Parts, link: Link) -> None:
-    link.forward("cont1", 8888, SERVER)
-    checked = link.check("cont1")
-    assert checked is not None
-    assert (checked.state, parts.located) == ("up", [SERVER])
-    assert link.check("cont1", 6006) is None
-    assert link.check("cont2") is None
-
-
 def test_the_password_of_sudo_is_obtained_before_the_engine_is_used(
     parts: Parts, link: Link
 ) -> None:
@@ -161,19 +120,6 @@ def test_a_mount_is_admitted_until_it_is_removed(parts: Parts, link: Link) -> No
 def test_the_keychains_entries_are_forgotten_without_a_connection(parts: Parts, link: Link) -> None:
     parts.supervisor.error = Unreachable("no route")
     assert link.forget() == ("password ada@dgx",)
-
-
-def test_a_script_runs_and_its_steps_come_back(parts: Parts, link: Link) -> None:
-    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
-        ran = subprocess.run(["sh", "-s"], input=script, capture_output=True)
-        output("stdout", ran.stdout)
-        output("stderr", ran.stderr)
-        return int(ran.returncode)
-
-    parts.supervisor.host.run = run
-    done = link.run({"one": "echo 1", "two": "echo 2 >&2; exit 3"})
-    assert (done["one"].stdout, done["one"].status) == ("1\n", 0)
-    assert (done["two"].stderr, done["two"].status) == ("2\n", 3)
 
 
 TERMINAL = TerminalKind("xterm", os.terminal_size((80, 24)))
@@ -228,56 +174,6 @@ def test_a_shell_gets_the_locale_and_a_copy_whose_words_are_read_here_does_not(
         with link.shell(place, what, TERMINAL, checked=True) as process:
             assert list(process) == []
     assert sent == [{"LC_SHOWN": "de"}, {}]
-
-
-def test_output_beyond_the_limit_ends_the_script(parts: Parts, link: Link) -> None:
-    cancelled: list[bool] = []
-
-    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
-        try:
-            while not options["cancelled"].is_set():
-                output("stdout", bytes(1 << 16))
-        except LinkLost:
-            cancelled.append(True)
-            raise
-        cancelled.append(True)
-        return 0
-
-    parts.supervisor.host.run = run
-    with pytest.raises(JlrError):
-        link.run({"flood": "yes"}, limit=1 << 20)
-    until(lambda: cancelled, "the end of the script")
-
-
-def test_a_script_that_takes_too_long_is_reported_with_its_limit(parts: Parts, link: Link) -> None:
-    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
-        raise TimeoutError
-
-    parts.supervisor.host.run = run
-    with pytest.raises(JlrError, match=r"did not finish within 0\.5 s"):
-        link.run({"nap": "sleep 1000"}, timeout=0.5)
-
-
-def test_stdin_arrives_in_order_and_then_its_end(parts: Parts, link: Link) -> None:
-    taken: list[bytes] = []
-
-    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
-        ready = threading.Semaphore(0)
-        options["stdin"].on_ready(ready.release)
-        output("stdout", re.findall(rb"jlr-[0-9a-f]+", script)[0] + b"\n")
-        while not taken or taken[-1]:
-            assert ready.acquire(timeout=20)
-            if (piece := options["stdin"].take()) is not None:
-                taken.append(piece)
-        output("stdout", b"read\n")
-        return 0
-
-    parts.supervisor.host.run = run
-    with link.stream("cat", [b"one", b"two"], end=True) as output:
-        text = "".join(output)
-    assert b"".join(taken) == b"onetwo"
-    assert taken[-1] == b""
-    assert (text, output.status) == ("read\n", 0)
 
 
 def test_a_question_of_the_host_is_answered_by_the_person(parts: Parts) -> None:
@@ -358,28 +254,3 @@ def test_a_stranger_and_a_mute_caller_block_no_command(parts: Parts, link: Link)
         authenticate_link(stranger, SECRET)
         stranger.send_bytes(b"no request")
         assert link.status().state == "up"
-
-
-def test_a_link_without_a_use_ends_soon_after_its_last_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "USELESS_SECONDS", 0.01)
-    parts = new_parts(monkeypatch, tmp_path)
-    parts.supervisor.condition = parts.supervisor.condition.then(State.DOWN)
-    with served(parts) as thread:
-        parts.link().status()
-        thread.join(20)
-        assert not thread.is_alive()
-        assert not parts.link().shut_down()
-
-
-def test_without_a_link_a_question_about_it_starts_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    link = new_parts(monkeypatch, tmp_path).link()
-    with pytest.raises(NoLink, match="no link to `dgx` runs"):
-        link.status()
-    assert not link.unforward("cont1")
-    assert not link.unmount("data")
-    assert not link.shut_down()
-    link.wait_unforwarded("cont1")

@@ -120,15 +120,6 @@ def test_a_dsa_key_is_of_an_unsupported_kind(tmp_path: Path) -> None:
         load(path, None)
 
 
-def test_a_key_that_others_may_read_is_refused_with_the_command_that_mends_it(
-    tmp_path: Path,
-) -> None:
-    path = write(tmp_path / "my id", ED25519)
-    path.chmod(0o644)
-    with pytest.raises(UnusableKey, match=r"\(mode 0644\): `chmod 600 '.*/my id'`"):
-        load(path, None)
-
-
 def test_signatures_have_the_wires_format() -> None:
     name, rest = take_string(sign(ED25519, DATA, "ssh-ed25519-cert-v01@openssh.com"))
     assert name == b"ssh-ed25519"

@@ -112,64 +112,10 @@ def attempt(
     return person
 
 
-def test_a_password_is_asked_for_until_it_is_right() -> None:
-    server = Server()
-    person = attempt(server, "wrong", "right")
-    assert server.sent == ["begin", "wrong", "right"]
-    assert person.asked[0].text == "password of me@lab.example.org:"
-    assert "refused that password" in person.asked[1].text
-
-
-def test_a_password_that_was_refused_before_is_not_sent_again() -> None:
-    refused = RefusedSecrets()
-    with pytest.raises(Authentication):
-        attempt(Server(), "wrong", "", refused=refused)
-    server = Server()
-    person = attempt(server, "wrong", "right", refused=refused)
-    assert server.sent == ["begin", "right"]
-    assert "not sent again" in person.asked[1].text
-
-
-def test_the_last_password_before_the_server_hangs_up_counts_as_refused() -> None:
-    refused = RefusedSecrets()
-    with pytest.raises(EOFError):
-        attempt(Server(limit=1), "wrong", refused=refused)
-    assert refused.holds(password_account(destination()), "wrong")
-
-
 def test_an_expired_password_is_an_error_with_the_command_that_changes_it() -> None:
     with pytest.raises(Authentication, match="has expired: change it") as caught:
         attempt(Server(expired=True), "right")
     assert caught.value.hint == "change it with `ssh lab`"
-
-
-def test_a_password_and_a_code_in_turn_log_in() -> None:
-    server = Server(
-        methods=("password", "keyboard-interactive"),
-        required=["password", "keyboard-interactive"],
-        prompts=(("One-time code: ", True),),
-        right=("123456",),
-    )
-    attempt(
-        server,
-        "right",
-        "123456",
-        methods=("password", "keyboard-interactive"),
-    )
-    assert server.sent == ["begin", "right", ("123456",)]
-
-
-def test_a_remembered_password_answers_its_prompt_without_a_question() -> None:
-    keychain = MemoryKeychain({password_account(destination()): "right"})
-    server = Server(
-        methods=("keyboard-interactive",),
-        required=["keyboard-interactive"],
-        prompts=(("Password: ", False), ("Verification code: ", True)),
-        right=("right", "42"),
-    )
-    person = attempt(server, "42", keychain=keychain)
-    assert [question.kind for question in person.asked] == ["code"]
-    assert "Verification code:" in person.asked[0].text
 
 
 def test_a_prompt_for_a_one_time_password_gets_no_remembered_password() -> None:
@@ -194,54 +140,12 @@ def test_a_server_that_asks_nothing_is_not_asked_again() -> None:
     assert server.sent == ["begin", ()]
 
 
-@pytest.mark.parametrize(
-    ("answer", "kept"), [("y", "right"), ("YES ", "right"), ("n", None), ("", None)]
-)
-def test_a_right_password_is_kept_if_the_person_agrees(answer: str, kept: str | None) -> None:
-    keychain = MemoryKeychain()
-    person = attempt(Server(), "right", answer, keychain=keychain)
-    account = password_account(destination())
-    assert person.asked[1].text == "keep the password of me@lab.example.org in the keychain?"
-    assert keychain.kept.get(account) == kept
-    assert (f"declined {account}" in keychain.kept) == (kept is None)
-
-
-def test_a_declined_password_is_asked_about_as_such() -> None:
-    keychain = MemoryKeychain({f"declined {password_account(destination())}": "yes"})
-    person = attempt(Server(), "right", "y", keychain=keychain)
-    assert person.asked[1].kind == "remember-again"
-    assert keychain.kept == {password_account(destination()): "right"}
-
-
 @pytest.mark.parametrize(("remember", "present"), [("no", True), ("ask", False), ("yes", False)])
 def test_nothing_is_asked_about_a_keychain_that_is_not_used(remember: str, present: bool) -> None:
     keychain = MemoryKeychain(present=present)
     person = attempt(Server(), "right", keychain=keychain, remember=remember)
     assert len(person.asked) == 1
     assert keychain.kept == {}
-
-
-def test_a_wrong_kept_password_is_deleted_and_replaced() -> None:
-    account = password_account(destination())
-    keychain = MemoryKeychain({account: "stale"})
-    server = Server()
-    attempt(server, "right", keychain=keychain, remember="yes")
-    assert server.sent == ["begin", "stale", "right"]
-    assert keychain.kept == {account: "right"}
-
-
-def test_a_question_about_keeping_that_fails_does_not_undo_the_login() -> None:
-    keychain = MemoryKeychain()
-    attempt(Server(), "right", keychain=keychain)
-    assert keychain.kept == {}
-
-
-def test_batch_mode_asks_nothing_and_is_named() -> None:
-    server = Server()
-    with pytest.raises(Authentication, match="tried no method that it accepts") as caught:
-        attempt(server, "right", batch=True)
-    assert server.sent == ["begin"]
-    assert "`BatchMode yes`" in (caught.value.hint or "")
 
 
 def test_methods_that_the_config_switches_off_are_named() -> None:
@@ -258,12 +162,3 @@ def test_a_missing_key_is_named_when_the_config_names_one(tmp_path: Path) -> Non
     with pytest.raises(Authentication) as caught:
         attempt(Server(methods=("publickey",)), identity_files=(missing, tmp_path / "id2"))
     assert "does not exist" not in (caught.value.hint or "")
-
-
-def test_an_empty_answer_ends_the_passwords() -> None:
-    server = Server()
-    with pytest.raises(Authentication) as caught:
-        attempt(server, "wrong", "")
-    assert server.sent == ["begin", "wrong"]
-    assert "tried password (1 attempt); the server accepts password" in caught.value.message
-    assert "whether `me` is the user there" in (caught.value.hint or "")

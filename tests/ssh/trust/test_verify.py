@@ -16,7 +16,6 @@ from jlremote.errors import (
     HostKey,
     HostKeyChanged,
     NeedsAuthentication,
-    Usage,
 )
 from jlremote.questions import Question
 from jlremote.ssh.config.destination import Destination
@@ -24,8 +23,7 @@ from jlremote.ssh.config.rules import Algorithms, HostKeyRules, LoginRules
 from jlremote.ssh.trust.host_certificates import read_certificate, why_invalid
 from jlremote.ssh.trust.host_keys import look_up, verify
 from jlremote.ssh.trust.known_hosts import append, format_line
-from jlremote.ssh.wire_format import fingerprint
-from tests.ssh.certificates import FOREVER, blob_of, certificate, new_key, public_line, wire_blob
+from tests.ssh.certificates import blob_of, certificate, new_key, wire_blob
 
 HOST = "lab.example.org"
 ECDSA = "AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTY="
@@ -72,54 +70,12 @@ def host_certificate(key: Ed25519PrivateKey, authority: Ed25519PrivateKey, **how
     return blob_of(certificate(key, authority, **how))
 
 
-@pytest.mark.parametrize("hashed", [False, True])
-def test_an_accepted_key_is_remembered_and_not_asked_about_again(known: Path, hashed: bool) -> None:
-    key, person = new_key(), Person("yes")
-    where = destination(known, hash_names=hashed)
-    verify(where, wire_blob(key), person)
-    assert fingerprint(wire_blob(key)) in person.asked[0]
-    assert (HOST in known.read_text()) is not hashed
-    verify(where, wire_blob(key), Person())
-
-
-def test_the_fingerprint_is_an_answer_and_anything_else_is_a_no(known: Path) -> None:
-    blob = wire_blob(new_key())
-    for answer in ("no", "", "y", fingerprint(wire_blob(new_key()))):
-        with pytest.raises(HostKey, match="not accepted"):
-            verify(destination(known), blob, Person(answer))
-    assert not known.exists()
-    verify(destination(known), blob, Person(f" {fingerprint(blob)}\n"))
-    assert known.exists()
-
-
-@pytest.mark.parametrize(
-    ("rules", "reason"),
-    [({"strict": "yes"}, "StrictHostKeyChecking"), ({"batch": True}, "BatchMode")],
-)
-def test_an_unknown_key_is_refused_without_a_question(
-    known: Path, rules: dict[str, Any], reason: str
-) -> None:
-    person = Person("yes")
-    with pytest.raises(HostKey, match=reason):
-        verify(destination(known, **rules), wire_blob(new_key()), person)
-    assert person.asked == []
-
-
 @pytest.mark.parametrize("strict", ["no", "accept-new"])
 def test_an_unknown_key_is_accepted_without_a_question(known: Path, strict: str) -> None:
     key, person = new_key(), Person()
     verify(destination(known, strict=strict), wire_blob(key), person)
     verify(destination(known, strict="yes"), wire_blob(key), person)
     assert person.asked == []
-
-
-@pytest.mark.parametrize("strict", ["yes", "no", "ask", "accept-new"])
-def test_a_changed_key_is_refused_with_every_setting(known: Path, strict: str) -> None:
-    remember(known, HOST, new_key())
-    with pytest.raises(HostKeyChanged, match="has changed") as caught:
-        verify(destination(known, strict=strict), wire_blob(new_key()), Person("yes"))
-    assert f'ssh-keygen -f "{known}" -R "{HOST}"' in (caught.value.hint or "")
-    assert f"{known}:1 has" in caught.value.message
 
 
 def test_a_line_of_another_type_beside_the_right_one_is_fine(known: Path) -> None:
@@ -163,59 +119,6 @@ def test_an_alias_is_the_only_name_that_counts(known: Path) -> None:
     verify(destination(known, alias="alias", port=2222), wire_blob(key), Person())
     with pytest.raises(NeedsAuthentication):
         verify(destination(known), wire_blob(key), Person())
-
-
-def test_a_revoked_key_is_refused_even_if_another_line_trusts_it(known: Path) -> None:
-    key = new_key()
-    remember(known, HOST, key)
-    remember(known, "*", key, "@revoked")
-    with pytest.raises(HostKey, match=f"revoked by {known}:2"):
-        verify(destination(known), wire_blob(key), Person())
-
-
-def test_a_list_of_revoked_keys_is_read_and_must_be_readable(known: Path, tmp_path: Path) -> None:
-    key, listed = new_key(), tmp_path / "revoked"
-    remember(known, HOST, key)
-    where = destination(known, revoked=listed)
-    with pytest.raises(Usage, match="cannot read the `RevokedHostKeys` file"):
-        verify(where, wire_blob(key), Person())
-    listed.write_bytes(public_line(new_key()) + b"\n")
-    verify(where, wire_blob(key), Person())
-    listed.write_bytes(b"# revoked\n" + public_line(key) + b" stolen\n")
-    with pytest.raises(HostKey, match=f"{listed}:2"):
-        verify(where, wire_blob(key), Person())
-    listed.write_bytes(b"SSHKRL\n\0")
-    with pytest.raises(Usage, match="binary key revocation list"):
-        verify(where, wire_blob(key), Person())
-
-
-def test_a_certificate_of_a_trusted_authority_needs_no_line(known: Path) -> None:
-    key, authority = new_key(), new_key()
-    blob = host_certificate(key, authority)
-    with pytest.raises(NeedsAuthentication):
-        verify(destination(known), blob, Person())
-    remember(known, "*.example.org", authority, "@cert-authority")
-    verify(destination(known), blob, Person())
-    assert look_up(destination(known)).algorithms() == ("-cert-v01@openssh.com",)
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"kind": SSHCertificateType.USER},
-        {"names": (b"other.example.org",)},
-        {"valid": (0, 1)},
-        {"valid": (FOREVER, FOREVER + 1)},
-        {"critical": b"force-command"},
-    ],
-)
-def test_a_certificate_for_something_else_does_not_count(known: Path, how: dict[str, Any]) -> None:
-    key, authority = new_key(), new_key()
-    remember(known, HOST, authority, "@cert-authority")
-    with pytest.raises(NeedsAuthentication):
-        verify(destination(known), host_certificate(key, authority, **how), Person())
-    remember(known, HOST, key)
-    verify(destination(known), host_certificate(key, authority, **how), Person())
 
 
 def test_a_certificate_for_all_names_or_a_pattern_counts(known: Path) -> None:
@@ -263,15 +166,6 @@ def test_a_known_rsa_key_is_asked_for_by_its_signatures(known: Path) -> None:
     remember(known, HOST, new_key())
     expected = ("rsa-sha2-512", "rsa-sha2-256", "ssh-ed25519")
     assert look_up(destination(known)).algorithms() == expected
-
-
-def test_an_unwritable_file_does_not_prevent_the_login(tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    verify(
-        destination(blocked / "known_hosts", strict="accept-new"), wire_blob(new_key()), Person()
-    )
-    assert blocked.read_text() == ""
 
 
 @pytest.mark.parametrize(

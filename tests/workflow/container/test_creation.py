@@ -11,7 +11,6 @@ from jlremote.gpus.leases import Lease
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.runtimes.options.container_options import ContainerOptions
-from jlremote.runtimes.scripts import waiting
 from jlremote.workflow.container import creation
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
 from jlremote.workflow.host.requests import StartRequest
@@ -72,25 +71,6 @@ def test_an_entrypoint_that_runs_a_program_of_its_own_is_told_apart() -> None:
 def test_a_missing_image_is_no_error_but_nothing() -> None:
     begun = creating(refused("Error: No such image: torch"))
     assert creation.create(begun.context, SPEC, AllocatedGpus()) is None
-
-
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        (refused("bash: -c: bad option\n", 117), "the container ends at once with it: bash: -c"),
-        (refused("", waiting.ANOTHER_USER), "it changes the user"),
-        (refused("OCI runtime: container process: exec: nosuch: not found", 126), "exec: nosuch"),
-    ],
-)
-def test_an_entrypoint_that_ends_the_container_is_left_out(answer: Answer, why: str) -> None:
-    begun = creating(answer, RUNS)
-    assert creation.create(begun.context, SPEC, AllocatedGpus()) is not None
-    [note] = begun.notes.notes
-    assert note.startswith("left out the entrypoint of `torch`: ")
-    assert why in note
-    first, second = begun.host.texts("create")
-    assert "--entrypoint" not in first
-    assert "--entrypoint=sh" in second
 
 
 def test_podman_without_an_init_creates_it_without() -> None:

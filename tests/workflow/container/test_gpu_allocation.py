@@ -69,15 +69,6 @@ def test_without_a_request_nothing_is_asked() -> None:
     assert begun.host.scripts == []
 
 
-def test_a_free_gpu_is_leased_and_labelled() -> None:
-    taken = gpu_allocation.take(asking("auto", FIRST_BUSY).context)
-    assert (taken.engine, taken.shown) == (f"device={uuid(1)}", "1")
-    assert taken.labels == {"org.jlremote.user": "ada", "org.jlremote.gpus": uuid(1)}
-    assert taken.environment == {"CUDA_VISIBLE_DEVICES": uuid(1)}
-    assert taken.lease is not None
-    assert taken.lease.uuids == (uuid(1),)
-
-
 @pytest.mark.parametrize(
     ("described", "engine"),
     [((0, 1), f"device={uuid(1)}"), ((), "device=1"), ((1,), "device=1")],

@@ -50,13 +50,6 @@ def exited(status: int | str) -> str:
 RECORDED = Recording("on")
 
 
-def test_a_server_that_runs_is_reused() -> None:
-    begun = launching()
-    found = replace(OLD, findings=Findings("/d", "/j", None, (SERVER,), recording=RECORDED))
-    assert jupyter_launch.ensure(begun.context, found) == (SERVER, False)
-    assert begun.host.scripts == []
-
-
 def test_an_option_for_new_servers_is_noted_where_one_runs() -> None:
     server = replace(SERVER, called="/home/ada/venv/bin/python", python="/usr/bin/python3.11")
     findings = Findings("/d", "/j", None, (server,), recording=RECORDED)

@@ -30,13 +30,6 @@ def state(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
-def test_a_container_that_runs_is_reused() -> None:
-    begun, found = start({}), Survey(HERE, FOUND)
-    assert provision.ensure(begun.context, found) == (begun.context, HERE, found)
-    assert begun.host.scripts == []
-    assert begun.notes.notes == []
-
-
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
@@ -114,13 +107,6 @@ def test_a_container_that_does_not_start_says_why(answer: Answer, words: str, hi
     assert (failure.value.hint or "").startswith(hint)
 
 
-def test_a_new_container_is_created_from_the_image() -> None:
-    begun = start({"create": [inspected("launches")]})
-    context, container, found = provision.ensure(begun.context, NOTHING)
-    assert (context, container.id, found) == (begun.context, "c0ffee", NOTHING)
-    assert begun.notes.steps == ["Create cont1 from torch"]
-
-
 def test_a_start_goes_on_with_the_request_as_it_was_typed() -> None:
     options = ContainerOptions(volumes=("~/data:/data",))
     begun = start(
@@ -135,16 +121,6 @@ def test_a_start_goes_on_with_the_request_as_it_was_typed() -> None:
     context, _, _ = provision.ensure(begun.context, NOTHING)
     assert "--user=1005:1006" in begun.host.texts("create")[0]
     assert context.request.options == options, "its hints may still name `--user`"
-
-
-def test_without_an_image_the_error_names_what_the_host_has() -> None:
-    names = "\n".join(f"c{number}" for number in range(10))
-    begun = start({"containers": [names], "images": [""]}, StartRequest("dgx", "cont1"))
-    with pytest.raises(NotFound, match="there is no container `cont1` on `dgx`") as missing:
-        provision.ensure(begun.context, NOTHING)
-    hint = missing.value.hint or ""
-    assert hint.startswith("`jlr start dgx cont1 --image IMAGE` creates it; ")
-    assert "its containers: c0, c1, c2, c3, c4, c5, c6, c7 and 2 more; its images: none" in hint
 
 
 def test_a_plan_for_a_container_that_runs_is_empty() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -12,15 +11,12 @@ import pytest
 from jlremote.errors import Busy, LinkLost
 from jlremote.link.client.link import Link
 from jlremote.ports.endpoint import Endpoint
-from jlremote.storage import sessions
-from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.forward import forwards, local_ports
 from tests.link.fakes import new_endpoint
 from tests.workflow.parts import FakeLink, Notes
 
 SERVER = new_endpoint()
 TENSORBOARD = Endpoint(SERVER.place, 6006)
-RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
 
 
 @pytest.fixture(autouse=True)
@@ -48,40 +44,6 @@ def test_a_new_forward_gets_jupyters_port_or_its_own_number(
 ) -> None:
     assert held(FakeLink(), to, notes, ExitStack()) == expected
     assert notes.notes == []
-
-
-@pytest.mark.parametrize(("to", "expected"), [(SERVER, 8901), (TENSORBOARD, 7001)])
-def test_a_forward_keeps_the_local_port_that_it_had(
-    to: Endpoint, expected: int, notes: Notes
-) -> None:
-    sessions.save(RECORD)
-    assert held(FakeLink(), to, notes, ExitStack()) == expected
-
-
-@pytest.mark.parametrize(
-    ("to", "had", "instead"), [(SERVER, 8901, 8888), (TENSORBOARD, 7001, 6006)]
-)
-def test_a_port_that_is_taken_is_reported_with_its_holder_and_replaced(
-    to: Endpoint, had: int, instead: int, notes: Notes
-) -> None:
-    sessions.save(RECORD)
-    assert held(FakeLink(had), to, notes, ExitStack()) == instead
-    [note] = notes.notes
-    assert note == (f"port {had} is taken by `vim` (process 7); {instead} is free and stays yours")
-
-
-def test_an_exact_port_that_is_taken_is_refused(notes: Notes) -> None:
-    with pytest.raises(Busy, match="port 9000 is taken by `vim`") as refused:
-        held(FakeLink(9000), SERVER, notes, ExitStack(), exact=9000)
-    assert "`--port`" in (refused.value.hint or "")
-
-
-def test_a_port_that_was_another_sessions_is_said(notes: Notes) -> None:
-    sessions.save(replace(RECORD, name="other", local_port=9000, forwarded=False))
-    assert held(FakeLink(), SERVER, notes, ExitStack(), exact=9000) == 9000
-    [note] = notes.notes
-    assert note.startswith("port 9000 belonged to `dgx/other`")
-    assert "`cont1-dgx.localhost:9000`" in note
 
 
 @pytest.mark.parametrize(("to", "first"), [(SERVER, 8888), (TENSORBOARD, 6006)])

@@ -51,17 +51,6 @@ def restored(
     return forwards.bring_back(cast(Link, link), record).local_port
 
 
-def test_a_session_and_its_further_ports_are_back_on_their_ports(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    link = FakeLink()
-    assert restored(monkeypatch, link, Survey(HERE, findings(new_server()))) == 8901
-    assert {key: local for key, (local, _) in link.held.items()} == {
-        ("cont1", None): 8901,
-        ("cont1", 6006): 7001,
-    }
-
-
 @pytest.mark.parametrize(
     ("found", "error"),
     [(findings(), JupyterDead), (findings(ended="idle"), IdleStopped), (None, JupyterDead)],
@@ -84,16 +73,6 @@ def test_nothing_is_forwarded_to_a_container_that_does_not_run(
         (ContainerGone, ContainerStopped), match=r"`cont1` (is gone: it was removed|does not run)"
     ):
         restored(monkeypatch, link, Survey(container, None))
-    assert link.held == {}
-
-
-def test_a_local_port_that_was_taken_meanwhile_is_reported_with_its_holder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    link = FakeLink(8901, 7001)
-    with pytest.raises(Busy, match="port 8901 is taken by `vim`") as busy:
-        restored(monkeypatch, link, Survey(HERE, findings(new_server())))
-    assert (busy.value.hint or "").startswith("`jlr start dgx cont1`")
     assert link.held == {}
 
 

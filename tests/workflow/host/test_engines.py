@@ -19,7 +19,7 @@ from jlremote.runtimes.table import runtime_named
 from jlremote.storage import jobs, sessions
 from jlremote.storage.jobs import JobRecord
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.host.engines import searched, surveyed, usable, used_on
+from jlremote.workflow.host.engines import surveyed, usable, used_on
 from jlremote.workflow.host.requests import StartRequest
 from tests.outages.parts import within
 from tests.workflow.parts import FakeHost, context
@@ -39,13 +39,6 @@ def host(docker: Completed, podman: Completed, *behind_sudo: Completed) -> FakeH
 
 def test_docker_comes_before_podman() -> None:
     assert usable(host(WORKS, WORKS), sudo=False) is DOCKER
-
-
-def test_the_next_engine_is_used_where_docker_does_not_run() -> None:
-    search = searched(host(STOPPED, WORKS), sudo=False)
-    assert search.found is ENGINES["podman"]
-    assert [type(why) for why in search.unusable.values()] == [EngineNotRunning]
-    assert search.likeliest is ENGINES["podman"]
 
 
 def test_an_engine_whose_sudo_wants_a_password_is_the_last_resort() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +9,11 @@ from typing import cast
 
 import pytest
 
-from jlremote.errors import JlrError, NameNotResolved, Unreachable
+from jlremote.errors import JlrError, NameNotResolved
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.shell_text import command_line
 from jlremote.link.client.dial import LinkStuck
 from jlremote.link.client.link import Link
-from jlremote.link.wire.files import link_files, write_destination
 from jlremote.link.wire.status import LinkStatus
 from jlremote.schedulers.slurm.commands import SLURM
 from jlremote.storage import sessions
@@ -67,24 +65,6 @@ def test_disconnect_ends_the_links_to_a_host_or_to_all_hosts_of_sessions(
         record(where, name)
     monkeypatch.setattr(Link, "shut_down", lambda _: True)
     assert list(disconnection.disconnect(host, context(), yes=False)) == ended
-
-
-def test_disconnect_all_ends_links_without_a_session_and_lists_leave_them_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "run").mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
-    files = link_files("gpu-box", None)
-    write_destination(files)
-    monkeypatch.setattr(Link, "shut_down", lambda _: True)
-    assert list(disconnection.disconnect(None, context(), yes=False)) == ["gpu-box"]
-    link = links.link_to("gpu-box", context())
-    assert link.disconnected
-    shutil.rmtree(tmp_path / "run" / "jlr")  # as a reboot does
-    assert links.link_to("gpu-box", context()).disconnected
-    with pytest.raises(Unreachable, match="disconnected by `jlr disconnect`"):
-        links.undisturbed(link)
-    assert "disconnected by" in str(links.status_of(link, links.undisturbed).detail)
 
 
 def test_a_link_that_is_stuck_stays_disconnected_once_its_process_goes_on(

@@ -14,7 +14,6 @@ import pytest
 
 from jlremote.errors import JlrError, LinkLost, NotFound, Usage
 from jlremote.host.contract import Completed
-from jlremote.jupyter.runtime_files import NOT_ASIDE
 from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import DOCKER
@@ -25,11 +24,9 @@ from jlremote.workflow.images import build, images, login, registry, registry_ke
 from jlremote.workflow.images.build import BuildRequest
 from jlremote.workflow.images.login import LoginRequest
 from jlremote.workflow.images.registry_keys import RegistryKey
-from tests.host.shells import run_sh
 from tests.workflow.parts import FakeHost, Notes, context
 
 IMAGE = json.dumps([{"Id": "sha256:1", "Created": "2025-01-01", "Size": 9, "Config": {}}])
-LAYERS = "a1b2c3d4e5f6: Pulling fs layer\na1b2c3d4e5f6: Pull complete\n"
 Printed = list[str | BaseException]
 
 
@@ -89,48 +86,12 @@ def test_a_loss_before_the_first_output_is_an_error(host: StreamingHost) -> None
         registry.pull("lab", "me/x", context())
 
 
-def test_an_invalid_name_is_refused_before_the_host_is_reached(host: StreamingHost) -> None:
-    for act in (registry.pull, registry.push):
-        with pytest.raises(Usage, match="invalid image name"):
-            act("lab", "Not A Name", context())
-    assert host.streamed == []
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "Dockerfile").write_text("FROM nvcr.io/me/base AS one\nFROM $X\nRUN true\n")
     return tmp_path
-
-
-def test_an_interrupted_or_lost_build_says_what_stays(host: StreamingHost, folder: Path) -> None:
-    host.printed = [[KeyboardInterrupt()], [LinkLost("lost")], []]
-    notes = Notes()
-    with pytest.raises(KeyboardInterrupt):
-        build.build(BuildRequest("lab", folder, ("me/x",)), context(notes))
-    assert notes.notes[0].startswith("nothing is built; docker keeps the finished steps")
-    with pytest.raises(LinkLost) as lost:
-        build.build(BuildRequest("lab", folder, ("me/x",)), context())
-    assert (lost.value.hint or "").startswith("build again")
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "is_cached"),
-    [
-        ("old", "echo new", True),
-        ("", "echo new", True),
-        ("old", "echo old", False),
-        ("old", "false", False),
-        ("", "false", False),
-        ("old", "true", False),
-    ],
-)
-def test_a_lost_build_without_cache_is_joined_only_if_its_image_is_surely_new(
-    before: str, now: str, is_cached: bool
-) -> None:
-    request = BuildRequest("lab", None, ("me/x",), no_cache=True)
-    chosen = build._unless_built(DOCKER, request, before, "echo anew", lambda _: "echo joined")
-    docker = f'docker() {{ [ "$1 $2" = "image inspect" ] && {now}; }}\n'
-    assert run_sh("sh", docker + chosen).stdout == ("joined\n" if is_cached else "anew\n")
 
 
 @pytest.mark.parametrize(
@@ -232,16 +193,6 @@ def test_only_an_existing_container_can_be_saved(
     session["runtime"] = "none"
     with pytest.raises(Usage, match="cannot save `lab/cont1`: it has no container"):
         images.save(None, "me/saved", context())
-
-
-def test_secrets_that_cannot_be_moved_are_deleted_by_a_stop_of_that_session(
-    host: StreamingHost, session: dict[str, Any]
-) -> None:
-    failed = Completed(NOT_ASIDE, "", "mv: no space left")
-    host.answers |= {"container": inspected(), "image": IMAGE, "script": failed}
-    with pytest.raises(JlrError, match="cannot be moved") as refused:
-        images.save(None, "me/saved", context())
-    assert "`jlr stop lab/cont1` deletes them" in (refused.value.hint or "")
 
 
 def test_a_full_disk_is_the_reason_of_a_failed_save(

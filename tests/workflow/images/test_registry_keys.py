@@ -45,12 +45,6 @@ def backend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Backend:
     return backend
 
 
-@pytest.fixture
-def no_keychain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(secrets, "_backend", lambda: None)
-
-
 def test_a_kept_key_is_found_for_its_host_and_no_other(backend: Backend) -> None:
     assert registry_keys.keep("lab", "nvcr.io", KEY) == "test keychain"
     assert registry_keys.find("lab", ("nvcr.io", "docker.io")) == {"nvcr.io": KEY}
@@ -129,30 +123,11 @@ def test_the_latest_key_of_a_user_is_known_for_any_host(backend: Backend) -> Non
     assert registry_keys.latest("docker.io", "ada") is None
 
 
-def test_a_forgotten_key_is_gone(backend: Backend) -> None:
-    registry_keys.keep("lab", "nvcr.io", KEY)
-    assert not registry_keys.forget("other", "nvcr.io")
-    assert registry_keys.latest("nvcr.io", "ada") == KEY
-    assert registry_keys.forget("lab", "nvcr.io")
-    assert backend.kept == {}
-    assert not registry_keys.forget("lab", "nvcr.io")
-
-
 def test_a_locked_keychain_is_an_error(backend: Backend) -> None:
     backend.locked = True
     with pytest.raises(JlrError, match="the keychain refuses the key") as error:
         registry_keys.keep("lab", "nvcr.io", KEY)
     assert "s:e:cret" not in str(error.value)
-
-
-def test_without_a_keychain_there_are_no_keys(no_keychain: None) -> None:
-    assert registry_keys.find("lab", ("nvcr.io",)) == {}
-    assert registry_keys.latest("nvcr.io", "ada") is None
-    assert not registry_keys.forget("lab", "nvcr.io")
-    with pytest.raises(JlrError, match="no keychain") as error:
-        registry_keys.check_keychain("dgx", "nvcr.io", "$oauthtoken")
-    command = "`jlr login dgx nvcr.io --username '$oauthtoken' --keep`"
-    assert error.value.hint == f"{command} keeps it on the host instead"
 
 
 def test_docker_reads_the_keys_from_one_line() -> None:

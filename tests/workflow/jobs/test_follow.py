@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from jlremote.errors import JlrError, LinkLost
+from jlremote.errors import JlrError
 from jlremote.host.contract import Completed
 from jlremote.jobs.containers import ContainerJobs, is_all_shown
 from jlremote.jobs.job import Job, JobBackend
@@ -19,7 +19,6 @@ from jlremote.runtimes.contract import JOB_LABEL
 from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.requests import StopRequest
-from jlremote.workflow.jobs import follow as module
 from jlremote.workflow.jobs.follow import _Watch, follow
 from jlremote.workflow.jobs.jobs import JobHandle, remove, stop
 from tests.workflow.parts import Notes, context
@@ -110,12 +109,6 @@ class Watched:
         return code
 
 
-@pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAUSES", (0.0,))
-    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.0)
-
-
 def watched(job: Job, **printed: list[Piece | Exception]) -> Watched:
     link = FakeLink({text.replace("_", " "): pieces for text, pieces in printed.items()})
     backend = cast("JobBackend", FakeBackend())
@@ -125,13 +118,6 @@ def watched(job: Job, **printed: list[Piece | Exception]) -> Watched:
 def ended(exit_code: int | None = 0, detail: str | None = None) -> Job:
     state = "lost" if exit_code is None else "ended"
     return Job("train", state, "true", exit_code=exit_code, detail=detail)
-
-
-def test_a_job_is_shown_to_its_end_and_its_exit_code_is_returned() -> None:
-    job = watched(ended(3), follow_train_0_0=[("stdout", b"abc")], rest_train_3_0=[])
-    assert job.follow() == 3
-    assert job.shown == [("stdout", b"abc")]
-    assert job.progress.notes == []
 
 
 def test_what_the_engine_had_not_shown_by_the_end_is_shown_after_it() -> None:
@@ -212,18 +198,6 @@ def test_only_a_log_whose_end_was_not_shown_is_read_again(
     assert is_all_shown(shown, last) is is_whole
 
 
-def test_after_a_loss_each_byte_is_shown_once(no_pauses: None) -> None:
-    job = watched(
-        ended(),
-        follow_train_0_0=[("stdout", b"12"), ("stderr", b"x"), LinkLost("the connection broke")],
-        follow_train_2_1=[("stdout", b"34")],
-    )
-    assert job.follow() == 0
-    assert b"".join(data for stream, data in job.shown if stream == "stdout") == b"1234"
-    assert job.link.asked[:2] == ["follow train 0 0", "follow train 2 1"]
-    assert job.progress.notes == ["the connection broke; `lab/train` keeps running; trying again"]
-
-
 def test_a_job_that_waited_is_returned_as_what_it_became() -> None:
     job = watched(replace(ended(3), id="c0ffee"))
     waiting = replace(ended(), state="waiting", exit_code=None)
@@ -245,17 +219,6 @@ def test_a_job_whose_end_was_not_recorded_is_an_error_with_the_way_back() -> Non
     with pytest.raises(JlrError, match="it is not known how `train` ended") as error:
         job.follow()
     assert "jlr attach lab/train" in (error.value.hint or "")
-
-
-def test_output_that_cannot_be_written_leaves_the_job_alone() -> None:
-    job = watched(ended(), follow_train_0_0=[("stdout", b"x")])
-
-    def full(*_: object) -> None:
-        raise OSError("no space left")
-
-    with pytest.raises(OSError, match="no space"):
-        follow(job.handle, full, job.context)
-    assert job.progress.notes[0].startswith("`lab/train` keeps running; `jlr attach lab/train`")
 
 
 def test_ctrl_c_asks_then_kills_then_leaves_the_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:

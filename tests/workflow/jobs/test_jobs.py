@@ -182,14 +182,6 @@ def test_a_job_that_is_gone_from_the_host_is_forgotten(host: FakeHost) -> None:
     assert records.load_all() == []
 
 
-def test_a_full_name_takes_precedence_over_a_typed_one(host: FakeHost) -> None:
-    both = [container("ada-train", "train"), container("train")]
-    host.answers |= {"processes": "", "containers": json.dumps(both)}
-    assert jobs.find("lab/train", context()).job.name == "train"
-    host.answers["containers"] = json.dumps(both[:1])
-    assert jobs.find("lab/train", context()).job.name == "ada-train"
-
-
 def test_a_session_known_here_takes_precedence_over_a_job(host: FakeHost) -> None:
     sessions.save(SessionRecord("lab", "train", "docker", 8888))
     assert jobs.meant("train", context()) is None

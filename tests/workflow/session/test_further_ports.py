@@ -54,24 +54,6 @@ def ports() -> list[tuple[int, int]]:
     return [(port.port, port.local_port) for port in record.ports]
 
 
-def test_a_new_port_is_held_by_its_own_number_and_recorded(link: CheckedLink) -> None:
-    added = further_ports.add("cont1", 6006, context())
-    assert (added.port, added.local_port, added.address.url) == (
-        6006,
-        6006,
-        "http://127.0.0.1:6006/",
-    )
-    assert ports() == [(6006, 6006), (7860, 7861)]
-    endpoint = link.held["cont1", 6006][1]
-    assert (endpoint.place, endpoint.server) == (PLACE, None)
-    assert endpoint.python == new_server().python  # for a relay
-
-
-def test_a_port_that_was_held_before_keeps_its_local_port(link: CheckedLink) -> None:
-    assert further_ports.add("cont1", 7860, context()).local_port == 7861
-    assert ports() == [(7860, 7861)]
-
-
 def test_a_session_that_was_stopped_gets_no_port(link: CheckedLink) -> None:
     sessions.save(replace(RECORD, forwarded=False, runtime="none"))
     with pytest.raises(NotFound, match="`dgx/cont1` does not run") as stopped:
@@ -131,19 +113,6 @@ def test_the_list_has_every_recorded_port_with_its_state(link: CheckedLink) -> N
     assert [(report.port, report.state) for report in listed] == [(6006, "up"), (7860, "down")]
 
 
-def test_ports_of_an_unreachable_host_are_listed_in_its_state(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    away = Unreached("reconnecting", None, "no route to dgx")
-    monkeypatch.setattr(further_ports, "status_of", lambda _: away)
-    [report] = further_ports.listed("cont1", context())
-    assert (report.local_port, report.state, report.detail) == (
-        7861,
-        "reconnecting",
-        "no route to dgx",
-    )
-
-
 def test_a_session_without_ports_needs_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> LinkStatus:
         raise AssertionError("the link was asked")
@@ -163,12 +132,3 @@ def test_a_port_of_several_sessions_is_removed_only_by_a_sessions_name() -> None
     assert sessions.load_all() == before
     further_ports.remove("dgx/cont1", 7860, context())
     assert ports() == []
-
-
-def test_a_removed_port_is_released_and_forgotten(link: CheckedLink) -> None:
-    further_ports.add("cont1", 7860, context())
-    further_ports.remove("cont1", 7860, context())
-    assert (link.held, ports()) == ({}, [])
-    with pytest.raises(NotFound, match="port 7860 of `dgx/cont1` is not forwarded") as refused:
-        further_ports.remove("cont1", 7860, context())
-    assert refused.value.hint == "`jlr forward dgx/cont1` lists the forwarded ports"

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from jlremote.errors import JlrError, NotFound
+from jlremote.errors import NotFound
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.storage.sessions import SessionRecord
@@ -18,7 +18,6 @@ from tests.link.fakes import new_endpoint
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, image="torch")
 UP = ForwardStatus("cont1", None, 8901, "up", 0.0, None, new_endpoint(), None)
-DEAD = replace(UP, state="jupyter-dead", detail="Jupyter is gone")
 
 
 class FakeLink:
@@ -43,19 +42,9 @@ def test_a_forward_that_is_up_is_used_without_a_check() -> None:
     assert live(FakeLink(UP)) is UP
 
 
-def test_a_server_that_was_started_again_is_found_by_a_check() -> None:
-    assert live(FakeLink(DEAD, UP)) is UP
-
-
 def test_a_forward_that_the_link_has_lost_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forwards, "bring_back", lambda *_: UP)
     assert live(FakeLink(None)) is UP
-
-
-def test_a_dead_server_is_reported_with_its_state() -> None:
-    with pytest.raises(JlrError, match="`dgx/cont1` is jupyter-dead: Jupyter is gone") as caught:
-        live(FakeLink(DEAD, DEAD))
-    assert caught.value.hint == "`jlr start dgx cont1` starts it again"
 
 
 def test_a_stopped_session_is_not_restored() -> None:

@@ -53,15 +53,6 @@ def reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Endpoint]:
     return led
 
 
-def test_the_forward_leads_through_the_engine_that_created_the_container(
-    reached: list[Endpoint],
-) -> None:
-    with pytest.raises(JlrError) as failure:
-        start.start(StartRequest("dgx", "cont1", runtime="docker", image="torch"), context())
-    assert failure.value is REFUSED
-    assert [to.place.runtime for to in reached] == ["nvidia-docker"]
-
-
 def theirs(name: str = "jupyter") -> Survey:
     return Survey(replace(CONTAINER, name=name), None, owner="bob")
 

@@ -65,19 +65,6 @@ def test_a_dead_server_has_no_kernels_any_more(seen: watch._Seen, link: FakeLink
     assert (seen.now().state, seen.now().kernels) == ("jupyter-dead", None)
 
 
-@pytest.mark.parametrize("told", [None, LinkStatus("up", 0.0, None, (), ())])
-def test_a_link_that_has_ended_is_not_started_again(
-    seen: watch._Seen, link: FakeLink, told: LinkStatus | None
-) -> None:
-    link.told = told
-    first, second = seen.now(), seen.now()
-    assert first.state == "down"
-    assert first.detail == "it is not forwarded any more; `jlr status dgx/cont1` forwards it again"
-    assert first.since is not None
-    if told is None:
-        assert second.since == first.since
-
-
 def test_a_session_that_was_stopped_is_reported_so(seen: watch._Seen) -> None:
     sessions.save(replace(RECORD, forwarded=False))
     assert seen.now().state == "stopped"
