@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from jlremote.errors import JlrError, LinkLost, NotFound, Usage
 from jlremote.host.contract import Completed
 from jlremote.jupyter.runtime_files import NOT_ASIDE
-from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.storage import secrets
@@ -127,8 +126,7 @@ def test_an_interrupted_or_lost_build_says_what_stays(host: StreamingHost, folde
 def test_a_lost_build_without_cache_is_joined_only_if_its_image_is_surely_new(
     before: str, now: str, is_cached: bool
 ) -> None:
-    request = BuildRequest("lab", None, ("me/x",), no_cache=True)
-    chosen = build._unless_built(DOCKER, request, before, "echo anew", lambda _: "echo joined")
+    chosen = build.unless_built(DOCKER, "me/x", before, "echo anew", "echo joined")
     docker = f'docker() {{ [ "$1 $2" = "image inspect" ] && {now}; }}\n'
     assert run_sh("sh", docker + chosen).stdout == ("joined\n" if is_cached else "anew\n")
 
@@ -145,8 +143,9 @@ def test_an_engine_that_does_not_answer_tells_no_image(
     answer: Completed | str, known: str | None, host: StreamingHost
 ) -> None:
     host.answers["script"] = answer
-    request = BuildRequest("lab", None, ("me/x",), no_cache=True)
-    assert build._image_id(cast("Link", host), DOCKER, request) == known
+    request, folder = BuildRequest("lab", None, ("me/x",)), build.FolderOnHost("~", "", "")
+    link: Any = host
+    assert build.Building(link, DOCKER, request, folder, (), None, context()).image_id() == known
 
 
 def test_a_build_passes_on_its_options_and_hides_its_secrets(
