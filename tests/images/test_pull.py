@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from tests.images.conftest import Layers
-from tests.images.parts import Registry, SlowLine
+from tests.images.parts import Registry
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
@@ -43,7 +43,7 @@ def log_in(laptop: Laptop, registry: Registry, *names: str, host: str = "lab") -
 
 @pytest.fixture
 def slow_image(
-    laptop: Laptop, registry: Registry, keychain: None, slow_line: SlowLine, layers: Layers
+    laptop: Laptop, registry: Registry, keychain: None, slow_line: Line, layers: Layers
 ) -> Callable[..., str]:
     """Make an image with layers of so many bytes that come slowly; the laptop has its key."""
 
@@ -220,7 +220,7 @@ def keys_on_host(account: Account) -> list[str]:
 def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
     laptop: Laptop,
     slow_image: Callable[..., str],
-    slow_line: SlowLine,
+    slow_line: Line,
     account: Account,
     engine: Engine,
     sshd: SSHServer,
@@ -246,7 +246,7 @@ def test_the_key_is_in_no_argument_environment_or_log(
     laptop: Laptop,
     registry: Registry,
     slow_image: Callable[..., str],
-    slow_line: SlowLine,
+    slow_line: Line,
     account: Account,
 ) -> None:
     image = slow_image("me/key:1", 30_000_000)
