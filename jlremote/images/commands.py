@@ -48,7 +48,7 @@ def list_script(engine: Engine, *, every: bool) -> str:
 
 
 def each_inspected(listing: Argv, inspect: Argv) -> str:
-    """Return the script that inspects all that is listed, again if some of it goes meanwhile."""
+    """Return the script that inspects each listed object, again if one was removed meanwhile."""
     ids = command_line((*listing, "--quiet", "--no-trunc"))
     return f"""\
 for try in 1 2 3; do
@@ -161,7 +161,7 @@ def _quoted(value: str) -> str:
 
 
 def with_folders(inspected: Mapping[str, Any], folders: Sequence[str]) -> dict[str, str]:
-    """Return PATH and PYTHONPATH of a container with folders before what they have."""
+    """Return a container's PATH and PYTHONPATH with these folders in front."""
     given = dict(item.partition("=")[::2] for item in inspected["Config"].get("Env") or ())
     programs = [folder for folder in folders if folder.endswith("/bin")]
     packages = [folder for folder in folders if folder.endswith("/site-packages")]
@@ -179,7 +179,7 @@ def _entrypoint(engine: Engine, config: Mapping[str, Any]) -> str:
 
 
 def outside_image(inspected: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the mounts of a container, which are not part of an image of it, with their kind."""
+    """Return a container's mounts, each with its kind: an image of it lacks them."""
     mounts = [f"{mount['Destination']} ({_source(mount)})" for mount in inspected["Mounts"]]
     memory = [f"{path} (memory)" for path in inspected["HostConfig"].get("Tmpfs") or {}]
     return tuple(one_line(text) for text in (*mounts, *memory))

@@ -47,7 +47,7 @@ def reason(lines: Sequence[str]) -> str:
 
 
 def _classified(said: str) -> str:
-    """Return what tells the cause: a warning may have the words of another one."""
+    """Return the lines that tell the cause: a warning may have the words of another one."""
     return "\n".join(told(said)).lower()
 
 
@@ -63,7 +63,7 @@ class FailedTransfer:
 
     @property
     def message(self) -> str:
-        """The begin of a message about it."""
+        """The beginning of each message about this transfer."""
         return f"cannot {self.verb} `{one_line(self.image)}`"
 
     @property

@@ -32,7 +32,7 @@ _FULL = re.compile("no space left|disk quota exceeded")
 
 
 def is_reference(typed: str) -> bool:
-    """Return whether an image is named by where it comes from, and not by its file."""
+    """Return whether an image is named by its source (`docker://…`) and not by its file."""
     return "://" in typed
 
 
@@ -60,7 +60,7 @@ def file_name(typed: str) -> str:
 
 
 def folder(setting: str | None) -> str:
-    """Return the folder of pulled images, as shell text; it is relative to the home there."""
+    """Return shell text for the folder of pulled images, below the home unless absolute."""
     if setting is None:
         return DEFAULT_FOLDER
     if setting.startswith("/"):
@@ -206,7 +206,7 @@ def pull_script(program: str, typed: str, setting: str | None, *, keyed: bool) -
 
 
 def login_script(program: str, registry: str, user: str, *, keep: bool) -> str:
-    """Return the command that tries a key, its stdin, at a registry.
+    """Return the command that tries the key on its stdin at a registry.
 
     It notes the key in `$REGISTRY_AUTH_FILE`, or with `keep` in its settings.
     """

@@ -31,7 +31,7 @@ class StoredImage:
 
     @property
     def digits(self) -> str:
-        """Its id without the name of the digest, which podman leaves out."""
+        """The id without `sha256:`, which podman leaves out."""
         return self.id.removeprefix("sha256:")
 
 
@@ -117,7 +117,7 @@ class Selection:
 
     @property
     def references(self) -> list[str]:
-        """What the engine is to remove: names, and ids of images without one."""
+        """The arguments of `rmi`: names, and ids of images without a name."""
         return [each for image_id, names in self.chosen.items() for each in names or [image_id]]
 
     def refuse_used(self) -> None:
@@ -152,7 +152,7 @@ class SharedLayers:
 
     @property
     def uncertain(self) -> bool:
-        """Whether the sizes of the two do not tell what is shared."""
+        """Whether only the histories of the two tell the size of what they share."""
         return self.other is not None and 0 < self.layers < len(self.other.layers)
 
 

@@ -113,7 +113,7 @@ def forgotten(known: str, logout: str) -> str:
 
 
 def one_at_a_time(name: str, command: str) -> str:
-    """Return a script whose `command` waits for an earlier one with this name of the same user.
+    """Return a script that runs `command` once an earlier one of this name and user has ended.
 
     That one may have outlasted its connection. Hosts without `flock` do not wait.
     """

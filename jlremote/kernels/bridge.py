@@ -139,7 +139,7 @@ class Bridge:
 def _made(
     channel: str, kind: str, content: dict[str, Any], parent: dict[str, Any], like: Message
 ) -> Message:
-    """Return a message of the bridge's own, in the version of another."""
+    """Return a new message of the bridge, in the protocol version of `like`."""
     now = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
     header = {**like.header, "msg_id": uuid4().hex, "msg_type": kind, "date": now}
     return Message(channel, header, parent, {}, content, [])

@@ -44,7 +44,7 @@ _REFUSED = re.compile(r"lab/+api/+(?!settings|themes|translations|workspaces)")
 
 
 class Outside(web.HTTPError, OSError):
-    """A link leads out of the folder; a listing leaves out what is this kind of `OSError`."""
+    """The error for a link that leads out of the folder; a listing skips such an `OSError`."""
 
     def __init__(self) -> None:
         super().__init__(404, "it is not in the folder")
@@ -52,7 +52,7 @@ class Outside(web.HTTPError, OSError):
 
 
 class FolderContents(AsyncLargeFileManager):
-    """The files of one folder, also where links lead elsewhere or to hidden ones."""
+    """The files of one folder; links to hidden files and out of the folder are refused."""
 
     def _get_os_path(self, path: str) -> str:
         found: str = super()._get_os_path(path)  # type: ignore[no-untyped-call]
@@ -62,7 +62,7 @@ class FolderContents(AsyncLargeFileManager):
 
 
 class FolderCheckpoints(AsyncFileCheckpoints):
-    """Copies of files in a hidden folder beside them, which may be no link that leads elsewhere."""
+    """Copies of files in a hidden folder beside them; a link out of the folder is refused."""
 
     def checkpoint_path(self, checkpoint_id: str, path: str) -> str:
         found: str = super().checkpoint_path(checkpoint_id, path)  # type: ignore[no-untyped-call]
@@ -97,7 +97,7 @@ def find_needed_handler(
 
 
 def configure(settings: Any) -> None:
-    """Configure the server, its page and its client of the session; Jupyter has it done twice."""
+    """Configure the server, its page and its client of the session; Jupyter calls this twice."""
     ServerWebApplication.find_handler = find_needed_handler  # type: ignore[method-assign,assignment]
     settings.ServerApp.terminals_enabled = False
     settings.ServerApp.contents_manager_class = FolderContents
@@ -118,7 +118,7 @@ def configure(settings: Any) -> None:
 
 
 def main(settings: Any) -> None:
-    """Configure, or end the server: Jupyter would go on without what fails here."""
+    """Configure the server, or end it: Jupyter would go on without a configuration that fails."""
     if int(__version__.partition(".")[0]) < OLDEST:
         sys.exit(f"`jlr lab` needs JupyterLab {OLDEST}, and this is {__version__}")
     try:

@@ -41,7 +41,7 @@ _KNOWS_OWNERS = sys.platform == "linux"
 
 @dataclass
 class Message:
-    """A message of a kernel, apart from who it is for."""
+    """A message of a kernel, without its addressee."""
 
     channel: str
     header: dict[str, Any]

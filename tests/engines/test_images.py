@@ -18,8 +18,9 @@ import pytest
 from tests.engines.conftest import IMAGE, EnginesHost, podman_of
 from tests.engines.parts import FLAGS, told
 from tests.images.conftest import registry as registry
-from tests.images.parts import USER, Registry, SlowLine, unlocked_keychain
+from tests.images.parts import USER, Registry, unlocked_keychain
 from tests.lab.laptop import Laptop
+from tests.lab.line import Line
 from tests.lab.podman import Podman
 from tests.lab.programs import Result, wait_until
 from tests.long import LONG
@@ -250,7 +251,7 @@ def test_installed_packages_are_saved_and_pushed(desk: Desk, image: str) -> None
 
 
 @pytest.fixture
-def long(desk: Desk, image: str, tmp_path: Path) -> Iterator[tuple[SlowLine, str]]:
+def long(desk: Desk, image: str, tmp_path: Path) -> Iterator[tuple[Line, str]]:
     """An image of two layers, one of which takes ten seconds to pull, and its registry."""
     recipe = "FROM scratch\n"
     for number, size in enumerate((10_000_000, 40_000_000)):
@@ -261,7 +262,7 @@ def long(desk: Desk, image: str, tmp_path: Path) -> Iterator[tuple[SlowLine, str
     desk.host.engine.docker("build", "--quiet", "--tag", local, str(tmp_path))
     desk.registry.push(local, name)
     desk.host.engine.docker("rmi", local)
-    line = SlowLine(desk.registry.port, 4e6)
+    line = Line(desk.registry.port, rate=4e6)
     yield line, f"127.0.0.1:{line.port}/{name}"
     line.close()
     desk.podman.attempt("rmi", "--force", f"127.0.0.1:{line.port}/{name}")
@@ -269,7 +270,7 @@ def long(desk: Desk, image: str, tmp_path: Path) -> Iterator[tuple[SlowLine, str
 
 @pytest.mark.long
 def test_ctrl_c_ends_a_pull_on_the_host_names_what_stays_and_the_key_was_nowhere(
-    desk: Desk, long: tuple[SlowLine, str]
+    desk: Desk, long: tuple[Line, str]
 ) -> None:
     line, image = long
     assert desk.log_in(image.partition("/")[0], desk.registry.key).status == 0

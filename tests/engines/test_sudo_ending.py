@@ -16,7 +16,6 @@ import pytest
 from tests.engines.conftest import EnginesHost, sudo_host
 from tests.images.conftest import forget_images
 from tests.images.parts import (
-    SlowLine,
     log_in,
     missing_programs,
     running_registry,
@@ -27,6 +26,7 @@ from tests.lab import podman
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.line import Line
 from tests.lab.place import Say
 from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys, new_laptop
@@ -99,7 +99,7 @@ def test_a_pull(owner: Laptop, host: EnginesHost, name: str, tmp_path: Path) -> 
     with running_registry(host.engine) as registry, unlocked_keychain(owner):
         registry.push(name, f"me/{name}:1")
         host.engine.docker("rmi", name)
-        line = SlowLine(registry.port, 2e6)
+        line = Line(registry.port, rate=2e6)
         try:
             place = f"127.0.0.1:{line.port}"
             log_in(owner, registry, place)

@@ -11,10 +11,11 @@ from typing import Protocol
 
 import pytest
 
-from tests.images.parts import Registry, SlowLine, missing_programs, running_registry
+from tests.images.parts import Registry, missing_programs, running_registry
 from tests.images.parts import unlocked_keychain as unlocked
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
+from tests.lab.line import Line
 
 
 @pytest.fixture(scope="session")
@@ -86,9 +87,9 @@ def layers(engine: Engine, registry: Registry, tmp_path: Path) -> Layers:
 
 
 @pytest.fixture
-def slow_line(registry: Registry) -> Iterator[SlowLine]:
+def slow_line(registry: Registry) -> Iterator[Line]:
     """A way to the registry of four megabytes a second."""
-    line = SlowLine(registry.port, 4e6)
+    line = Line(registry.port, rate=4e6)
     yield line
     line.close()
     forget_images(registry.engine, f"127.0.0.1:{line.port}/")

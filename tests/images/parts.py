@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import secrets
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -118,63 +116,6 @@ def running_registry(
         finally:
             process.terminate()
             process.wait(10)
-
-
-class SlowLine:
-    """A TCP port whose connections lead to another one, with so many bytes a second back.
-
-    Attributes:
-        port: on 127.0.0.1.
-        rate: bytes a second and connection.
-        carried: bytes that went back so far.
-    """
-
-    def __init__(self, target: int, rate: float) -> None:
-        self.port = free_port()
-        self.rate = rate
-        self.carried = 0
-        self._target = target
-        self._up = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
-        self._thread.start()
-        assert self._up.wait(10)
-
-    async def _serve(self) -> None:
-        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        async with await asyncio.start_server(self._connect, "127.0.0.1", self.port):
-            self._up.set()
-            await self._ended.wait()
-        carrying = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in carrying:
-            task.cancel()
-        await asyncio.gather(*carrying, return_exceptions=True)
-        await asyncio.sleep(0)  # in which the connections' ends are closed
-
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
-        there = self._carry(reader, far_writer, slowly=False)
-        with suppress(asyncio.CancelledError):
-            await asyncio.gather(there, self._carry(far_reader, writer, slowly=True))
-
-    async def _carry(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, slowly: bool
-    ) -> None:
-        try:
-            while data := await reader.read(65536):
-                writer.write(data)
-                await writer.drain()
-                if slowly:
-                    self.carried += len(data)
-                    await asyncio.sleep(len(data) / self.rate)
-        except OSError:
-            pass
-        finally:
-            writer.close()
-
-    def close(self) -> None:
-        """Take it away, with what goes over it."""
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join(10)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from tests.images.conftest import Layers
-from tests.images.parts import Registry, SlowLine, commands, keys_on_host, log_in
+from tests.images.parts import Registry, commands, keys_on_host, log_in
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
@@ -34,7 +34,7 @@ def laptop(file_laptop: Laptop) -> Laptop:
 
 @pytest.fixture
 def slow_image(
-    laptop: Laptop, registry: Registry, keychain: None, slow_line: SlowLine, layers: Layers
+    laptop: Laptop, registry: Registry, keychain: None, slow_line: Line, layers: Layers
 ) -> Callable[..., str]:
     """Make an image with layers of so many bytes that come slowly; the laptop has its key."""
 
@@ -191,7 +191,7 @@ def test_ctrl_c_ends_a_pull_on_the_host_and_names_what_stays(
 def test_a_pull_goes_on_over_a_broken_connection_and_is_joined_again(
     laptop: Laptop,
     slow_image: Callable[..., str],
-    slow_line: SlowLine,
+    slow_line: Line,
     account: Account,
     engine: Engine,
     sshd: SSHServer,
@@ -217,7 +217,7 @@ def test_the_key_is_in_no_argument_environment_or_log(
     laptop: Laptop,
     registry: Registry,
     slow_image: Callable[..., str],
-    slow_line: SlowLine,
+    slow_line: Line,
     account: Account,
 ) -> None:
     image = slow_image("me/key:1", 30_000_000)

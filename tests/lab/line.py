@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import Queue
 
 from tests.lab.ports import free_port
@@ -30,6 +31,7 @@ class Line:
         addresses: where that port is. Of several each connection gets the next that answers, as
             from the load balancer before a cluster's login nodes.
         delay: seconds that every byte takes, each way; half of a round trip.
+        rate: bytes a second that each connection carries back, if it has a limit.
         listen: gives a listener on a port, if it is not to be on 127.0.0.1.
     """
 
@@ -39,11 +41,14 @@ class Line:
         *,
         addresses: Sequence[str] = ("127.0.0.1",),
         delay: float = 0.0,
+        rate: float | None = None,
         listen: Callable[[int], socket.socket] = on_loopback,
     ) -> None:
         self.target = target
         self._addresses = deque(addresses)
         self.delay = delay
+        self.rate = rate
+        self.carried = 0  # bytes that went back so far
         self._listen = listen
         self.port = free_port()
         self.connections = 0
@@ -110,7 +115,7 @@ class Line:
         for here, there in ((near, far), (far, near)):
             here.settimeout(None)
             here.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._pipe(here, there)
+            self._pipe(here, there, back=here is far)
 
     def _reach(self) -> socket.socket | None:
         for _ in range(len(self._addresses)):
@@ -119,10 +124,11 @@ class Line:
                 return socket.create_connection((self._addresses[-1], self.target), timeout=10)
         return None
 
-    def _pipe(self, source: socket.socket, sink: socket.socket) -> None:
+    def _pipe(self, source: socket.socket, sink: socket.socket, *, back: bool) -> None:
         """Carry bytes one way; two threads, for a long line holds many chunks at once."""
         under_way: Queue[tuple[float, bytes]] = Queue(MOST_CHUNKS)
-        for work, end in ((self._take, source), (self._deliver, sink)):
+        deliver = partial(self._deliver, back=back)
+        for work, end in ((self._take, source), (deliver, sink)):
             threading.Thread(target=work, args=(end, under_way), daemon=True).start()
 
     def _take(self, source: socket.socket, under_way: Queue[tuple[float, bytes]]) -> None:
@@ -134,7 +140,9 @@ class Line:
                 data = b""
             under_way.put((time.monotonic() + self.delay, data))
 
-    def _deliver(self, sink: socket.socket, under_way: Queue[tuple[float, bytes]]) -> None:
+    def _deliver(
+        self, sink: socket.socket, under_way: Queue[tuple[float, bytes]], *, back: bool
+    ) -> None:
         """Send what is due; the empty chunk is the end, after which the queue is only emptied."""
         data = b"-"
         while data:
@@ -146,3 +154,6 @@ class Line:
                     sink.sendall(data)
                 else:
                     sink.shutdown(socket.SHUT_WR)
+            if back:
+                self.carried += len(data)
+                time.sleep(len(data) / self.rate if self.rate else 0)

@@ -36,7 +36,7 @@ _NOISE = (
 
 
 class Reached:
-    """A place; as with `jlr shell`, a session that the link knows to run is not looked at first."""
+    """The place of a copy; a session that the link knows to run is not inspected first."""
 
     def __init__(self, where: str | None, context: Context) -> None:
         self._where = where
@@ -95,7 +95,7 @@ class CopyStreams:
 
 
 class Complaint:
-    """What a command says, read by a thread: the beginning is kept."""
+    """The beginning of what a command prints, read by a thread."""
 
     def __init__(self, said: io.RawIOBase) -> None:
         self._said = said
@@ -104,7 +104,7 @@ class Complaint:
         self._thread.start()
 
     def lines(self) -> list[str]:
-        """Wait for its end, and return its lines, none of them empty."""
+        """Wait for the end of the output, and return its lines without empty ones."""
         self._thread.join()
         lines = self._kept.decode("utf-8", "replace").splitlines()
         return [line for line in map(one_line, lines) if line]

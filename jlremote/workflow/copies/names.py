@@ -33,7 +33,7 @@ class RemotePath:
         return _name(self.path.split("/"))
 
     def name_of(self, found: str) -> str:
-        """Return the name that a path gets here which the place found for this one.
+        """Return the local name for a path that the place found for this one.
 
         Both are without a `~/` at the beginning.
 

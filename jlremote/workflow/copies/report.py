@@ -27,7 +27,7 @@ class CopyReport:
         self._shown = 0.0
 
     def expect(self, size: int) -> None:
-        """Expect so many bytes more, of which files are yet to be found."""
+        """Add bytes to the expected total before their files are counted."""
         self._expected += size
 
     def found(self, size: int, files: int = 1) -> None:

@@ -94,7 +94,7 @@ def send(
     *,
     preserve: bool,
 ) -> bool:
-    """Send the one folder; return whether that is what there was to do, and rsync has done it."""
+    """Send a single folder; return `False` if there is more to send, or rsync cannot do it."""
     if len(sources) > 1 or not sources[0].is_dir() or not _is_here(_SENDS):
         return False
     there = (_INTO, into.path, sources[0].resolve().name)
@@ -133,7 +133,7 @@ def fetch(
 def _fetch_folder(
     report: CopyReport, reached: Reached, source: RemotePath, target: Path, *, preserve: bool
 ) -> int:
-    """Copy what is in a folder there to one here; what is whole stays if that breaks off."""
+    """Fetch a folder's contents; whole files stay if the copy is interrupted."""
     options = (*_FETCHING, *(_PRESERVING if preserve else ()))
     if target.is_dir():
         options += (f"--compare-dest={target.resolve()}",)

@@ -12,7 +12,6 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jlremote.errors import JlrError, NotFound
@@ -43,7 +42,7 @@ def staging(target: Path) -> Iterator[Path]:
 
 
 def leads_out(text: str, folder: Path, top: Path) -> bool:
-    """Return whether a link in `folder` of a tree leads out of that, now or after a later copy.
+    """Return whether a link in `folder` leads out of the tree `top`, now or after a later copy.
 
     A `..` after a name counts as well: the folder of that name may become a link.
     """
@@ -63,74 +62,66 @@ def leads_out(text: str, folder: Path, top: Path) -> bool:
 
 
 def settle(staged: Path, target: Path, report: CopyReport, *, preserve: bool) -> None:
-    """Give what has arrived its final name; files in a folder that is there are replaced.
+    """Move what has arrived to its final name; files of an existing folder are replaced.
 
     Raises:
         JlrError: something else is in the way.
     """
     if not staged.is_dir():
-        if target.is_dir():
-            raise JlrError(f"`{one_line(str(target))}` is in the way: it is a folder")
-        staged.replace(target)
+        _replace(staged, target)
         return
-    _Settling(staged, target, report, preserve).run()
+    folders, links = [staged], []
+    after: list[tuple[Path, os.stat_result]] = []
+    for folder in folders:  # which grows
+        final = target / folder.relative_to(staged)
+        after.append((final, _make_folder(folder, final, may_be_link=folder == staged)))
+        for path in list(folder.iterdir()):
+            if path.is_symlink():
+                links.append(path)
+            elif path.is_dir():
+                folders.append(path)
+            else:
+                _replace(path, final / path.name)
+    for link in links:
+        shown = link.relative_to(staged)
+        if not _make_link(link, target / shown, target):
+            why = "it leads out of the folder"
+            report.leave_out(f"left out the link `{one_line(str(shown))}`: {why}")
+    for path, facts in reversed(after):  # the inner folders first
+        if preserve:
+            path.chmod(stat.S_IMODE(facts.st_mode) & 0o777)
+        os.utime(path, ns=(facts.st_mtime_ns, facts.st_mtime_ns))
 
 
-@dataclass(frozen=True)
-class _Settling:
-    staged: Path
-    target: Path
-    report: CopyReport
-    preserve: bool
+def _make_folder(staged: Path, final: Path, *, may_be_link: bool) -> os.stat_result:
+    """Make the final folder unless it is there, and return the facts of the staged one."""
+    facts = staged.stat()
+    staged.chmod(0o700)
+    with suppress(FileExistsError):
+        final.mkdir(stat.S_IMODE(facts.st_mode) & 0o777 | 0o700)
+    if final.is_symlink() and not may_be_link:
+        raise _in_the_way(final, "a symbolic link")
+    if not final.is_dir():
+        raise _in_the_way(final, "not a folder")
+    return facts
 
-    def run(self) -> None:
-        folders = [self.staged]
-        links: list[Path] = []
-        after: list[tuple[Path, os.stat_result]] = []
-        for folder in folders:  # which grows
-            after.append((self._final(folder), self._make_folder(folder)))
-            for path in list(folder.iterdir()):
-                if path.is_symlink():
-                    links.append(path)
-                elif path.is_dir():
-                    folders.append(path)
-                else:
-                    self._replace(path)
-        for link in links:
-            self._make_link(link)
-        for path, facts in reversed(after):  # the inner folders first
-            if self.preserve:
-                path.chmod(stat.S_IMODE(facts.st_mode) & 0o777)
-            os.utime(path, ns=(facts.st_mtime_ns, facts.st_mtime_ns))
 
-    def _final(self, staged: Path) -> Path:
-        return self.target / staged.relative_to(self.staged)
+def _replace(staged: Path, final: Path) -> None:
+    if not final.is_symlink() and final.is_dir():
+        raise _in_the_way(final, "a folder")
+    staged.replace(final)
 
-    def _make_folder(self, staged: Path) -> os.stat_result:
-        """Make the folder there is to be, unless it is there, and return what it was like."""
-        facts, path = staged.stat(), self._final(staged)
-        staged.chmod(0o700)
-        with suppress(FileExistsError):
-            path.mkdir(stat.S_IMODE(facts.st_mode) & 0o777 | 0o700)
-        if path.is_symlink() and staged != self.staged:
-            raise JlrError(f"`{one_line(str(path))}` is in the way: it is a symbolic link")
-        if not path.is_dir():
-            raise JlrError(f"`{one_line(str(path))}` is in the way: it is not a folder")
-        return facts
 
-    def _replace(self, staged: Path) -> None:
-        path = self._final(staged)
-        if not path.is_symlink() and path.is_dir():
-            raise JlrError(f"`{one_line(str(path))}` is in the way: it is a folder")
-        staged.replace(path)
+def _make_link(staged: Path, final: Path, top: Path) -> bool:
+    """Make the final link, unless it leads out of the folder `top`; return whether it is made."""
+    text = os.readlink(staged).removeprefix(UNUSABLE)  # noqa: PTH115 - a Path is not that text
+    if leads_out(text, final.parent, top):
+        return False
+    staged.unlink()
+    staged.symlink_to(text)
+    _replace(staged, final)
+    return True
 
-    def _make_link(self, staged: Path) -> None:
-        path = self._final(staged)
-        text = os.readlink(staged).removeprefix(UNUSABLE)  # noqa: PTH115 - a Path is not that text
-        if leads_out(text, path.parent, self.target):
-            shown = one_line(str(path.relative_to(self.target)))
-            self.report.leave_out(f"left out the link `{shown}`: it leads out of the folder")
-            return
-        staged.unlink()
-        staged.symlink_to(text)
-        self._replace(staged)
+
+def _in_the_way(path: Path, what: str) -> JlrError:
+    return JlrError(f"`{one_line(str(path))}` is in the way: it is {what}")

@@ -95,27 +95,24 @@ class _Arrival:
         """Read all that the other side sends."""
         link.shutdown(socket.SHUT_WR)
         with cast("io.BufferedReader", link.makefile("rb", buffering=_PIECE)) as source:
-            self._receive(ForwardReader(source))
-
-    def _receive(self, stream: ForwardReader) -> None:
-        found = list(_listed(stream, self.sources))
-        self._check(found)
-        for number, one in enumerate(found):
-            at = self.folder / str(number)
-            archive = Archive(stream, at, self.report, preserve=self.preserve)
-            if archive.tree() if one.is_folder else archive.one_file(one.source):
-                self.arrived.append((one, at))
-            stream.skip_zeros()
-        stream.check_end()
+            stream = ForwardReader(source)
+            found = list(_listed(stream, self.sources))
+            self._check(found)
+            for number, one in enumerate(found):
+                at = self.folder / str(number)
+                archive = Archive(stream, at, self.report, preserve=self.preserve)
+                if archive.tree() if one.is_folder else archive.one_file(one.source):
+                    self.arrived.append((one, at))
+                stream.skip_zeros()
+            if source.read(1):
+                raise Refused("it sends more than was asked for")
 
     def settle(self, ended: Ended) -> None:
-        """Give all its name; if something was wrong there, only what is in folders."""
+        """Move all to the final names; after an error there, only the contents of folders."""
         for found, at in self.arrived:
             if found.is_folder or not ended.status:
-                settle(at, self._target(found), self.report, preserve=self.preserve)
-
-    def _target(self, found: Found) -> Path:
-        return self.into / found.name if self.into.is_dir() else self.into
+                target = self.into / found.name if self.into.is_dir() else self.into
+                settle(at, target, self.report, preserve=self.preserve)
 
     def _check(self, found: list[Found]) -> None:
         for source in self.sources:
@@ -204,10 +201,6 @@ class ForwardReader:
                 break
         raise Refused("something follows the end of an archive")
 
-    def check_end(self) -> None:
-        if self._source.read(1):
-            raise Refused("it sends more than was asked for")
-
 
 class _TarFile(tarfile.TarFile):
     members: list[tarfile.TarInfo]  # which its type stub lacks
@@ -223,12 +216,10 @@ class Archive:
         self._report = report
         self._preserve = preserve
         self._after: list[tuple[Path, tarfile.TarInfo]] = []
-        try:
+        with _headers():
             self._archive = _TarFile(
                 fileobj=cast("IO[bytes]", stream), encoding="utf-8", errors="surrogateescape"
             )
-        except (ValueError, ArithmeticError, LookupError, struct.error, RecursionError) as error:
-            raise tarfile.ReadError("a header makes no sense") from error
 
     def one_file(self, source: RemotePath) -> bool:
         """Unpack the only file, whatever its name is; return whether it is one."""
@@ -283,14 +274,12 @@ class Archive:
         elif member.issym():
             path.symlink_to(UNUSABLE + member.linkname)
         elif member.islnk():
-            self._link(self._at.joinpath(*_parts(member.linkname)), path, shown)
+            other = self._at.joinpath(*_parts(member.linkname))
+            if other.is_symlink() or not other.is_file():
+                raise Refused(f"it sends `{shown}` as another name of what is no file")
+            os.link(other, path)
         else:
             self._write(member, path)
-
-    def _link(self, other: Path, path: Path, shown: str) -> None:
-        if other.is_symlink() or not other.is_file():
-            raise Refused(f"it sends `{shown}` as another name of what is no file")
-        os.link(other, path)
 
     def _write(self, member: tarfile.TarInfo, path: Path) -> None:
         free = shutil.disk_usage(path.parent).free
@@ -305,8 +294,11 @@ class Archive:
         mode = member.mode & 0o777  # without setuid, setgid and sticky; the system applies umask
         with os.fdopen(os.open(path, flags, mode), "wb") as target:
             while data := source.read(_PIECE):
-                with _named(member.name, self._at.parent.parent):
+                try:
                     target.write(data)
+                except OSError as failure:
+                    where = f"`{_shown(member.name)}` in `{self._at.parent.parent}`"
+                    raise JlrError(f"cannot write {where}: {reason_of(failure)}") from failure
                 self._report.moved(len(data))
         if self._preserve:
             path.chmod(mode)
@@ -323,20 +315,17 @@ class Archive:
             yield member
 
     def _next(self) -> tarfile.TarInfo | None:
-        try:
+        with _headers():
             return self._archive.next()
-        except (ValueError, ArithmeticError, LookupError, struct.error, RecursionError) as error:
-            raise tarfile.ReadError("a header makes no sense") from error
 
 
 @contextmanager
-def _named(name: str, folder: Path) -> Iterator[None]:
-    """Name the file of an error that names none."""
+def _headers() -> Iterator[None]:
+    """Report whatever `tarfile` raises for a header that makes no sense as its own error."""
     try:
         yield
-    except OSError as failure:
-        why = f"cannot write `{_shown(name)}` in `{folder}`: {reason_of(failure)}"
-        raise JlrError(why) from failure
+    except (ValueError, ArithmeticError, LookupError, struct.error, RecursionError) as error:
+        raise tarfile.ReadError("a header makes no sense") from error
 
 
 def _shown(name: str) -> str:

@@ -50,7 +50,7 @@ _REFUSED = re.compile(r"line (\d+): ")
 
 
 def client_settings() -> list[str]:
-    """Return the settings that this machine's ssh knows: it refuses a file with any other."""
+    """Return the settings that this machine's ssh knows: one unknown to ssh spoils the file."""
     lines = list(_SETTINGS)
     # An environment may bring an ssh of its own, and an editor take the system's.
     for program in filter(None, {shutil.which("ssh"), shutil.which("ssh", path=os.defpath)}):

@@ -42,7 +42,7 @@ def name_of(record: SessionRecord, known: Iterable[SessionRecord]) -> str:
 
 
 def _splits(words: str) -> Iterator[tuple[str, str]]:
-    """Give the ways to part a name at a dot, the longest host first."""
+    """Yield each split of a name at a dot, the longest host first."""
     parts = words.split(".")
     for at in range(1, len(parts)):
         yield ".".join(parts[:at]), ".".join(parts[at:])

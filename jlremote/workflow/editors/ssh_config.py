@@ -88,13 +88,11 @@ def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) 
         JlrError: a file cannot be read or written.
         NeedsAuthentication: there is no terminal to ask on.
     """
-    theirs, line = _users_file(), _line()
     paths.write_whole(ssh_names.config_file(), ssh_names.with_names(block()))
-    before = _read(theirs)
-    if _begins_with(before, line):
-        return ConfigChange(theirs, "", done=True)
-    after = line.encode() + b"\n" + _without(before)
-    return _changed(theirs, before, after, "+", line, asker, show, agreed=agreed)
+    line = _line()
+    return _changed(
+        lambda before: line.encode() + b"\n" + _without(before), f"+ {line}", asker, show, agreed
+    )
 
 
 def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:
@@ -104,15 +102,8 @@ def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -
         JlrError: a file cannot be read or written.
         NeedsAuthentication: there is no terminal to ask on.
     """
-    theirs = _users_file()
-    before = _read(theirs)
-    after = _without(before)
-    if after == before:
-        return ConfigChange(theirs, "", done=True)
-    line = next(filter(_is_ours, before.splitlines()))
-    gone = line.decode("utf-8", "replace")
-    change = _changed(theirs, before, after, "-", gone, asker, show, agreed=agreed)
-    if change.done:
+    change = _changed(_without, "-", asker, show, agreed)
+    if change.done and change.line:
         ssh_names.config_file().unlink(missing_ok=True)
     return change
 
@@ -123,18 +114,24 @@ def is_installed() -> bool:
 
 
 def _changed(
-    file: Path,
-    before: bytes,
-    after: bytes,
-    sign: str,
-    line: str,
+    changed: Callable[[bytes], bytes],
+    shown: str,
     asker: Asker,
     show: Callable[[str], None],
-    *,
     agreed: bool,
 ) -> ConfigChange:
+    """Change the user's file, once the user agrees; `shown` is `-`, or `+` and the new line."""
+    file = _users_file()
+    before = _read(file)
+    after = changed(before)
+    if after == before:
+        return ConfigChange(file, "", done=True)
+    if shown == "-":
+        former = next(filter(_is_ours, before.splitlines()))
+        shown = f"- {former.decode('utf-8', 'replace')}"
+    line = shown[2:]
     if not agreed:
-        show(f"{file}:\n{sign} {line}")
+        show(f"{file}:\n{shown}")
         try:
             answer = asker.ask(Question("confirm", f"Change {file}?"))
         except NeedsAuthentication as unasked:
@@ -172,12 +169,6 @@ def _write(file: Path, content: bytes) -> None:
         file.chmod(mode)
     except OSError as failure:
         raise JlrError(f"cannot write `{file}`: {reason_of(failure)}") from failure
-
-
-def _begins_with(content: bytes, line: str) -> bool:
-    return content.startswith(line.encode() + b"\n") and content == line.encode() + b"\n" + (
-        _without(content)
-    )
 
 
 def _without(content: bytes) -> bytes:

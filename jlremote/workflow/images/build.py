@@ -6,7 +6,7 @@ import base64
 import hashlib
 import secrets
 import shlex
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -95,14 +95,15 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         keychain = registry_keys.begin(request.host, _registries(folder.recipe))
     host, engine = connected(request.host, context, request.engine)
     source = folder or _on_host(host, request)
-    before = _image_id(host, engine, request) if request.no_cache else None
+    building = Building(host, engine, request, source, given, keychain, context)
+    before = building.image_id() if request.no_cache else None
     lost = None
     try:
-        while not _build(host, engine, request, source, given, keychain, context, lost):
+        while not building.is_seen_to_end(lost):
             context.progress.note("the connection broke; the build goes on there; reconnecting")
             lost = before
-    except LinkLost as lost:
-        lost.hint = "build again: if all was sent, the build goes on there and is then cached"
+    except LinkLost as lost_link:
+        lost_link.hint = "build again: if all was sent, the build goes on there and is then cached"
         raise
     except KeyboardInterrupt:
         prune = f"`{engine.shown('builder', 'prune')}` on `{request.host}`"
@@ -116,116 +117,6 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     return BuildReport(request.host, request.tags, image.id, image.size)
 
 
-def _build(
-    host: Link,
-    engine: Engine,
-    request: BuildRequest,
-    source: BuildContext | FolderOnHost,
-    hidden: Sequence[bytes],
-    keychain: Secrets | None,
-    context: Context,
-    lost: str | None,
-) -> bool:
-    """Build, and return whether the end was seen; else the connection broke after some output.
-
-    `lost` is what `_script` takes.
-    """
-    log = BuildLog()
-    keys = registry_keys.find(host.name, _registries(source.recipe), keychain)
-    command = _script(engine, request, source, lost, with_its_keys=bool(keys))
-    lines = [*([registry_keys.docker_config(keys)] if keys else []), *hidden]
-    context_sent = _sent(source, lines, request, context)
-    shown = False
-    try:
-        # Closed at the end: a step that failed is to be told before its error.
-        with closing(context_sent), host.stream(command, context_sent, end=True) as output:
-            for text in output:
-                shown = True
-                _show(log.take(text), context)
-            _show(log.finish(), context)
-    except LinkLost:
-        if not shown:
-            raise
-        return False
-    if output.status != 0:
-        status = output.status or 1
-        raise build_error(engine, log, source.recipe, host.name, status, shown=request.dockerfile)
-    return True
-
-
-def _script(
-    engine: Engine,
-    request: BuildRequest,
-    source: BuildContext | FolderOnHost,
-    lost: str | None,
-    *,
-    with_its_keys: bool,
-) -> str:
-    """Return the script that builds; its stdin has keys, secrets and the folder, if any.
-
-    After a lost build without cache, `lost` is the id that the image's name had before it, where
-    that is known.
-    """
-    kept = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
-    hidden = [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
-    name = hashlib.sha256(request.tags[0].encode()).hexdigest()[:16]
-
-    def script(engine: Engine) -> str:
-        if request.secrets:  # docker's other builder knows none
-            engine = engine.with_variables(DOCKER_BUILDKIT="1")
-        folder = "." if isinstance(source, FolderOnHost) else "-"
-
-        def building(request: BuildRequest) -> str:
-            names, file, arguments = request.tags, source.dockerfile, request.arguments
-            more = (*request.options, *hidden)
-            return endable(docker.build_argv(engine, names, file, arguments, *more, folder=folder))
-
-        command = building(request)
-        if lost is not None:
-            command = _unless_built(engine, request, lost, command, building)
-        if request.secrets:
-            command = with_secrets(kept, tuple(request.secrets), command)
-        go = f"cd {typed_path(source.folder)} || exit\n" if isinstance(source, FolderOnHost) else ""
-        return go + surviving_disconnect(one_at_a_time(f"build-{name}", command))
-
-    return with_keys(engine, script) if with_its_keys else script(engine)
-
-
-def _unless_built(
-    engine: Engine,
-    request: BuildRequest,
-    before: str,
-    anew: str,
-    building: Callable[[BuildRequest], str],
-) -> str:
-    """Return shell text that joins a lost build without cache if it is done, else runs `anew`.
-
-    A build names its image when all steps are done. Then the cache has the layers of all of them,
-    and takes the newest where it has others: docker's classic builder and BuildKit do (both are
-    tested). If a step failed, the cache might still have an older layer for it. An engine that does
-    not answer tells nothing either.
-    """
-    now = command_line(docker.image_id_argv(engine, request.tags[0]))
-    joined = building(replace(request, no_cache=False))
-    return f"""\
-if id=$({now} 2>/dev/null) && [ -n "$id" ] && [ "$id" != {shlex.quote(before)} ]; then
-{joined}
-else
-{anew}
-fi"""
-
-
-def _image_id(host: Link, engine: Engine, request: BuildRequest) -> str | None:
-    """Return the id of the image that has the name now, in the engine's form; empty for none.
-
-    `None` means that the engine did not tell.
-    """
-    asked = run_script(host, command_line(docker.image_id_argv(engine, request.tags[0])))
-    if asked.status != 0 and not docker_errors.image_missing(asked):
-        return None
-    return asked.stdout.strip()
-
-
 @dataclass(frozen=True)
 class FolderOnHost:
     """The context of a build that is on the host already."""
@@ -233,6 +124,122 @@ class FolderOnHost:
     folder: str  # as a person types it there
     dockerfile: str
     recipe: str  # the Dockerfile's text
+
+
+@dataclass(frozen=True)
+class Building:
+    """A build of an image on a host."""
+
+    host: Link
+    engine: Engine
+    request: BuildRequest
+    source: BuildContext | FolderOnHost
+    hidden: Sequence[bytes]  # the lines that carry secrets
+    keychain: Secrets | None
+    context: Context
+
+    def is_seen_to_end(self, lost: str | None) -> bool:
+        """Build, and return `False` if the connection broke after some output.
+
+        After a lost build without cache, `lost` is the id that the image's name had before it,
+        where that is known.
+        """
+        log, shown = BuildLog(), False
+        keys = registry_keys.find(self.host.name, _registries(self.source.recipe), self.keychain)
+        command = self._script(lost, with_its_keys=bool(keys))
+        key_lines = [registry_keys.docker_config(keys)] if keys else []
+        sent = self._sent([*key_lines, *self.hidden])
+        try:
+            # Closed at the end: a step that failed is to be told before its error.
+            with closing(sent), self.host.stream(command, sent, end=True) as output:
+                for text in output:
+                    shown = True
+                    self._show(log.take(text))
+                self._show(log.finish())
+        except LinkLost:
+            if not shown:
+                raise
+            return False
+        if output.status != 0:
+            recipe, status, file = self.source.recipe, output.status or 1, self.request.dockerfile
+            raise build_error(self.engine, log, recipe, self.host.name, status, shown=file)
+        return True
+
+    def _script(self, lost: str | None, *, with_its_keys: bool) -> str:
+        """Return the script that builds; its stdin has keys, secrets and the folder, if any."""
+        kept = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
+        name = hashlib.sha256(self.request.tags[0].encode()).hexdigest()[:16]
+
+        def script(engine: Engine) -> str:
+            if self.request.secrets:  # docker's other builder knows none
+                engine = engine.with_variables(DOCKER_BUILDKIT="1")
+            command = self._command(engine, kept, cached=False)
+            if lost is not None:
+                joined = self._command(engine, kept, cached=True)
+                command = unless_built(engine, self.request.tags[0], lost, command, joined)
+            if self.request.secrets:
+                command = with_secrets(kept, tuple(self.request.secrets), command)
+            go = ""
+            if isinstance(self.source, FolderOnHost):
+                go = f"cd {typed_path(self.source.folder)} || exit\n"
+            return go + surviving_disconnect(one_at_a_time(f"build-{name}", command))
+
+        return with_keys(self.engine, script) if with_its_keys else script(self.engine)
+
+    def _command(self, engine: Engine, kept: str, *, cached: bool) -> str:
+        """Return the engine's command; files in the folder `kept` hold the secrets."""
+        request = self.request
+        hidden = [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
+        options = replace(request, no_cache=request.no_cache and not cached).options
+        names, file, arguments = request.tags, self.source.dockerfile, request.arguments
+        folder = "." if isinstance(self.source, FolderOnHost) else "-"
+        argv = docker.build_argv(engine, names, file, arguments, *options, *hidden, folder=folder)
+        return endable(argv)
+
+    def image_id(self) -> str | None:
+        """Return the id of the image that has the name now, in the engine's form; empty for none.
+
+        `None` means that the engine did not tell.
+        """
+        argv = docker.image_id_argv(self.engine, self.request.tags[0])
+        asked = run_script(self.host, command_line(argv))
+        if asked.status != 0 and not docker_errors.image_missing(asked):
+            return None
+        return asked.stdout.strip()
+
+    def _show(self, lines: str) -> None:
+        if lines:
+            self.context.progress.note(lines.removesuffix("\n"))
+
+    def _sent(self, lines: Sequence[bytes]) -> Generator[Given]:
+        """Yield what is sent to the host, a folder as a step that counts the bytes."""
+        yield from lines
+        folder, request = self.source, self.request
+        if isinstance(folder, FolderOnHost):
+            return
+        sent, whole = 0, size_in_words(folder.size)
+        with self.context.progress.step(f"Send {request.folder} ({whole}) to {request.host}"):
+            for piece in folder.archive():
+                sent += len(piece)
+                self.context.progress.advance(f"{size_in_words(min(sent, folder.size))} of {whole}")
+                yield piece
+
+
+def unless_built(engine: Engine, image: str, before: str, anew: str, joined: str) -> str:
+    """Return shell text that runs `joined` if a lost build without cache is done, else `anew`.
+
+    A build names its image when all steps are done. Then the cache has the layers of all of them,
+    and takes the newest where it has others: docker's classic builder and BuildKit do (both are
+    tested). If a step failed, the cache might still have an older layer for it. An engine that does
+    not answer tells nothing either. `before` is the image's id before the lost build.
+    """
+    now = command_line(docker.image_id_argv(engine, image))
+    return f"""\
+if id=$({now} 2>/dev/null) && [ -n "$id" ] && [ "$id" != {shlex.quote(before)} ]; then
+{joined}
+else
+{anew}
+fi"""
 
 
 def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
@@ -270,11 +277,6 @@ def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:
         raise Usage(f"cannot read the secret `{error.filename}`: {reason_of(error)}") from error
 
 
-def _show(lines: str, context: Context) -> None:
-    if lines:
-        context.progress.note(lines.removesuffix("\n"))
-
-
 def _registries(recipe: str) -> Iterator[str]:
     """Yield the registries of a Dockerfile's base images."""
     for image in FROM.findall(recipe):
@@ -282,21 +284,3 @@ def _registries(recipe: str) -> Iterator[str]:
             yield image_names.parse(image).registry
         except Usage:
             continue  # the build reports the line
-
-
-def _sent(
-    folder: BuildContext | FolderOnHost,
-    lines: Sequence[bytes],
-    request: BuildRequest,
-    context: Context,
-) -> Generator[Given]:
-    """Yield what is sent to the host, a folder as a step that counts the bytes."""
-    yield from lines
-    if isinstance(folder, FolderOnHost):
-        return
-    sent, whole = 0, size_in_words(folder.size)
-    with context.progress.step(f"Send {request.folder} ({whole}) to {request.host}"):
-        for piece in folder.archive():
-            sent += len(piece)
-            context.progress.advance(f"{size_in_words(min(sent, folder.size))} of {whole}")
-            yield piece

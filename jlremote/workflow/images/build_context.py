@@ -69,7 +69,7 @@ class BuildContext:
 
 
 def _in_large_pieces(blocks: Iterable[bytes | FilePart]) -> Iterator[bytes | FilePart]:
-    """Join what is small: each piece is a message to the link."""
+    """Join small blocks: each piece is a message to the link."""
     held = bytearray()
     for block in blocks:
         if held and (isinstance(block, FilePart) or len(held) + len(block) > PIECE_BYTES):

@@ -23,7 +23,7 @@ _COMMAND_NOT_FOUND = 127
 
 
 def on_host(host: Link, program: str, typed: str, folder: str | None, context: Context) -> str:
-    """Return the absolute path of an image on the host; pull it if it is to come from elsewhere.
+    """Return the absolute path of an image on the host; pull a missing one that is a reference.
 
     `folder` is the setting `image-folder`.
 
@@ -45,7 +45,7 @@ def on_host(host: Link, program: str, typed: str, folder: str | None, context: C
 
 
 def found_there(host: Link, typed: str, folder: str | None, context: Context) -> str | None:
-    """Return the path of an image, and note whose it is if it is another user's."""
+    """Return an image's path on the host, and warn if another user owns the file."""
     found = run_script(host, image_files.find_script(typed, folder))
     if found.status != 0:
         return None
@@ -78,7 +78,7 @@ def program_on(host: Link) -> str | None:
 
 
 def way(host: Link) -> str | None:
-    """Return the hint for a host that has a program for files and no engine, else `None`."""
+    """Return a hint for a host without an engine that can run images as files."""
     if (program := program_on(host)) is None:
         return None
     return (

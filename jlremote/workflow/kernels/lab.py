@@ -28,7 +28,7 @@ _RECONNECTS = {"JUPYTER_GATEWAY_RETRY_MAX": "100000", "JUPYTER_GATEWAY_RETRY_INT
 
 
 def lab(selector: str | None, words: Sequence[str], context: Context) -> int:
-    """Become the JupyterLab of this laptop, with these arguments; return its exit code.
+    """Run the JupyterLab of this laptop in the place of this process; return its exit code.
 
     Raises:
         NotFound: there is no such session, or it does not run.

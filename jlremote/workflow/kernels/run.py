@@ -27,7 +27,7 @@ _PAUSE_SECONDS = 5.0
 def run(
     selector: str, kind: str, connection_file: Path, ender: tuple[str, ...], context: Context
 ) -> None:
-    """Start a kernel of a session, and be it for the clients of a connection file.
+    """Start a kernel of a session, and serve it at the ports of a connection file.
 
     `ender` is the command that ends the kernel whose id follows it, once its stdin has ended.
 

@@ -72,7 +72,7 @@ def install(selector: str | None, context: Context, program: str) -> list[Kernel
 
 
 def tell_limits(record: SessionRecord, server: Server, context: Context) -> None:
-    """Say what a Jupyter leaves out that jlr did not launch: its limits are meant for pages."""
+    """Name the limits of a Jupyter that jlr did not launch, which are meant for pages."""
     if not server.ours:
         place = f"{record.host}/{record.name}"
         context.progress.note(

@@ -95,12 +95,6 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
     return True
 
 
-def _is_again(request: MountRequest, known: MountRecord, session: SessionRecord) -> bool:
-    """Return whether only the local folder was named, so that its last mount is meant."""
-    same = (known.host, known.session) == (session.host, session.name)
-    return same and request.session is None and request.remote is None
-
-
 def _session(request: MountRequest, known: MountRecord | None, context: Context) -> SessionRecord:
     """Return the session that was named, else that of the last mount here.
 
@@ -138,7 +132,12 @@ def _record(
     context: Context,
 ) -> MountRecord:
     wanted, on_host, read_only = request.remote, request.on_host, request.read_only
-    if known is not None and _is_again(request, known, session):
+    if (
+        known is not None
+        and (known.host, known.session) == (session.host, session.name)
+        and request.session is None
+        and wanted is None
+    ):  # only the local folder was named, so its last mount is meant
         wanted, on_host, read_only = known.remote, True, read_only or known.read_only
     folder = project_folder.find(link, session, wanted, local, on_host=on_host)
     if not folder.writable and not read_only:
@@ -177,7 +176,7 @@ def _mount(
 
 
 def _take_back(record: MountRecord, system: System) -> None:
-    """Unmount what was mounted at the moment of an interrupt."""
+    """Unmount a folder that was mounted just before an interrupt."""
     if known_mounts.is_mounted(record, system):
         system.unmount(record.local, lazily=True)
 

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from jlremote.errors import JlrError, LinkLost, NotFound, Usage
 from jlremote.host.contract import Completed
-from jlremote.link.client.link import Link
 from jlremote.runtimes.contract import CREATOR_LABEL
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.storage import secrets
@@ -86,12 +85,40 @@ def test_a_loss_before_the_first_output_is_an_error(host: StreamingHost) -> None
         registry.pull("lab", "me/x", context())
 
 
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "Dockerfile").write_text("FROM nvcr.io/me/base AS one\nFROM $X\nRUN true\n")
     return tmp_path
+
+
+def test_an_interrupted_or_lost_build_says_what_stays(host: StreamingHost, folder: Path) -> None:
+    host.printed = [[KeyboardInterrupt()], [LinkLost("lost")], []]
+    notes = Notes()
+    with pytest.raises(KeyboardInterrupt):
+        build.build(BuildRequest("lab", folder, ("me/x",)), context(notes))
+    assert notes.notes[0].startswith("nothing is built; docker keeps the finished steps")
+    with pytest.raises(LinkLost) as lost:
+        build.build(BuildRequest("lab", folder, ("me/x",)), context())
+    assert (lost.value.hint or "").startswith("build again")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_cached"),
+    [
+        ("old", "echo new", True),
+        ("", "echo new", True),
+        ("old", "echo old", False),
+        ("old", "false", False),
+        ("", "false", False),
+        ("old", "true", False),
+    ],
+)
+def test_a_lost_build_without_cache_is_joined_only_if_its_image_is_surely_new(
+    before: str, now: str, is_cached: bool
+) -> None:
+    chosen = build.unless_built(DOCKER, "me/x", before, "echo anew", "echo joined")
+    docker = f'docker() {{ [ "$1 $2" = "image inspect" ] && {now}; }}\n'
+    assert run_sh("sh", docker + chosen).stdout == ("joined\n" if is_cached else "anew\n")
 
 
 @pytest.mark.parametrize(
@@ -106,8 +133,9 @@ def test_an_engine_that_does_not_answer_tells_no_image(
     answer: Completed | str, known: str | None, host: StreamingHost
 ) -> None:
     host.answers["script"] = answer
-    request = BuildRequest("lab", None, ("me/x",), no_cache=True)
-    assert build._image_id(cast("Link", host), DOCKER, request) == known
+    request, folder = BuildRequest("lab", None, ("me/x",)), build.FolderOnHost("~", "", "")
+    link: Any = host
+    assert build.Building(link, DOCKER, request, folder, (), None, context()).image_id() == known
 
 
 def test_a_build_passes_on_its_options_and_hides_its_secrets(
