@@ -22,7 +22,6 @@ from jlremote.images.build_log import FROM, BuildLog
 from jlremote.images.image_errors import build_error
 from jlremote.images.key_scripts import one_at_a_time, surviving_disconnect, with_keys, with_secrets
 from jlremote.link.client.link import Link
-from jlremote.link.client.remote_process import Given
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage.secrets import Secrets
@@ -289,7 +288,7 @@ def _sent(
     lines: Sequence[bytes],
     request: BuildRequest,
     context: Context,
-) -> Generator[Given]:
+) -> Generator[bytes]:
     """Yield what is sent to the host, a folder as a step that counts the bytes."""
     yield from lines
     if isinstance(folder, FolderOnHost):
