@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import paramiko
 
-from jlremote.errors import Busy, LinkLost, NotBegun
+from jlremote.errors import Busy, LinkLost
 from jlremote.host.framing import FromMarker, ended_early, new_marker
 from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.contract import (
@@ -20,10 +20,10 @@ from jlremote.ssh.contract import (
     SudoPassword,
     Terminal,
 )
-from jlremote.ssh.sessions.deadline import Deadline
-from jlremote.ssh.sessions.shell_session import ShellSession
+from jlremote.ssh.sessions.pieces import StdinPieces
+from jlremote.ssh.sessions.shell_session import Deadline, ShellSession
 from jlremote.ssh.sessions.startup_files import mended
-from jlremote.ssh.sessions.sudo_password import SudoScript, with_password
+from jlremote.ssh.sessions.typed_text import SudoScript, with_password
 from jlremote.ssh.transport.transport import Transport
 from jlremote.ssh.wire_format import STREAMLOCAL, direct_streamlocal
 from jlremote.text import one_line
@@ -66,22 +66,26 @@ class SSHConnection:
         if stdin is not None:
             self._check_shell(deadline)
         sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=terminal is not None)
-        with self._slot(deadline, lasting=timeout is None):
+        if timeout is None and not self._slots.keep(deadline):
+            raise Busy(self._slots.too_many(), hint="close one of them and try again")
+        try:
             session = ShellSession(self.transport, deadline, terminal, variables)
             return session.run(
                 self._begun(sudo.script), sudo.output, sudo.stdin, hold_stdin=hold_stdin
             )
+        finally:
+            self._slots.end(deadline)
 
     def run_preemptible(self, script: bytes, output: Output) -> bool:
         stdin = _PreemptibleStdin()
-        if not self._slots.borrow(stdin):
-            raise Busy("no session is free on this connection")
+        stdin.open()
+        sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=False)
+        session = ShellSession(self.transport, Deadline(None, None), None)
+        self._slots.lend(stdin)
         try:
-            sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=False)
-            session = ShellSession(self.transport, Deadline(None, None), None)
             session.run(self._begun(sudo.script), sudo.output, sudo.stdin, hold_stdin=False)
         finally:
-            self._slots.give_up(stdin)
+            self._slots.end(stdin)
         return not stdin.preempted
 
     def with_sudo_password(self, script: bytes) -> bytes:
@@ -144,43 +148,19 @@ class SSHConnection:
         def hear(stream: Stream, data: bytes) -> None:
             said[stream].take(data)
 
-        with self._slot(deadline, lasting=False):
-            ShellSession(self.transport, deadline, None).run(
-                self._begun(f"echo {marker}\n".encode()), hear, None, hold_stdin=False
-            )
+        ShellSession(self.transport, deadline, None).run(
+            self._begun(f"echo {marker}\n".encode()), hear, None, hold_stdin=False
+        )
         self._has_shell = said["stdout"].begun
         if not self._has_shell:
             raise ended_early(*(each.noise for each in said.values()))
 
-    @contextlib.contextmanager
-    def _slot(self, deadline: Deadline, *, lasting: bool) -> Iterator[None]:
-        """Hold a session of the server's, after waiting for one."""
-        with contextlib.ExitStack() as held:
-            if lasting:
-                if not self._slots.begin_lasting():
-                    raise Busy(self._slots.too_many(), hint="close one of them and try again")
-                held.callback(self._slots.end_lasting)
-            while not self._slots.take(deadline.remaining()):
-                deadline.check()
-                if not self.transport.is_active():
-                    raise NotBegun("the connection is gone")
-            held.callback(self._slots.give_back)
-            yield
 
-
-class _PreemptibleStdin:
+class _PreemptibleStdin(StdinPieces):
     """The stdin of a preemptible session: it is empty, and ends when the session is needed."""
 
-    def __init__(self) -> None:
-        self.preempted = False
-        self._wake: Callable[[], None] = lambda: None
+    preempted = False
 
     def preempt(self) -> None:
         self.preempted = True
-        self._wake()
-
-    def take(self) -> bytes | None:
-        return b"" if self.preempted else None
-
-    def on_ready(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
+        self.add(b"")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -26,16 +27,12 @@ class Stdin(Protocol):
         """Call `wake` whenever there may be another piece."""
 
 
-class Terminal(Protocol):
-    """The terminal in which a script runs."""
+@dataclass
+class Terminal:
+    """The terminal of a script: `$TERM` there, and its size, which follows the person's."""
 
-    @property
-    def kind(self) -> str:
-        """The value of `$TERM`."""
-
-    @property
-    def size(self) -> os.terminal_size:
-        """Columns and rows at this moment."""
+    kind: str
+    size: os.terminal_size
 
 
 class SudoPassword(Protocol):
@@ -77,10 +74,10 @@ class Connection(Protocol):
     ) -> int:
         """Feed `script` to `/bin/sh -s` and return its exit status, 128 + N for signal N.
 
-        Both output streams are drained all the time. At most eight commands run at once, fewer
-        beside relays and mounts (sshd's `MaxSessions` is 10); further calls wait. A call without a
-        time limit is refused while six such calls run, or eight with relays and mounts, so that
-        short commands always find a session.
+        Both output streams are drained all the time. Where the server opens no further session (its
+        `MaxSessions` is 10), the call waits while others that have a time limit run. A call without
+        one is refused while eight such calls, relays and mounts are open, so that short commands
+        always find a session.
 
         Args:
             script: the whole script, read by the remote shell on its stdin; then comes `stdin`,

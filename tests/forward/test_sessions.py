@@ -5,15 +5,19 @@ from __future__ import annotations
 import sys
 import threading
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jlremote.host.addresses import Target
-from jlremote.ssh.channels.session_slots import KEPT, LASTING, SessionSlots
+from jlremote.ssh.channels.session_slots import KEPT, SessionSlots
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
-from tests.forward.parts import Server, SwitchedGateway, ask
-from tests.link.fakes import until
+from tests.forward.parts import Server, SwitchedGateway, ask, new_transport
+from tests.lab.sshd import SSHServer
+from tests.link.fakes import Call, until
 
 
 def started(gateway: SwitchedGateway, stack: ExitStack) -> TunnelForward:
@@ -60,43 +64,13 @@ def test_one_relay_too_many_is_told_so_and_commands_still_run(
         until(lambda: is_served(one_more.local_port), "the session that is free now")
 
 
-class LastingSession:
-    """Knows whether it was told that there is a session for it."""
-
-    def __init__(self) -> None:
-        self.has_one = False
-
-    def granted(self) -> None:
-        self.has_one = True
-
-
-def test_a_relay_waits_for_a_command_to_end_and_goes_before_further_ones() -> None:
-    slots = SessionSlots()
-    assert all(slots.take(0) for _ in range(8))
-    assert not slots.take(0)
-    keepers = [LastingSession() for _ in range(3)]
-    assert all(slots.reserve(keeper) for keeper in keepers)
-    assert [keeper.has_one for keeper in keepers] == [True, True, False]
-    slots.give_back()
-    assert keepers[2].has_one
-    assert not slots.take(0)
-    slots.release(keepers[0])
-    slots.release(keepers[0])
-    assert slots.take(0)
-    assert not slots.take(0)
-
-
 def test_lasting_sessions_leave_two_for_commands() -> None:
     slots = SessionSlots()
-    assert all(slots.begin_lasting() and slots.take(0) for _ in range(LASTING))
-    assert not slots.begin_lasting()
-    keepers = [LastingSession() for _ in range(KEPT - LASTING)]
-    assert all(slots.reserve(keeper) for keeper in keepers)
-    assert not slots.reserve(LastingSession())
-    assert slots.take(0)
-    assert slots.take(0)
-    slots.end_lasting()
-    assert slots.reserve(LastingSession())
+    assert all(slots.keep(number) for number in range(KEPT))
+    assert not slots.keep("one more")
+    slots.end(0)
+    slots.end(0)
+    assert slots.keep("one more")
 
 
 class PreemptibleSession:
@@ -109,29 +83,38 @@ class PreemptibleSession:
         self.calls += 1
 
 
-def test_a_preemptible_session_ends_for_the_last_free_slot() -> None:
-    slots = SessionSlots()
-    borrower = PreemptibleSession()
-    assert slots.borrow(borrower)
-    assert slots.lasting() == 0
-    assert all(slots.reserve(LastingSession()) for _ in range(KEPT))
-    assert slots.take(0)
-    assert borrower.calls == 0
-    assert not slots.take(0)
-    assert borrower.calls == 1
-    slots.give_up(borrower)
-    assert slots.take(0)
-    assert not slots.borrow(borrower)
+def test_a_session_that_is_refused_ends_the_preemptible_ones_and_waits_only_for_commands() -> None:
+    slots, other = SessionSlots(), PreemptibleSession()
+    slots.lend(other)
+    assert slots.keep("a terminal")
+    assert not slots.make_room(60), "a terminal may last for hours"
+    assert other.calls == 1
+    slots.end(other)
+    slots.begin_command("a command")
+    waiting = Call(lambda: slots.make_room(60))
+    assert waiting.running
+    slots.end("a command")
+    assert waiting.result()
+    assert other.calls == 1
 
 
-def test_a_relay_ends_a_preemptible_session_too() -> None:
-    slots = SessionSlots()
-    borrower = PreemptibleSession()
-    assert all(slots.take(0) for _ in range(8))
-    assert slots.borrow(borrower)
-    keepers = [LastingSession() for _ in range(2)]
-    assert all(slots.reserve(keeper) for keeper in keepers)
-    assert [keeper.has_one for keeper in keepers] == [True, False]
-    assert borrower.calls == 1
-    slots.give_up(borrower)
-    assert keepers[1].has_one
+@pytest.mark.usefixtures("forward_sshd")
+def test_a_relay_waits_for_commands_that_have_the_last_sessions(
+    gateway: SwitchedGateway, forward_key: Path, echo_server: Server
+) -> None:
+    options = ("PermitRootLogin yes", "MaxSessions 2")
+    begun = threading.Semaphore(0)
+    with ExitStack() as stack:
+        sshd = stack.enter_context(SSHServer(forward_key.with_suffix(".pub"), options=options))
+        transport = new_transport(sshd, forward_key)
+        stack.callback(transport.close)
+        gateway.up(transport, Target("127.0.0.1", echo_server.port, (sys.executable,)))
+
+        def run() -> int:
+            script = b"echo up; sleep 2"
+            return SSHConnection(transport).execute(script, lambda *_: begun.release(), timeout=30)
+
+        running = [Call(run) for _ in range(2)]
+        assert all(begun.acquire(timeout=20) for _ in running)
+        assert is_served(started(gateway, stack).local_port)
+        assert [one.result() for one in running] == [0, 0]

@@ -12,7 +12,6 @@ import socket
 import subprocess
 import time
 from contextlib import ExitStack
-from multiprocessing import AuthenticationError
 
 import psutil
 import pytest
@@ -20,6 +19,7 @@ import pytest
 from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication, Usage
 from jlremote.link.client import dial
 from jlremote.link.client.dial import NoLink
+from jlremote.link.wire.authentication import NotProved, authenticate_link
 from jlremote.workflow.host.requests import StartRequest
 from jlremote.workflow.session.prepare import begin
 from tests.conftest import SSHServerFactory
@@ -247,9 +247,9 @@ def test_a_stranger_without_the_key_is_told_nothing(file_desk: Desk) -> None:
     file_desk.run("true")
     with (
         sockets.Client(str(file_desk.files.socket)) as stranger,
-        pytest.raises(AuthenticationError),
+        pytest.raises(NotProved),
     ):
-        sockets.answer_challenge(stranger, b"not the key")
+        authenticate_link(stranger, b"not the key")
     assert file_desk.run("echo still") == "still\n"
 
 

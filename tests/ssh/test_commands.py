@@ -13,7 +13,7 @@ import pytest
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.host.shell_text import until_hang_up
-from jlremote.ssh.channels.session_slots import LASTING
+from jlremote.ssh.channels.session_slots import KEPT
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.contract import Stream
 from tests.lab.accounts import Account, claimed_account
@@ -241,12 +241,12 @@ def test_calls_without_a_time_limit_leave_sessions_for_others(
             script = b"echo up; exec sleep 64"
             connection.execute(script, lambda *_: begun.release(), cancelled=over)
 
-    threads = [threading.Thread(target=last) for _ in range(LASTING)]
+    threads = [threading.Thread(target=last) for _ in range(KEPT)]
     for thread in threads:
         thread.start()
     for _ in threads:
         assert begun.acquire(timeout=20)
-    with pytest.raises(Busy, match="6 terminals, logs, mounts or forwards"):
+    with pytest.raises(Busy, match="8 terminals, logs, mounts or forwards"):
         run(connection, "true", timeout=None)
     assert run(connection, "exit 4")[0] == 4
     over.set()

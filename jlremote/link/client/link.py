@@ -18,7 +18,7 @@ from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Step
 from jlremote.host.framing import announced, new_marker, run_steps
 from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain
 from jlremote.link.client.dial import NoLink
-from jlremote.link.client.remote_process import Given, RemoteOutput, RemoteProcess, TerminalKind
+from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
 from jlremote.link.wire.login_shell import LoginShell, login_shell
 from jlremote.link.wire.protocol import DATA, Message
@@ -27,10 +27,6 @@ from jlremote.questions import Asker
 if TYPE_CHECKING:
     from jlremote.link.wire.status import ForwardStatus, LinkStatus
     from jlremote.ports.endpoint import Endpoint
-
-# Bytes that an ssh client has sent and the link has not yet read. With the usual 200 KiB, of which
-# bookkeeping is a half, the link would read each packet or two by itself.
-_CLIENT_BUFFER = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -126,7 +122,7 @@ class Link:
 
     @contextmanager
     def stream(
-        self, script: str, given: Iterable[Given] = (), *, end: bool = False
+        self, script: str, given: Iterable[bytes] = (), *, end: bool = False
     ) -> Iterator[RemoteOutput]:
         """Run `script` and yield its output as it comes; leaving the context ends it.
 
@@ -271,9 +267,7 @@ class Link:
         with self._caller.call("serve_ssh", **request) as call:
             for _ in call.messages():
                 pass
-            client = call.take_over()
-        client.setsockopt(plain_sockets.SOL_SOCKET, plain_sockets.SO_SNDBUF, _CLIENT_BUFFER)
-        return client
+            return call.take_over()
 
     def notify(self, session: str, *, wanted: bool) -> None:
         """Have the person told of the session's long cells and dead kernels, or no longer."""

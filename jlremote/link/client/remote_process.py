@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from jlremote.host.framing import FromMarker, ended_early
-from jlremote.link.wire.file_part import FilePart
 from jlremote.link.wire.protocol import DATA, PIECES, Message
-
-Given = bytes | FilePart  # a piece of stdin
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,7 @@ class RemoteProcess:
             self.send(data)
         return not self._left.is_set()
 
-    def send(self, data: Given) -> None:
+    def send(self, data: bytes) -> None:
         """Send a piece of stdin at once, empty at its end."""
         self._tell({"given": True, DATA: data})
 
@@ -138,7 +135,7 @@ class RemoteOutput:
         self,
         messages: Iterator[Message],
         marker: str,
-        given: Iterable[Given],
+        given: Iterable[bytes],
         say: Callable[[Message], None],
     ) -> None:
         self._given = iter(given)
@@ -164,6 +161,6 @@ class RemoteOutput:
 
     def _give(self) -> None:
         if not self._ended:
-            piece: Given = next(self._given, b"")
+            piece = next(self._given, b"")
             self._ended = not piece
             self._process.send(piece)

@@ -12,27 +12,11 @@ from typing import Any
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.wire.protocol import DATA, PIECES, Message, bytes_of
-from jlremote.ssh.contract import Connection, Stream
+from jlremote.ssh.contract import Connection, Stream, Terminal
 from jlremote.ssh.sessions.pieces import Piece, StdinPieces
 
 # Each message about pieces that were taken wakes the command.
 _TOLD_AT_ONCE = PIECES // 2
-
-
-class CommandTerminal:
-    """The terminal of a script: `$TERM` there, and its size, which follows the command's."""
-
-    def __init__(self, request: Message) -> None:
-        self.kind = str(request["kind"])
-        self.size = _size(request["size"])
-
-    def resized(self, message: Message) -> None:
-        """Take the size from a command's message.
-
-        Raises:
-            ValueError: it is not a size.
-        """
-        self.size = _size(message["size"])
 
 
 class CommandStdin(StdinPieces):
@@ -85,7 +69,7 @@ def run(
     request = conversation.request
     cancelled = threading.Event()
     given = CommandStdin(conversation) if request.get("gives") else None
-    terminal = CommandTerminal(request["terminal"]) if request.get("terminal") else None
+    terminal = _terminal(request)
 
     def told(message: Message) -> None:
         if "end" in message:
@@ -95,7 +79,7 @@ def run(
         elif given is None:
             raise ValueError(f"the script takes no stdin, and got {message.keys()}")
         elif terminal is not None and "size" in message:
-            terminal.resized(message)
+            terminal.size = _size(message["size"])
             given.wake()
         else:
             given.arrived(message)
@@ -131,6 +115,11 @@ def _say(conversation: Conversation, message: Message) -> None:
         conversation.say(message)
     except OSError as gone:
         raise LinkLost("the command has ended") from gone
+
+
+def _terminal(request: Message) -> Terminal | None:
+    asked = request.get("terminal")
+    return Terminal(str(asked["kind"]), _size(asked["size"])) if asked else None
 
 
 def _size(value: Any) -> os.terminal_size:

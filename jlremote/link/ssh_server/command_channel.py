@@ -16,7 +16,6 @@ from jlremote.errors import JlrError
 from jlremote.link.ssh_server.place_forwards import PlaceForwards, PlaceSocket
 from jlremote.link.ssh_server.remote_command import (
     CONNECTION_SECONDS,
-    CommandSize,
     Connect,
     RemoteCommand,
 )
@@ -24,7 +23,7 @@ from jlremote.link.ssh_server.served_place import ServedPlace, allowed, line_arg
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.scripts import sftp, variables
-from jlremote.ssh.contract import Stream
+from jlremote.ssh.contract import Stream, Terminal
 
 # Input that waits for the host; beyond it the client has to wait.
 _MOST_INPUT = 4 << 20
@@ -103,12 +102,12 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
             self._command.stdin.add(data)
         self._command.start(self._connect)
 
-    def _terminal(self) -> CommandSize | None:
+    def _terminal(self) -> Terminal | None:
         kind = self._channel.get_terminal_type()
         if kind is None:
             return None
         columns, rows, *_ = self._channel.get_terminal_size()
-        return CommandSize(kind or "xterm-256color", _size(columns, rows))
+        return Terminal(kind or "xterm-256color", _size(columns, rows))
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         self._feed(data)

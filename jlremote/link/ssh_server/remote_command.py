@@ -12,7 +12,7 @@ from typing import Protocol
 from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.host.framing import FromMarker, announced, ended_early, new_marker
 from jlremote.link.wire.protocol import bytes_of
-from jlremote.ssh.contract import Connection, Output, Stdin, Stream
+from jlremote.ssh.contract import Connection, Output, Stdin, Stream, Terminal
 from jlremote.ssh.sessions.pieces import StdinPieces
 from jlremote.ssh.sessions.typed_text import TypedText
 
@@ -64,14 +64,6 @@ class CommandClient(Protocol):
         """Send the exit status, after the error for the person if jlr failed."""
 
 
-class CommandSize:
-    """The terminal of a command: `$TERM` there, and its size, which follows the client's."""
-
-    def __init__(self, kind: str, size: os.terminal_size) -> None:
-        self.kind = kind
-        self.size = size
-
-
 class RemoteCommand:
     """Runs one script on the host in a thread; `stdin` gets what the client sends.
 
@@ -81,7 +73,7 @@ class RemoteCommand:
     def __init__(
         self,
         script: str,
-        terminal: CommandSize | None,
+        terminal: Terminal | None,
         client: CommandClient,
         given: bytes = b"",
         word: str = "",

@@ -30,8 +30,6 @@ _VERSION = "OpenSSH_compatible_jlr"
 _REKEY_BYTES = 16 << 30
 # OpenSSH's own. Its client holds what a larger one permits, and moves it in memory again and again.
 _WINDOW = 2 << 20
-# asyncio moves what the socket has not taken to the front of its buffer after each write.
-_SOCKET_BUFFER = 4 << 20
 
 
 class SshClients:
@@ -71,7 +69,6 @@ class SshClients:
                 run = self._loop.run_forever
                 threading.Thread(target=run, name="ssh-clients", daemon=True).start()
             self._places[client] = place
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
         asyncio.run_coroutine_threadsafe(self._serve(client, place), self._loop)
 
     async def _serve(self, client: socket.socket, place: ServedPlace) -> None:

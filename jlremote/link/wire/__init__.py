@@ -1,7 +1,7 @@
 """Both sides of the link's socket: the messages, the files and the states.
 
 Read `protocol` (the messages), `status` and `states` (what a link tells of itself), `files` (where
-it is found), `authentication` (how both sides know each other), `file_part` (bytes of a file),
+it is found), `authentication` (how both sides know each other), and
 `login_shell` (what only a login shell of the host finds).
 
 Decisions:

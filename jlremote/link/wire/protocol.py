@@ -29,7 +29,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError
-from jlremote.link.wire.file_part import FilePart
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -65,35 +64,17 @@ def error_line(trouble: Exception) -> bytes:
 
 
 def send(connection: Socket, message: Message) -> None:
-    """Send one message, with the bytes or part of a file at `DATA` if it has any.
+    """Send one message, with the bytes at `DATA` if it has any.
 
     Raises:
         OSError: the other side is gone.
-        JlrError: the file cannot be read; then the connection must be closed.
     """
     data = message.get(DATA)
-    if not isinstance(data, bytes | memoryview | FilePart):
+    if not isinstance(data, bytes | memoryview):
         write_frame(connection, json.dumps(message).encode("ascii"))
         return
     head = {key: value for key, value in message.items() if key != DATA}
-    begin = json.dumps(head).encode("ascii") + b"\n"
-    if not isinstance(data, FilePart):
-        write_frame(connection, begin, data)
-    elif sys.platform == "win32":
-        write_frame(connection, begin, data.read())
-    else:
-        send_rest(connection, memoryview(_SIZE.pack(len(begin) + len(data)) + begin))
-        data.send(connection.fileno())
-
-
-def send_rest(connection: Socket, rest: memoryview) -> None:
-    """Send bytes of a message, and wait until they are sent.
-
-    Raises:
-        OSError: the other side is gone.
-    """
-    while rest:
-        rest = rest[os.write(connection.fileno(), rest) :]
+    write_frame(connection, json.dumps(head).encode("ascii") + b"\n", data)
 
 
 def receive(connection: Socket, *, as_view: bool = False) -> Message:

@@ -1,7 +1,8 @@
 """The session channels of one connection: sshd's `MaxSessions` counts all kinds of them together.
 
 A command takes one for as long as it runs; a terminal, a relay into a container and a mount keep
-theirs for hours. sshd itself would refuse one too many with no more than the words "open failed".
+theirs for hours. Only the server knows its limit, and says no more than "open failed" where that is
+reached: then preemptible sessions end, and a new one waits for the end of a command.
 """
 
 from __future__ import annotations
@@ -11,40 +12,28 @@ from typing import Any, Protocol
 
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 
-# sshd's own, unless the host's administrator chose another.
-_MOST = 10
-COMMANDS = 8
-# The most sessions that may last for hours, of all kinds and of commands: others must not wait
-# that long.
+# The most sessions that may last for hours: two of sshd's ten are left for short commands, which
+# would else wait for no reason that they could name.
 KEPT = 8
-LASTING = 6
-
-
-class LastingSession(Protocol):
-    """A channel that stays open for hours."""
-
-    def granted(self) -> None:
-        """Open the session now; in any thread."""
+# sshd counts a session a moment longer than it lasts.
+PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
 
 
 class PreemptibleSession(Protocol):
-    """A session that ends when another command needs it."""
+    """A session that ends when another one needs its place."""
 
     def preempt(self) -> None:
-        """End at once: the session is needed; in any thread. Twice is fine."""
+        """End at once; in any thread. Twice is fine."""
 
 
 class SessionSlots:
-    """Grants the session channels of a connection, or makes their users wait."""
+    """The sessions of a connection that are open."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._commands = 0
-        self._lasting = 0
-        self._kept: set[LastingSession] = set()
-        # In the order in which they came; they go before commands.
-        self._waiting: dict[LastingSession, None] = {}
-        self._borrowed: set[PreemptibleSession] = set()
+        self._kept: set[object] = set()
+        self._commands: set[object] = set()
+        self._preemptible: set[PreemptibleSession] = set()
 
     @classmethod
     def of(cls, transport: Any) -> SessionSlots:
@@ -52,122 +41,82 @@ class SessionSlots:
         shared: SessionSlots = vars(transport).setdefault("session_slots", cls())
         return shared
 
-    def take(self, seconds: float) -> bool:
-        """Take a slot for a command; return whether one was free within `seconds`."""
+    def keep(self, session: object) -> bool:
+        """Count a session that may last for hours; return `False` if too many are open."""
         with self._changed:
-            if self._used() >= _MOST:
-                self.preempt_sessions()
-            if not self._changed.wait_for(self._has_room_for_a_command, seconds):
+            if len(self._kept) >= KEPT:
                 return False
-            self._commands += 1
+            self._kept.add(session)
             return True
-
-    def give_back(self) -> None:
-        with self._changed:
-            self._commands -= 1
-        self._serve()
-
-    def begin_lasting(self) -> bool:
-        """Count a command without a time limit, before it takes its slot; return if permitted."""
-        with self._changed:
-            if self._lasting >= LASTING or self.lasting() >= KEPT:
-                return False
-            self._lasting += 1
-            return True
-
-    def end_lasting(self) -> None:
-        with self._changed:
-            self._lasting -= 1
-
-    def lasting(self) -> int:
-        """Return how many sessions may last for hours."""
-        return self._lasting + len(self._kept) + len(self._waiting)
 
     def too_many(self) -> str:
         """Return the message that refuses one more session of that kind."""
         return (
-            f"{self.lasting()} terminals, logs, mounts or forwards into containers are open over"
+            f"{len(self._kept)} terminals, logs, mounts or forwards into containers are open over"
             " this connection already"
         )
 
-    def borrow(self, session: PreemptibleSession) -> bool:
-        """Take a slot until another command needs it; return whether one is free."""
+    def begin_command(self, session: object) -> None:
+        """Count a session that ends soon, once it is open."""
         with self._changed:
-            if self._waiting or self._used() >= _MOST:
-                return False
-            self._borrowed.add(session)
-            return True
+            self._commands.add(session)
 
-    def give_up(self, session: PreemptibleSession) -> None:
-        """Give a preemptible session's slot back."""
+    def lend(self, session: PreemptibleSession) -> None:
+        """Count a session that ends when another one needs its place."""
         with self._changed:
-            self._borrowed.discard(session)
-        self._serve()
+            self._preemptible.add(session)
 
-    def preempt_sessions(self) -> None:
-        """End the preemptible sessions: no slot is left here, or none on the server."""
+    def end(self, session: Any) -> None:
+        """Note the end of a session of any kind. Twice is fine."""
         with self._changed:
-            for session in self._borrowed:
-                session.preempt()
-
-    def reserve(self, session: LastingSession) -> bool:
-        """Call `granted` once `session` may open; return `False` if too many are open."""
-        with self._changed:
-            if self.lasting() >= KEPT:
-                return False
-            self._waiting[session] = None
-        self._serve()
-        return True
-
-    def release(self, session: LastingSession) -> None:
-        """Give a lasting session's slot or place in the queue back. Twice is fine."""
-        with self._changed:
-            self._kept.discard(session)
-            self._waiting.pop(session, None)
-        self._serve()
-
-    def _has_room_for_a_command(self) -> bool:
-        return self._commands < COMMANDS and not self._waiting and self._used() < _MOST
-
-    def _used(self) -> int:
-        return self._commands + len(self._kept) + len(self._borrowed)
-
-    def _serve(self) -> None:
-        granted = []
-        with self._changed:
-            while self._waiting and self._used() < _MOST:
-                session = next(iter(self._waiting))
-                del self._waiting[session]
-                self._kept.add(session)
-                granted.append(session)
-            if self._waiting:
-                self.preempt_sessions()
+            for sessions in (self._kept, self._commands, self._preemptible):
+                sessions.discard(session)
             self._changed.notify_all()
-        for session in granted:
-            session.granted()
+
+    def make_room(self, seconds: float) -> bool:
+        """End the preemptible sessions, and wait for the end of any session.
+
+        Return `False` at once if no command runs: the others may last for hours.
+        """
+        with self._changed:
+            for session in self._preemptible:
+                session.preempt()
+            return bool(self._commands) and (self._changed.wait(seconds) or True)
 
 
 class SessionChannel(TunnelChannel):
     """A channel that counts among the sessions of its connection; see `TunnelChannel`."""
+
+    _refusals = 0
 
     @property
     def _slots(self) -> SessionSlots:
         return SessionSlots.of(self._transport)
 
     def ask_session(self) -> None:
-        """Open the session as soon as a slot is free; `refused` if too many are open."""
-        if not self._slots.reserve(self):
+        """Open the session; `refused` if too many are open."""
+        if self._slots.keep(self):
+            self._loop.call(self._ask)
+        else:
             super().refuse(self._slots.too_many())
 
-    def granted(self) -> None:
-        self._loop.call(lambda: self.ask(b"session"))
+    def _ask(self) -> None:
+        self.ask(b"session")
 
     def refuse(self, reason: str) -> None:
-        """Handle a refusal; sshd says only "open failed" when `MaxSessions` is reached."""
+        """Ask again soon while another session may end; sshd says only "open failed"."""
+        may_end = self._slots.make_room(0) or self._refusals < len(PAUSES)
+        if may_end and not self._close_sent and self._transport.is_active():
+            pause = PAUSES[min(self._refusals, len(PAUSES) - 1)]
+            self._refusals += 1
+            again = threading.Timer(pause, lambda: self._loop.call(self._ask))
+            again.daemon = True
+            again.start()
+            return
         super().refuse(
             f"no further session on this connection ({reason}); the host's `MaxSessions` may be low"
         )
 
     def _release(self) -> None:
         super()._release()
-        self._slots.release(self)
+        self._slots.end(self)

@@ -25,7 +25,7 @@ from jlremote.ssh.channels.event_loop import READ, EventLoop
 from jlremote.ssh.contract import Gateway
 from jlremote.ssh.forward.browser_requests import hosts_of
 from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
-from jlremote.ssh.transport.tuning import allow_many_descriptors, has_descriptors_to_spare
+from jlremote.ssh.transport.tuning import has_descriptors_to_spare
 from jlremote.text import reason_of
 
 # sshtunnel's constructor needs a target; ours comes from the gateway with every connection.
@@ -78,7 +78,6 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         """
         if self._started:
             return
-        allow_many_descriptors()
         try:
             super().start()
         except BaseException:

@@ -1,8 +1,8 @@
 """Scripts and terminals on the host, each in a session channel.
 
-Read `shell_session` (one script) with `script_channel`, `pieces` (what waits between two threads)
-and `deadline`; `pseudo_terminal`, `startup_files` and `sudo_password` change how the script gets
-there, `typed_text` what its terminal is typed first.
+Read `shell_session` (one script) with `script_channel` and `pieces` (what waits between two
+threads); `pseudo_terminal` and `startup_files` change how the script gets there, `typed_text` what
+its terminal is typed first, such as the password of `sudo`.
 
 Who writes a script's output? The script's own thread, which may wait: the transport's leaves what
 comes, and takes all that waits together, so one piece wakes no more programs than it must.

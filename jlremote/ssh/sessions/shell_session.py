@@ -3,24 +3,57 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost, NotBegun
-from jlremote.ssh.channels.session_slots import SessionSlots
+from jlremote.ssh.channels.session_slots import PAUSES, SessionSlots
 from jlremote.ssh.contract import NOTHING, Output, Stdin, Terminal
 from jlremote.ssh.sessions import pseudo_terminal
-from jlremote.ssh.sessions.deadline import Deadline
 from jlremote.ssh.sessions.script_channel import ScriptChannel
 from jlremote.ssh.sessions.startup_files import SHELL
 from jlremote.ssh.wire_format import string
 
 _OPEN_SECONDS = 60.0
-_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
+_CANCEL_SECONDS = 0.2  # how long a cancelled call may go unnoticed
 # A process that the shell left behind may hold its output open for ever.
 _QUIET_SECONDS = 1.0
 _END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
+
+
+class Deadline:
+    """The time limit of a call in seconds, `None` for none, and the event that cancels it."""
+
+    def __init__(self, timeout: float | None, cancelled: threading.Event | None) -> None:
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._timeout = timeout
+        self._cancelled = cancelled
+
+    @property
+    def is_limited(self) -> bool:
+        return self._deadline is not None
+
+    def remaining(self, longest: float = 60.0) -> float:
+        """Return the seconds that the call may wait before its next `check`."""
+        if self._cancelled is not None:
+            longest = min(longest, _CANCEL_SECONDS)
+        if self._deadline is not None:
+            longest = min(longest, max(0.0, self._deadline - time.monotonic()))
+        return longest
+
+    def check(self) -> None:
+        """Check that the call may go on.
+
+        Raises:
+            LinkLost: the call was cancelled.
+            TimeoutError: its time is over.
+        """
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise LinkLost("the command was cancelled")
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            raise TimeoutError(f"no end within {self._timeout:g} s")
 
 
 class StdinSender:
@@ -78,7 +111,10 @@ class ShellSession:
         self._terminal = terminal
         self._size = None if terminal is None else terminal.size
         self._variables = variables
+        self._slots = SessionSlots.of(transport)
         self._channel = self._open()
+        if deadline.is_limited:
+            self._slots.begin_command(self)
 
     def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
         """Send the script, pass on the output, and return the exit status.
@@ -100,10 +136,11 @@ class ShellSession:
             raise
         finally:
             self._channel.close()
+            self._slots.end(self)
 
     def _open(self) -> ScriptChannel:
-        """Open the channel; try again, as sshd counts a session a moment longer than it lasts."""
-        pauses = iter(_PAUSES)
+        """Open the channel; try again while others may end."""
+        pauses = iter(PAUSES)
         while True:
             channel = ScriptChannel(self._transport)
             channel.ask(b"session")
@@ -118,13 +155,14 @@ class ShellSession:
             self._deadline.check()
             if not self._transport.is_active():
                 raise NotBegun("the connection is gone")
+            if self._slots.make_room(self._deadline.remaining(PAUSES[-1])):
+                continue
             pause = next(pauses, None)
             if pause is None:
                 raise Busy(
                     "the server opens no more sessions on this connection",
                     hint="try again when other commands have ended: its `MaxSessions` is low",
                 )
-            SessionSlots.of(self._transport).preempt_sessions()
             self._transport.ended.wait(self._deadline.remaining(pause))
 
     def _await_answer(self, channel: ScriptChannel) -> None:

@@ -1,10 +1,14 @@
-"""A text that is typed on a script's terminal: a password, or variables."""
+"""What is typed on a script's terminal: variables, or the password of `sudo`, or put before it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from jlremote.ssh.contract import Output, Stdin, Stream
+from jlremote.host import sudo
+from jlremote.host.framing import new_marker
+from jlremote.ssh.contract import Output, Stdin, Stream, SudoPassword
+
+_WRONG = b"incorrect password attempt"
 
 
 class TypedText:
@@ -54,3 +58,46 @@ def beginning(marker: bytes, data: bytes) -> int:
     """Return how many bytes at the end may begin the marker."""
     lengths = range(len(marker) - 1, 0, -1)
     return next((length for length in lengths if data.endswith(marker[:length])), 0)
+
+
+def with_password(script: bytes, source: SudoPassword | None) -> bytes:
+    """Return a script for `sh -s`, with the password if it needs one."""
+    password = source.password_for(script) if source else None
+    return script if password is None else _rewritten(script, sudo.given, password)
+
+
+def _rewritten(script: bytes, rewrite: Callable[[str, str], str], secret: str) -> bytes:
+    text = script.decode("utf-8", "surrogateescape")
+    return rewrite(text, secret).encode("utf-8", "surrogateescape")
+
+
+class SudoScript:
+    """A script that gets the password of `sudo`, if it needs one; on a terminal by its `stdin`."""
+
+    def __init__(
+        self,
+        script: bytes,
+        stdin: Stdin | None,
+        output: Output,
+        source: SudoPassword | None,
+        *,
+        in_terminal: bool,
+    ) -> None:
+        self.script, self.stdin, self.output = script, stdin, output
+        password = source.password_for(script) if source else None
+        if source is None or password is None:
+            return
+
+        def watched(stream: Stream, data: bytes) -> None:
+            if _WRONG in data:
+                source.refused()
+            output(stream, data)
+
+        self.output = watched
+        if not in_terminal:
+            self.script = _rewritten(script, sudo.given, password)
+            return
+        marker = new_marker()
+        typing = TypedText(sudo.typed(password), marker, stdin, watched)
+        self.script = _rewritten(script, sudo.asking, marker)
+        self.stdin, self.output = typing, typing.output

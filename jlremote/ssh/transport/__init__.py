@@ -30,7 +30,7 @@ From Jupyter to the browser:
    `TunnelChannel._grant` lets the host send more; `ChannelRegistry`
    (`channels/channel_registry.py`) and `tuning.py` decide how much.
 
-Read `transport`, `packetizer`, `packet_reader`, `packet_format`; then `channel_opening` and
-`channel_messages` (how channels get theirs). `algorithms`, `key_exchange`, `paramiko_defaults` and
-`tuning` hold choices and numbers. `tests/ssh/test_private_names.py` lists what we rely on.
+Read `transport`, `packetizer`, `packet_reader`, then `channel_messages` (how channels get theirs).
+`algorithms`, `paramiko_defaults` and `tuning` hold choices and numbers.
+`tests/ssh/test_private_names.py` lists what we rely on.
 """

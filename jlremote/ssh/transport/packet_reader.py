@@ -1,8 +1,9 @@
-"""SSH packets of AES-GCM, read in large pieces by the thread that waits for them."""
+"""AES-GCM packets (RFC 5647, RFC 4253 section 6), read in large pieces by the waiting thread."""
 
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +11,57 @@ import paramiko
 from cryptography.exceptions import InvalidTag
 from paramiko import common
 
-from jlremote.ssh.transport.packet_format import BLOCK, DATA, LARGEST_PACKET, LENGTH, TAG, Keys
-
 _BUFFER = 1 << 20
 Sink = Callable[[memoryview], None]
+
+# OpenSSH takes no larger packet either.
+LARGEST_PACKET = 256 * 1024
+TAG = 16
+BLOCK = 16
+_LEAST_PADDING = 4
+
+LENGTH = struct.Struct(">I")
+NONCE = struct.Struct(">4sQ")
+# The head of a packet of channel data: the padding's length, the kind, the channel, the size.
+DATA = struct.Struct(">BBII")
+
+
+def _padding(payload: int) -> bytes:
+    """Return the padding for a payload of `payload` bytes beyond whole blocks."""
+    count = BLOCK - (1 + payload) % BLOCK
+    return bytes(count if count >= _LEAST_PADDING else count + BLOCK)
+
+
+# By the payload's size beyond whole blocks. It need not be random: known parts of an AES-GCM text
+# reveal nothing about the rest.
+PADDINGS = [_padding(payload) for payload in range(BLOCK)]
+
+
+class Keys:
+    """One direction's AES-GCM state: the first packet's nonce, and how many `packets` followed.
+
+    After `limit` bytes `exhausted` is called with every packet.
+    """
+
+    def __init__(
+        self, engine: Any, nonce: bytes, limit: int, exhausted: Callable[[], None]
+    ) -> None:
+        self.packets = 0
+        self.encrypt = engine.encrypt
+        self.decrypt = engine.decrypt
+        self._fixed = nonce[:4]
+        self._first = int.from_bytes(nonce[4:], "big")
+        self._left = limit
+        self._exhausted = exhausted
+
+    def nonce(self, size: int) -> bytes:
+        """Return the nonce of the next packet, which has `size` bytes."""
+        number = (self._first + self.packets) & 0xFFFFFFFFFFFFFFFF
+        self.packets += 1
+        self._left -= size
+        if self._left < 0:
+            self._exhausted()
+        return NONCE.pack(self._fixed, number)
 
 
 class PacketReader:

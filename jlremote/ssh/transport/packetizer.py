@@ -19,8 +19,7 @@ from paramiko import common
 from paramiko.packet import NeedRekeyException
 from paramiko.packet import Packetizer as PlainPacketizer
 
-from jlremote.ssh.transport.packet_format import BLOCK, LENGTH, PADDINGS, Keys
-from jlremote.ssh.transport.packet_reader import PacketReader
+from jlremote.ssh.transport.packet_reader import BLOCK, LENGTH, PADDINGS, Keys, PacketReader
 
 # Linux takes 1,024 pieces at once.
 _MOST_PIECES = 512

@@ -1,12 +1,15 @@
-"""paramiko's own defaults that cannot be changed by subclassing."""
+"""What paramiko lacks, or does otherwise than is safe, and no subclass of its transport changes."""
 
 from __future__ import annotations
 
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import paramiko
 from paramiko import common
+from paramiko.kex_curve25519 import KexCurve25519
+from paramiko.kex_gex import KexGexSHA256
 
 _WAITING = (paramiko.transport, paramiko.packet, paramiko.channel, paramiko.buffered_pipe)
 
@@ -21,3 +24,26 @@ def set_defaults() -> None:
         module.time = SimpleNamespace(time=time.monotonic, sleep=time.sleep)
     for kind in range(256):
         common.MSG_NAMES.setdefault(kind, f"message {kind}")
+
+
+class GroupExchange(KexGexSHA256):  # type: ignore[misc]  # paramiko has no types
+    """Diffie-Hellman with a group of the server's, of 2,048 bits at least, as ssh demands.
+
+    paramiko asks for that, and then takes a group of 1,024 bits too.
+    """
+
+    preferred_bits = 3072  # ssh's choice for AES-128
+
+    def _parse_kexdh_gex_group(self, message: Any) -> None:
+        bits = message.get_mpint().bit_length()
+        if bits < self.min_bits:
+            raise paramiko.SSHException(f"the server chose a Diffie-Hellman group of {bits} bits")
+        message.rewind()
+        super()._parse_kexdh_gex_group(message)
+
+
+KEY_EXCHANGES = {
+    # The same exchange under the name that RFC 8731 gave it; some servers know only that.
+    "curve25519-sha256": KexCurve25519,
+    "diffie-hellman-group-exchange-sha256": GroupExchange,
+}

@@ -16,11 +16,9 @@ from paramiko import common
 
 from jlremote.errors import LinkLost
 from jlremote.ssh.transport.algorithms import Offer, is_sealed
-from jlremote.ssh.transport.channel_messages import CHANNEL_HANDLERS
-from jlremote.ssh.transport.channel_opening import WINDOW, open_channel
-from jlremote.ssh.transport.key_exchange import KEY_EXCHANGES
+from jlremote.ssh.transport.channel_messages import CHANNEL_HANDLERS, WINDOW, open_channel
 from jlremote.ssh.transport.packetizer import Packetizer
-from jlremote.ssh.transport.paramiko_defaults import set_defaults
+from jlremote.ssh.transport.paramiko_defaults import KEY_EXCHANGES, set_defaults
 from jlremote.ssh.transport.tuning import send_at_once
 from jlremote.ssh.wire_format import direct_tcpip, key_type, string
 
@@ -99,7 +97,7 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         return self.open_channel("direct-tcpip", details, timeout=seconds)
 
     def open_channel(self, kind: str, details: bytes = b"", *, timeout: float) -> Any:
-        """Return a new channel; see `channel_opening`."""
+        """Return a new channel; see `channel_messages`."""
         return open_channel(self, kind, details, timeout)
 
     def get_exception(self) -> Exception | None:

@@ -46,21 +46,6 @@ def send_at_once(sock: Any) -> None:
 _RESERVED_DESCRIPTORS = 32
 
 
-def allow_many_descriptors() -> None:
-    """Raise this process's limit of open files to the hard limit.
-
-    Each connection takes one. The usual limit of 1,024 (256 on macOS) is for programs that use
-    `select`, and thirty pages with thirty WebSockets each come near it.
-    """
-    if sys.platform == "win32":
-        return  # no such limit
-    import resource
-
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):  # macOS may refuse its own "unlimited"
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def has_descriptors_to_spare(one: int) -> bool:
     """Return whether more file descriptors are free than the link needs for itself.
 

@@ -22,7 +22,6 @@ from jlremote.images.build_log import FROM, BuildLog
 from jlremote.images.image_errors import build_error
 from jlremote.images.key_scripts import one_at_a_time, surviving_disconnect, with_keys, with_secrets
 from jlremote.link.client.link import Link
-from jlremote.link.client.remote_process import Given
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage.secrets import Secrets
@@ -211,7 +210,7 @@ class Building:
         if lines:
             self.context.progress.note(lines.removesuffix("\n"))
 
-    def _sent(self, lines: Sequence[bytes]) -> Generator[Given]:
+    def _sent(self, lines: Sequence[bytes]) -> Generator[bytes]:
         """Yield what is sent to the host, a folder as a step that counts the bytes."""
         yield from lines
         folder, request = self.source, self.request

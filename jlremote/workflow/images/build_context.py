@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.link.wire.file_part import FilePart
 from jlremote.text import reason_of
 from jlremote.workflow.images.ignore_rules import IgnoreRules, read_rules
 
 PIECE_BYTES = 512 * 1024
-# A smaller file is read, and sent together with its neighbours.
-_SMALL_FILE = 64 * 1024
 IGNORE_FILE = ".dockerignore"
 
 
@@ -46,17 +43,15 @@ class BuildContext:
         """Size of all files in bytes."""
         return sum(e.status.st_size for e in self.entries if stat.S_ISREG(e.status.st_mode))
 
-    def archive(self) -> Iterator[bytes | FilePart]:
+    def archive(self) -> Iterator[bytes]:
         """Yield the tar archive in pieces, of which only one at a time is in memory.
-
-        A part of a file must be sent before the next piece is fetched.
 
         Raises:
             JlrError: a file became shorter meanwhile, or cannot be read.
         """
         return _in_large_pieces(self._blocks())
 
-    def _blocks(self) -> Iterator[bytes | FilePart]:
+    def _blocks(self) -> Iterator[bytes]:
         # Docker recognizes an archive by its first 512 bytes, which a long name would fill.
         yield _bytes(_header(".", stat.S_IFDIR | 0o755))
         for entry in self.entries:
@@ -68,17 +63,14 @@ class BuildContext:
         yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-def _in_large_pieces(blocks: Iterable[bytes | FilePart]) -> Iterator[bytes | FilePart]:
-    """Join small blocks: each piece is a message to the link."""
+def _in_large_pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Join what is small: each piece is a message to the link."""
     held = bytearray()
     for block in blocks:
-        if held and (isinstance(block, FilePart) or len(held) + len(block) > PIECE_BYTES):
+        if held and len(held) + len(block) > PIECE_BYTES:
             yield bytes(held)
             held.clear()
-        if isinstance(block, FilePart):
-            yield block
-        else:
-            held += block
+        held += block
     yield bytes(held)
 
 
@@ -156,7 +148,7 @@ def _descend(folder: str, rules: IgnoreRules, needed: set[str | None]) -> bool:
     return holds_needed or rules.may_keep_some_of(folder)
 
 
-def _packed(entry: Entry) -> Iterator[bytes | FilePart]:
+def _packed(entry: Entry) -> Iterator[bytes]:
     status = entry.status
     info = _header(entry.name, status.st_mode)
     info.mtime = int(status.st_mtime)  # a fraction would take two more blocks
@@ -172,15 +164,20 @@ def _packed(entry: Entry) -> Iterator[bytes | FilePart]:
         yield padding
 
 
-def _content(entry: Entry) -> Iterator[bytes | FilePart]:
+def _content(entry: Entry) -> Iterator[bytes]:
     """Yield exactly as many bytes as the header says."""
     size = entry.status.st_size
     try:
         with open(entry.path, "rb") as file:  # noqa: PTH123 - a `Path` for each file takes longer
             for start in range(0, size, PIECE_BYTES):
-                length = min(PIECE_BYTES, size - start)
-                part = FilePart(file, entry.path, start, length, _LEAVE_OUT)
-                yield part.read() if size < _SMALL_FILE else part
+                wanted = min(PIECE_BYTES, size - start)
+                data = file.read(wanted)
+                if len(data) < wanted:
+                    raise JlrError(
+                        f"`{entry.path}` became shorter while it was sent",
+                        hint="run the command again",
+                    )
+                yield data
     except OSError as error:
         raise JlrError(
             f"cannot read `{entry.path}`: {reason_of(error)}", hint=_LEAVE_OUT

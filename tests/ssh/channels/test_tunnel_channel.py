@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from paramiko import Message, common
 
+from jlremote.ssh.channels import session_slots
 from jlremote.ssh.channels.channel_registry import BUFFER_LIMIT, ChannelRegistry
 from jlremote.ssh.channels.session_slots import KEPT, SessionChannel, SessionSlots
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.transport.tuning import FIRST_WINDOW, window_for
 from jlremote.ssh.wire_format import direct_tcpip, string
+from tests.link.fakes import until
 from tests.ssh.channels.parts import Handler, Transport
 
 PACKET = 1000
@@ -188,22 +190,6 @@ def test_windows_grow_with_the_round_trip_until_too_much_is_unread(transport: Tr
     assert registry.grown(1 << 30) == window_for(0.03) == 4_800_000
 
 
-def test_a_session_is_opened_when_a_slot_is_free(transport: Transport) -> None:
-    handler = Handler()
-    loop: Any = transport
-    slots = SessionSlots.of(transport)
-    assert all(slots.take(0) for _ in range(8))
-    waiting = [SessionChannel(transport, handler, loop) for _ in range(3)]
-    for channel in waiting:
-        channel.ask_session()
-    transport.run()
-    assert len(transport.sent) == 2
-    assert all(string(b"session") in message for message in transport.sent)
-    slots.give_back()
-    transport.run()
-    assert len(transport.sent) == 3
-
-
 def test_one_session_too_many_is_refused_with_their_number(transport: Transport) -> None:
     handler = Handler()
     loop: Any = transport
@@ -213,14 +199,20 @@ def test_one_session_too_many_is_refused_with_their_number(transport: Transport)
     assert refusal.startswith(f"refused: {KEPT} terminals, logs, mounts")
 
 
-def test_a_refusal_of_the_server_names_max_sessions_and_frees_the_slot(
-    transport: Transport,
+def test_a_refusal_of_the_server_is_tried_again_and_names_max_sessions(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(session_slots, "PAUSES", (0.0,) * 3)
     handler = Handler()
     loop: Any = transport
     channel = SessionChannel(transport, handler, loop)
     channel.ask_session()
-    assert SessionSlots.of(transport).lasting() == 1
+    for times in range(3):
+        transport.run()
+        assert len(transport.sent) == times + 1
+        channel.refuse("open failed")
+        until(lambda: transport.actions, "the next attempt")
+    transport.run()
     channel.refuse("open failed")
     assert "`MaxSessions` may be low" in handler.events[0]
-    assert SessionSlots.of(transport).lasting() == 0
+    assert all(SessionSlots.of(transport).keep(number) for number in range(KEPT))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jlremote.ssh.contract import Stream
-from jlremote.ssh.sessions.sudo_password import SudoScript, with_password
+from jlremote.ssh.sessions.typed_text import SudoScript, with_password
 
 SCRIPT = b"sudo -A -k docker ps\n"
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from paramiko import common
 from paramiko.packet import NeedRekeyException
 
-from jlremote.ssh.transport.packet_format import BLOCK, DATA, NONCE, PADDINGS, Keys
+from jlremote.ssh.transport.packet_reader import BLOCK, DATA, NONCE, PADDINGS, Keys
 from jlremote.ssh.transport.packetizer import Packetizer
 
 IV = bytes(range(12))

@@ -23,6 +23,7 @@ from jlremote.workflow.images import build, images, login, registry, registry_ke
 from jlremote.workflow.images.build import BuildRequest
 from jlremote.workflow.images.login import LoginRequest
 from jlremote.workflow.images.registry_keys import RegistryKey
+from tests.host.shells import run_sh
 from tests.workflow.parts import FakeHost, Notes, context
 
 IMAGE = json.dumps([{"Id": "sha256:1", "Created": "2025-01-01", "Size": 9, "Config": {}}])
