@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -178,3 +179,36 @@ def serving(serve: Callable[[socket.socket], None]) -> Iterator[Server]:
         yield server
     finally:
         server.close()
+
+
+MEGABYTE = 1 << 20
+
+
+def ask_at_once(port: int, question: bytes) -> bytes:
+    """Send `question` and read at the same time, as an echo wants it."""
+    answer: list[bytes] = []
+    with connect(port) as sock:
+        reader = threading.Thread(target=lambda: answer.append(read_all(sock)))
+        reader.start()
+        sock.sendall(question)
+        sock.shutdown(socket.SHUT_WR)
+        reader.join(60)
+    return answer[0]
+
+
+def same(one: bytes, other: bytes) -> bool:
+    """Return whether both are equal; pytest would take minutes to show how they differ."""
+    return hashlib.sha256(one).digest() == hashlib.sha256(other).digest()
+
+
+def count_key_exchanges(transport: Any) -> list[str]:
+    """Return a list that gets an entry with every exchange from now on."""
+    exchanges: list[str] = []
+    activate = transport._activate_inbound
+
+    def noticed() -> None:
+        exchanges.append("done")
+        activate()
+
+    transport._activate_inbound = noticed
+    return exchanges

@@ -17,8 +17,16 @@ from jlremote.ssh.channels import busy_poll
 from jlremote.ssh.channels.busy_poll import BusyPoll
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.transport.packet_reader import PacketReader, ReaderHandover
-from tests.forward.parts import Server, SwitchedGateway, ask, connect
-from tests.forward.test_bytes import MEGABYTE, ask_at_once, count_key_exchanges, same
+from tests.forward.parts import (
+    MEGABYTE,
+    Server,
+    SwitchedGateway,
+    ask,
+    ask_at_once,
+    connect,
+    count_key_exchanges,
+    same,
+)
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import until
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import struct
@@ -17,21 +16,23 @@ from jlremote.host.target import Target
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.transport.algorithms import Offer
 from tests.forward.parts import (
+    MEGABYTE,
     Server,
     SwitchedGateway,
     ask,
+    ask_at_once,
     check_the_far_end_may_end_first,
     connect,
+    count_key_exchanges,
     counts,
     log_in,
     new_transport,
     read_all,
+    same,
     serving,
 )
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import until
-
-MEGABYTE = 1 << 20
 
 
 @pytest.fixture
@@ -44,36 +45,6 @@ def up(transport: Any, gateway: SwitchedGateway, echo_server: Server) -> Switche
 def test_bytes_come_back_unchanged(up: SwitchedGateway, forward: TunnelForward, size: int) -> None:
     question = os.urandom(size)
     assert ask(forward.local_port, question) == question
-
-
-def ask_at_once(port: int, question: bytes) -> bytes:
-    """Send `question` and read at the same time, as an echo wants it."""
-    answer: list[bytes] = []
-    with connect(port) as sock:
-        reader = threading.Thread(target=lambda: answer.append(read_all(sock)))
-        reader.start()
-        sock.sendall(question)
-        sock.shutdown(socket.SHUT_WR)
-        reader.join(60)
-    return answer[0]
-
-
-def same(one: bytes, other: bytes) -> bool:
-    """Return whether both are equal; pytest would take minutes to show how they differ."""
-    return hashlib.sha256(one).digest() == hashlib.sha256(other).digest()
-
-
-def count_key_exchanges(transport: Any) -> list[str]:
-    """Return a list that gets an entry with every exchange from now on."""
-    exchanges: list[str] = []
-    activate = transport._activate_inbound
-
-    def noticed() -> None:
-        exchanges.append("done")
-        activate()
-
-    transport._activate_inbound = noticed
-    return exchanges
 
 
 def test_bytes_are_equal_across_key_exchanges(
