@@ -376,7 +376,7 @@ class _RelayServer:
     def open(self, number: int, credit: int, *where: Any) -> None:
         try:
             stream = _TargetConnection(self, number, credit, _addresses(*where))
-        except (OSError, UnicodeError):  # no such name, or no file descriptor is left
+        except (OSError, ValueError, OverflowError):  # no such name, or no descriptor is left
             self.frame(REFUSED, number)
             return
         if stream.sock.fileno() >= 0:
@@ -386,7 +386,7 @@ class _RelayServer:
     def listen(self, number: int, where: List[Any]) -> None:
         try:
             listener = _Listener(self, number, where)
-        except (OSError, OverflowError):
+        except (OSError, ValueError, OverflowError):
             self.frame(REFUSED, number)
         else:
             self.frame(OPENED, number, listener.port())

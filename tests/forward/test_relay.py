@@ -5,7 +5,6 @@ Here the relay runs on the host itself: to the protocol it is all the same.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
@@ -13,7 +12,6 @@ import socket
 import ssl
 import struct
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,21 +26,23 @@ from jlremote.remote import sending
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.relay import relay_argv
 from tests.forward.parts import (
+    MEGABYTE,
     Server,
     SwitchedGateway,
     ask,
+    ask_at_once,
     check_the_far_end_may_end_first,
     connect,
     counts,
     echo,
     is_turned_away,
     read_all,
+    same,
     serving,
 )
 from tests.lab.certificates import certificate
 from tests.link.fakes import until
 
-MEGABYTE = 1 << 20
 PYTHON = (sys.executable, "-X")
 
 
@@ -73,14 +73,7 @@ def up(transport: Any, gateway: SwitchedGateway, echo_server: Server) -> Switche
 @pytest.mark.parametrize("size", [0, 1, 32768, 9 * MEGABYTE + 17])
 def test_bytes_come_back_unchanged(up: SwitchedGateway, forward: TunnelForward, size: int) -> None:
     question = os.urandom(size)
-    answer: list[bytes] = []
-    with connect(forward.local_port) as sock:
-        reader = threading.Thread(target=lambda: answer.append(read_all(sock)))
-        reader.start()
-        sock.sendall(question)
-        sock.shutdown(socket.SHUT_WR)
-        reader.join(60)
-    assert hashlib.sha256(answer[0]).digest() == hashlib.sha256(question).digest()
+    assert same(ask_at_once(forward.local_port, question), question)
 
 
 @pytest.fixture
@@ -105,14 +98,8 @@ def test_bytes_come_back_unchanged_by_tls_from_the_owner_of_the_certificate_only
     transport: Any, gateway: SwitchedGateway, forward: TunnelForward, by_tls: Target, tmp_path: Path
 ) -> None:
     gateway.up(transport, by_tls)
-    question, answer = os.urandom(9 * MEGABYTE + 17), list[bytes]()
-    with connect(forward.local_port) as sock:
-        reader = threading.Thread(target=lambda: answer.append(read_all(sock)))
-        reader.start()
-        sock.sendall(question)
-        sock.shutdown(socket.SHUT_WR)
-        reader.join(60)
-    assert hashlib.sha256(answer[0]).digest() == hashlib.sha256(question).digest()
+    question = os.urandom(9 * MEGABYTE + 17)
+    assert same(ask_at_once(forward.local_port, question), question)
     (tmp_path / "own.pem").write_text(certificate().text)
     assert is_turned_away(forward.local_port, b"hello")
     assert "shows another one than its file has" in (forward.failure or "")

@@ -82,8 +82,9 @@ def test_the_oldest_python_loads_a_program(name: str, python: str) -> None:
 def test_the_oldest_python_relays_what_a_server_says(python: str) -> None:
     with serving(echo) as server:
         opening = json.dumps((9, "127.0.0.1", server.port)).encode()
-        frames = ((relay.OPEN, opening), (relay.DATA, b"hello"))
-        sent = b"".join(relay.HEAD.pack(kind, 1, len(body)) + body for kind, body in frames)
+        none = json.dumps((9, "no\0path")).encode()
+        frames = (relay.OPEN, 2, none), (relay.OPEN, 1, opening), (relay.DATA, 1, b"hello")
+        sent = b"".join(relay.HEAD.pack(*head, len(body)) + body for *head, body in frames)
         argv = sending.boot_argv(relay.__name__, "ready")
         with subprocess.Popen([python, *argv], stdin=-1, stdout=-1) as process:
             assert process.stdin is not None
@@ -91,8 +92,9 @@ def test_the_oldest_python_relays_what_a_server_says(python: str) -> None:
             assert process.stdout.readline() == b"ready\n"
             process.stdin.write(sending.packed(relay.__name__) + sent)
             process.stdin.flush()
-            answer = process.stdout.read(3 * relay.HEAD.size + 5)  # with OPENED and CREDIT
-            assert answer[-5:] == b"hello"
+            answer = process.stdout.read(4 * relay.HEAD.size + 5)
+            assert answer.startswith(relay.HEAD.pack(relay.REFUSED, 2, 0))
+            assert answer[-5:] == b"hello"  # after OPENED, CREDIT and the head of DATA
             process.stdin.close()
 
 
