@@ -18,10 +18,7 @@ MODULES = (
     "text",
     "times",
     "untrusted",
-    *(
-        f"host/{name}"
-        for name in ("answers", "contract", "process_mark", "records", "shell_text", "sudo")
-    ),
+    *(f"host/{name}" for name in ("answers", "contract", "process_mark", "shell_text", "sudo")),
     *(
         f"gpus/{name}"
         for name in (
