@@ -11,7 +11,7 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.ports.listeners import probe, read
-from tests.host.test_tcp_table import ANYWHERE, ANYWHERE_6, LOOPBACK, row
+from tests.host.test_socket_tables import ANYWHERE, ANYWHERE_6, LOOPBACK, row
 
 
 def printed(*rows: str, user: str = "1000", held: str = "") -> str:

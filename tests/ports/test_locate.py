@@ -33,7 +33,7 @@ from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.table import runtime_named
-from tests.host.test_tcp_table import ANYWHERE, ANYWHERE_6, row
+from tests.host.test_socket_tables import ANYWHERE, ANYWHERE_6, row
 from tests.link.fakes import new_endpoint, new_server
 from tests.ports.test_routes import probed
 from tests.workflow.parts import FakeHost

@@ -19,7 +19,7 @@ from jlremote.runtimes.containers import Containers
 from jlremote.runtimes.contract import Container
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.scripts.waiting import AS_MAIN_USER
-from tests.host.test_tcp_table import ANYWHERE, ANYWHERE_6, LOOPBACK, LOOPBACK_6, row
+from tests.host.test_socket_tables import ANYWHERE, ANYWHERE_6, LOOPBACK, LOOPBACK_6, row
 from tests.link.fakes import new_server
 
 PORT = 6006

@@ -16,13 +16,13 @@ from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.wire.protocol import Unproved
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.conversation import (
+from jlremote.workflow.host.attached_process import (
     Screen,
     TerminalClosed,
-    connected,
-    converse,
+    run_attached,
+    run_script_attached,
 )
+from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import connect, link_of, link_on, nearest_host
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _run(
 ) -> int:
     what = ShellCommand(request.command, request.user, request.workdir, request.detach_keys)
     try:
-        status = connected(
+        status = run_attached(
             lambda terminal, passed: host.shell(
                 place, what, terminal, checked=checked, streams=passed
             ),
@@ -175,7 +175,7 @@ def _kept(
         context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
     script = shells.kept_script(place.runtime, place.name, attached, request.command, name)
     try:
-        status = converse(place.host, script, screen)
+        status = run_script_attached(place.host, script, screen)
     except TerminalClosed:
         screen.recover()
         status = 0
@@ -291,14 +291,14 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
 
     The engine's own message would come unformatted.
     """
-    from jlremote.runtimes.owner import WHO, other_owner
+    from jlremote.runtimes.contract import WHO
     from jlremote.workflow.host import halted
     from jlremote.workflow.selection import naming
 
     told = host.run({**runtime.describe(record.name), **WHO})
     found = runtime.read(record.name, told)
     if found is not None:
-        owner = other_owner(found, told)
+        owner = found.owner_beside(told["user"].stdout.strip())
         naming.refuse_other_owner(
             record.host, record.name, owner, agreed=as_shared or record.shared
         )

@@ -75,7 +75,6 @@ class Jupyter:
 
 
 WELL = {"script": "", "host": "", "inside": ""}
-CHECKS = ("container", "network", "toolkit", "jupyter", "http", "websocket", "kernel")
 
 
 @dataclass
@@ -127,35 +126,12 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Chain:
     return chain
 
 
-def test_a_new_container_is_proved_to_the_kernels_answer(chain: Chain) -> None:
-    found = chain.examine()
-    assert found["container"].text == "a new container of me/x starts"
-    assert found["jupyter"].text == "launched"
-    assert (found["kernel"].mark, found["kernel"].text) == ("ok", "6*7 is 42")
-    assert list(found) == [*CHECKS]
-
-
 def test_all_that_was_made_is_removed(chain: Chain) -> None:
     chain.examine()
     assert len(chain.link.forwards) == 1
     assert chain.jupyter.kernels == ["k1"]
     chain.made.close()
     assert (chain.link.forwards, chain.jupyter.kernels) == ([], [])
-
-
-def test_a_running_session_is_used_with_a_forward_and_kernel_of_its_own(chain: Chain) -> None:
-    found = chain.examine(runs=True, image=None)
-    assert found["container"].text == found["jupyter"].text == "the session `cont1` runs"
-    assert chain.link.forwards[0].startswith("jlr-doctor-")
-
-
-def test_without_session_and_image_the_rest_is_skipped_with_the_way_to_try(chain: Chain) -> None:
-    found = chain.examine(image=None)
-    assert found["container"].mend == ("`jlr doctor lab --image IMAGE` tries a new container",)
-    tried = {check for check, finding in found.items() if finding.mark != "skipped"}
-    assert tried == {"network"}, "an image that is there is enough for it"
-    assert "docker image ls" in chain.link.asked["inside"]
-    assert found["kernel"].text == found["container"].text
 
 
 def test_without_containers_jupyter_runs_on_the_host_and_its_files_go(chain: Chain) -> None:
@@ -218,18 +194,6 @@ def judge(facts: HostFacts, answer: Completed | str, *, gpus: str | None = None)
 def test_gpus_are_proved_in_the_sessions_container() -> None:
     found = judge(WITH_GPUS, "GPU 0: NVIDIA H200 (UUID: GPU-1)\n", gpus="all")
     assert (found.mark, found.text) == ("ok", "`nvidia-smi` in `cont1`: 1 GPU")
-
-
-def test_gpus_are_proved_in_a_new_container_that_is_removed() -> None:
-    found = judge(WITH_GPUS, "GPU 0: H200\nGPU 1: H200\n")
-    assert found.text == "`nvidia-smi` in a new container of me/x: 2 GPUs"
-
-
-def test_an_engine_without_the_toolkit_comes_with_how_to_install_it() -> None:
-    refusal = 'could not select device driver "" with capabilities: [[gpu]]'
-    found = judge(WITH_GPUS, Completed(1, "", refusal))
-    assert found.mark == "failed"
-    assert any("nvidia-ctk" in line for line in found.mend)
 
 
 def test_without_gpus_or_an_image_nothing_is_tried() -> None:

@@ -91,24 +91,6 @@ def test_a_forward_keeps_the_local_port_that_it_had(
     assert held(FakeLink(), to, notes, ExitStack()) == expected
 
 
-@pytest.mark.parametrize(
-    ("to", "had", "instead"), [(SERVER, 8901, 8888), (TENSORBOARD, 7001, 6006)]
-)
-def test_a_port_that_is_taken_is_reported_with_its_holder_and_replaced(
-    to: Endpoint, had: int, instead: int, notes: Notes
-) -> None:
-    sessions.save(RECORD)
-    assert held(FakeLink(had), to, notes, ExitStack()) == instead
-    [note] = notes.notes
-    assert note == (f"port {had} is taken by `vim` (process 7); {instead} is free and stays yours")
-
-
-def test_an_exact_port_that_is_taken_is_refused(notes: Notes) -> None:
-    with pytest.raises(Busy, match="port 9000 is taken by `vim`") as refused:
-        held(FakeLink(9000), SERVER, notes, ExitStack(), exact=9000)
-    assert "`--port`" in (refused.value.hint or "")
-
-
 def test_a_port_that_was_another_sessions_is_said(notes: Notes) -> None:
     sessions.save(replace(RECORD, name="other", local_port=9000, forwarded=False))
     assert held(FakeLink(), SERVER, notes, ExitStack(), exact=9000) == 9000
@@ -126,16 +108,6 @@ def test_when_every_port_is_taken_the_error_says_which_were_tried(
         held(link, to, notes, ExitStack())
     assert str(first) in (refused.value.hint or "")
     assert link.held == {}
-
-
-@pytest.mark.parametrize("to", [SERVER, TENSORBOARD])
-def test_a_new_forward_is_released_if_a_later_step_fails(to: Endpoint, notes: Notes) -> None:
-    link = FakeLink()
-    with ExitStack() as undo:
-        held(link, to, notes, undo)
-        assert link.held
-    assert link.held == {}
-    assert notes.notes == []
 
 
 @pytest.mark.parametrize("to", [SERVER, TENSORBOARD])

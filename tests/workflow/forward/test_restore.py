@@ -52,17 +52,6 @@ def restored(
     return forwards.bring_back(cast(Link, link), record).local_port
 
 
-def test_a_session_and_its_further_ports_are_back_on_their_ports(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    link = FakeLink()
-    assert restored(monkeypatch, link, Survey(HERE, findings(new_server()))) == 8901
-    assert {key: local for key, (local, _) in link.held.items()} == {
-        ("cont1", None): 8901,
-        ("cont1", 6006): 7001,
-    }
-
-
 @pytest.mark.parametrize(
     ("found", "error"),
     [(findings(), JupyterDead), (findings(ended="idle"), IdleStopped), (None, JupyterDead)],

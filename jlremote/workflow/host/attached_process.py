@@ -1,4 +1,4 @@
-"""A conversation of a program on the host with the user's terminal, or with stdin and stdout."""
+"""A process on the host whose streams are the user's terminal, or stdin and stdout."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ class Screen(Protocol):
         """Reset the terminal after a program that could not clean up."""
 
 
-def converse(host: Link, script: str, screen: Screen) -> int:
+def run_script_attached(host: Link, script: str, screen: Screen) -> int:
     """Connect a script to the screen, in a terminal if it is one; return its exit status.
 
     Raises:
         TerminalClosed: the user typed `~.` or closed the terminal.
         LinkLost: the connection broke.
     """
-    return carried(host.process(script, terminal_of(screen)), screen)
+    return _run_by_threads(host.process(script, _terminal_of(screen)), screen)
 
 
-def terminal_of(screen: Screen) -> TerminalKind | None:
+def _terminal_of(screen: Screen) -> TerminalKind | None:
     """Return the terminal for a process that is connected to the screen, `None` for none."""
     return TerminalKind(screen.kind, screen.size) if screen.kind else None
 
 
-def carried(opened: AbstractContextManager[RemoteProcess], screen: Screen) -> int:
+def _run_by_threads(opened: AbstractContextManager[RemoteProcess], screen: Screen) -> int:
     """Connect a process to the screen likewise, and end it if it does not end by itself."""
     with opened as process:
         process.wait_connected()
@@ -86,11 +86,11 @@ def carried(opened: AbstractContextManager[RemoteProcess], screen: Screen) -> in
     return process.status
 
 
-def connected(opened: Open, screen: Screen) -> int:
-    """Connect a process to the screen, as `carried`; the link does it where that is possible."""
+def run_attached(opened: Open, screen: Screen) -> int:
+    """Connect a process to the screen; the link passes its bytes where that is possible."""
     streams = None if screen.kind else OwnStreams.opened(*screen.descriptors)
     if streams is None:
-        return carried(opened(terminal_of(screen), None), screen)
+        return _run_by_threads(opened(_terminal_of(screen), None), screen)
     with closing(streams), opened(None, streams) as process:
         process.wait_connected()
         return process.wait()
