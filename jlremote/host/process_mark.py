@@ -82,7 +82,7 @@ done
 )
 
 
-def sweep_argv(word: str) -> tuple[str, ...]:
+def sweep_argv(mark: str) -> tuple[str, ...]:
     """Return the argv that ends all of one's processes that inherited a mark.
 
     Those that left the group of the marked one, as by `setsid`, and what they have begun, too. They
@@ -91,12 +91,12 @@ def sweep_argv(word: str) -> tuple[str, ...]:
     even if nothing but their parents told whose they were: a program that writes its title over its
     environment has lost the mark.
     """
-    return ("sh", "-c", _SWEEP.replace("WORD", word), "sh")
+    return ("sh", "-c", _SWEEP.replace("WORD", mark), "sh")
 
 
-def signal_argv(word: str, *signal: str) -> tuple[str, ...]:
-    """Return the argv that sends a signal to the process group of the process marked with `word`.
+def signal_argv(mark: str, *signal: str) -> tuple[str, ...]:
+    """Return the argv that sends a signal to the process group of the process with a mark.
 
     Without `signal` its name is to follow as the last argument.
     """
-    return ("sh", "-c", _SIGNAL.replace("WORD", word), "sh", *signal)
+    return ("sh", "-c", _SIGNAL.replace("WORD", mark), "sh", *signal)

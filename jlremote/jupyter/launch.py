@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from jlremote.host.shell_text import KEEP_ODD_VARIABLES
 from jlremote.jupyter import configuration, launch_lock
@@ -98,68 +99,69 @@ python=$folder/bin/python
 {_BESIDE}"""
 
 
-def launch(
-    runtime: Runtime,
-    name: str,
-    launch_id: str,
-    *,
-    hostname: str,
-    bind_address: str | None = None,
-    jupyter: str = ON_PATH,
-    idle_stop: int = 0,
-    on_socket: bool = False,
-    folders: Sequence[str] = (),
-    join: bool = True,
-    user: str = "",
-    record: bool = True,
-) -> str:
-    """Return the script that runs JupyterLab in the session's folder until it ends.
+@dataclass(frozen=True)
+class Launch:
+    """A launch of JupyterLab in a session's folder."""
 
-    If another launch is under way it launches nothing and marks itself as joined, with `join` also
-    if a server that another command began is starting (see `launch_lock`).
+    runtime: Runtime
+    name: str  # the session's, also the begin of its `base_url`
+    id: str  # marks the files of this launch
+    hostname: str  # the name that browsers have for the server
+    bind_address: str | None = None  # what it listens on, by default what the runtime says
+    jupyter: str = ON_PATH  # shell text that sets the positional parameters to its command
+    idle_stop: int = 0  # the seconds without work after which it ends by itself, 0 for never
+    on_socket: bool = False  # whether it listens on a unix socket, where it can
+    # where it opens if the working folder is no place for notebooks: the first that is one
+    folders: Sequence[str] = ()
+    join: bool = True  # whether a server that another command began, and that starts, is joined
+    user: str = ""  # the person's name on the host, for other laptops and for other users
+    record: bool = True  # whether what its kernels publish is recorded
 
-    `name` is the session's, also the begin of its `base_url`, and `hostname` the one that browsers
-    have for it; `launch_id` marks the files of this launch, and `user` is the person's name on the
-    host, for that person's other laptops and for other users. Jupyter listens on `bind_address`, by
-    default what the runtime says, or with `on_socket` on a unix socket, where it can. `jupyter` is
-    shell text that sets the positional parameters to its command. After `idle_stop` seconds without
-    work it ends by itself, 0 for never. If the working folder is no place for notebooks, it opens
-    in the first of `folders` that is one. With `record` what its kernels publish is recorded.
-    """
-    options = (
-        "--no-browser",
-        f"--ip={bind_address or runtime.bind_address}",
-        *(() if runtime.has_containers or on_socket else (f"--port={HOST_PORT}",)),
-    )
-    settings = "".join(
-        f"cat >\"$directory/config/{file}\" <<'END' || exit\n{text}END\n"
-        for file, text in configuration.files(
-            name,
-            hostname,
-            idle_stop,
-            socket=f"{SOCKET}{launch_id}" if on_socket else None,
-            or_port=not runtime.in_jobs,
-            record=record,
-        ).items()
-    )
-    if idle_stop:
-        settings += f'echo {idle_stop} >"$directory/idle-stop" || exit\n'
-    if not record:
-        settings += recorder.OFF
-    if user:
-        settings += f'printf %s {shlex.quote(user)} >"$directory/user" || exit\n'
-    opening = _IN_FOLDER.replace("FOLDERS", shlex.join(folders)) if folders else ""
-    script = (
-        _LAUNCH.replace("CONFIGURE\n", settings)
-        .replace("PATH_FILE", PATH_FILE)
-        .replace("FIND_JUPYTER\n", jupyter + _FASTER + opening)
-        .replace("KEEP_ODD_VARIABLES\n", KEEP_ODD_VARIABLES)
-        .replace("LAUNCH_MARK", LAUNCH_MARK)
-        .replace("OPTIONS", shlex.join(options))
-    )
-    beginning = f"launch={shlex.quote(launch_id)}\n{launch_lock.functions(runtime)}"
-    turn = _TURN.replace("IS_STARTING", "is_starting" if join else "false")
-    return session_directory(runtime, name) + beginning + turn + script
+    def script(self) -> str:
+        """Return the script that runs JupyterLab until it ends.
+
+        If another launch is under way it launches nothing and marks itself as joined (see
+        `launch_lock`).
+        """
+        options = (
+            "--no-browser",
+            f"--ip={self.bind_address or self.runtime.bind_address}",
+            *(() if self.runtime.has_containers or self.on_socket else (f"--port={HOST_PORT}",)),
+        )
+        opening = _IN_FOLDER.replace("FOLDERS", shlex.join(self.folders)) if self.folders else ""
+        script = (
+            _LAUNCH.replace("CONFIGURE\n", self._settings())
+            .replace("PATH_FILE", PATH_FILE)
+            .replace("FIND_JUPYTER\n", self.jupyter + _FASTER + opening)
+            .replace("KEEP_ODD_VARIABLES\n", KEEP_ODD_VARIABLES)
+            .replace("LAUNCH_MARK", LAUNCH_MARK)
+            .replace("OPTIONS", shlex.join(options))
+        )
+        beginning = f"launch={shlex.quote(self.id)}\n{launch_lock.functions(self.runtime)}"
+        turn = _TURN.replace("IS_STARTING", "is_starting" if self.join else "false")
+        return session_directory(self.runtime, self.name) + beginning + turn + script
+
+    def _settings(self) -> str:
+        """Return shell text that writes the configuration of the server, and what others read."""
+        files = configuration.files(
+            self.name,
+            self.hostname,
+            self.idle_stop,
+            socket=f"{SOCKET}{self.id}" if self.on_socket else None,
+            or_port=not self.runtime.in_jobs,
+            record=self.record,
+        )
+        settings = "".join(
+            f"cat >\"$directory/config/{file}\" <<'END' || exit\n{text}END\n"
+            for file, text in files.items()
+        )
+        if self.idle_stop:
+            settings += f'echo {self.idle_stop} >"$directory/idle-stop" || exit\n'
+        if not self.record:
+            settings += recorder.OFF
+        if self.user:
+            settings += f'printf %s {shlex.quote(self.user)} >"$directory/user" || exit\n'
+        return settings
 
 
 # A start that fails leaves a server alone that another one has joined; see `abandon`.

@@ -15,7 +15,7 @@ from jlremote.jupyter.discovery import PAGES, read_probe
 from jlremote.runtimes import container_list
 from jlremote.runtimes.apptainer import definition
 from jlremote.runtimes.container_list import ListedContainer
-from jlremote.runtimes.contract import Runtime
+from jlremote.runtimes.contract import WHO, Runtime
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.table import OF_PROCESSES
 from jlremote.text import is_name
@@ -55,7 +55,7 @@ class Presence:
 
 def look(host: Host, engine: Engine) -> Presence:
     """List the containers and sessions of a host, in one round trip."""
-    steps = {"user": "id -un || id -u", "containers": container_list.script(engine)}
+    steps = WHO | {"containers": container_list.script(engine)}
     done = host.run(
         steps | {runtime.name: scripts.own_servers(runtime) for runtime in OF_PROCESSES}
     )

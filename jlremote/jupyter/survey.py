@@ -14,10 +14,9 @@ from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.server import Server
-from jlremote.runtimes.contract import TYPED_LABEL, Container, Runtime
+from jlremote.runtimes.contract import TYPED_LABEL, WHO, Container, Runtime
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.on_node import IDLE, SHUT_DOWN, STOPPED
-from jlremote.runtimes.owner import WHO, labelled, other_owner
 from jlremote.text import is_name, one_line
 
 
@@ -166,8 +165,8 @@ def _looked(
         steps |= WHO
     results = host.run(steps)
     container = runtime.read(name, results)
-    owner = None if container is None else other_owner(container, results)
     user = results["user"].stdout.strip() if runtime.has_containers else ""
+    owner = None if container is None else container.owner_beside(user)
     if container is None and "called" in results:
         called = tuple(filter(is_name, results["called"].stdout.split()))
         return Survey(None, None, called=called, user=user), 0
@@ -201,7 +200,7 @@ _LOOK_PAUSE_SECONDS = 0.2
 
 def _other_launcher(container: Container, findings: Findings, user: str) -> str | None:
     """Return the other user whose server runs in a container that jlr did not make."""
-    if labelled(container) or not any(server.ours for server in findings.servers):
+    if container.labelled_user or not any(server.ours for server in findings.servers):
         return None
     return findings.launcher if findings.launcher not in ("", user) else None
 

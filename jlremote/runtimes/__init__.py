@@ -4,8 +4,7 @@ Read `contract` first: a `Runtime` returns text for `sh` and has no effects. `co
 (`--runtime none`) and `apptainer` are the three kinds, `on_node` takes one of the last two to a
 cluster's node, `table` has them by name. Below: `engine` (the engines and their errors), `docker`
 (their command lines), `options` (of containers), `scripts` (run in containers). `container_list`
-lists all containers of an engine, `container_changes` what only one of them has; `owner` tells
-another user's.
+lists all containers of an engine, `container_changes` what only one of them has.
 
 Decisions:
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jlremote.errors import Usage
-from jlremote.host.contract import Completed, Steps
+from jlremote.host.contract import USER_LABEL, Completed, Steps
 from jlremote.host.shell_text import command_line
 from jlremote.runtimes.engine.engine import Engine
 from jlremote.runtimes.options.container_options import NO_OPTIONS, ContainerOptions
@@ -20,6 +20,8 @@ CREATOR_LABEL = "org.jlremote.created-by"
 TYPED_LABEL = "org.jlremote.typed"  # the typed name, if the naming template made another of it
 JOB_LABEL = "org.jlremote.job"
 START_LABEL = "org.jlremote.start"  # the start that made it, and alone may take it back
+# The step that names the user on the host.
+WHO = {"user": "id -un || id -u"}
 _SESSION_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
@@ -88,6 +90,16 @@ class Container:
     def is_job(self) -> bool:
         """Whether jlr made it for a job; likewise."""
         return self.labels.get(JOB_LABEL) == self.name
+
+    @property
+    def labelled_user(self) -> str:
+        """The user of the host in the label, if jlr made it; empty for no user."""
+        made = self.is_session or self.is_job
+        return one_line(self.labels.get(USER_LABEL, "")) if made else ""
+
+    def owner_beside(self, user: str) -> str | None:
+        """Return the other user who owns it, `None` if it is `user`'s own or of no user."""
+        return self.labelled_user if self.labelled_user not in ("", user) else None
 
 
 @dataclass(frozen=True)

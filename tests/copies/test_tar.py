@@ -25,8 +25,8 @@ from jlremote.workflow.copies.copy import _shown
 from jlremote.workflow.copies.exchange import CopyStreams, Reached
 from jlremote.workflow.copies.names import RemotePath
 from jlremote.workflow.copies.report import CopyReport
+from jlremote.workflow.host.attached_process import Screen
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.conversation import Screen
 from tests.copies.parts import same
 from tests.workflow.parts import Notes
 

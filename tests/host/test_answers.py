@@ -5,9 +5,22 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jlremote.errors import NotFound
-from jlremote.host.answers import OddAnswer, understood
+from jlremote.host.answers import (
+    FIELD,
+    GROUP,
+    PRINT_FIELD,
+    PRINT_GROUP,
+    PRINT_RECORD,
+    RECORD,
+    OddAnswer,
+    records,
+    understood,
+)
+from tests.host.shells import run_sh
 
 
 @understood("the engine")
@@ -41,3 +54,18 @@ def test_what_is_quoted_of_it_cannot_drive_a_terminal() -> None:
 def test_errors_of_ours_pass() -> None:
     with pytest.raises(NotFound), understood("the engine"):
         raise NotFound("no such thing")
+
+
+TEXT = st.text(st.characters(exclude_characters=FIELD + RECORD + GROUP))
+
+
+@given(st.lists(st.lists(TEXT, min_size=1)), TEXT)
+def test_the_fields_of_each_record_come_back(fields: list[list[str]], rest: str) -> None:
+    output = "".join(FIELD.join(record) + RECORD for record in fields)
+    assert records(output + rest) == fields
+
+
+def test_a_shell_prints_the_same_separators() -> None:
+    assert run_sh("sh", f"printf '{PRINT_FIELD}{PRINT_RECORD}{PRINT_GROUP}'").stdout == (
+        FIELD + RECORD + GROUP
+    )

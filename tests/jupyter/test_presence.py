@@ -9,7 +9,7 @@ import pytest
 
 from jlremote.host.contract import USER_LABEL, Completed
 from jlremote.jupyter import scripts
-from jlremote.jupyter.launch import launch
+from jlremote.jupyter.launch import Launch
 from jlremote.jupyter.presence import is_session, owner, runs_jupyter
 from jlremote.runtimes.container_list import ContainerProcess, ListedContainer, read
 from jlremote.runtimes.containers import Containers
@@ -17,7 +17,7 @@ from jlremote.runtimes.contract import SESSION_LABEL, Container, Volume
 from jlremote.runtimes.engine.engine import DOCKER
 
 CONTAINER = Container("f00", "cont1", running=True, started_at="t")
-LAUNCHED = launch(Containers(DOCKER), "cont1", "1", hostname="cont1-dgx.localhost")
+LAUNCHED = Launch(Containers(DOCKER), "cont1", "1", "cont1-dgx.localhost").script()
 
 
 def glimpse(

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,11 @@ def write_server(folder: Path, listener: socket.socket, pid: int) -> None:
     """Write the runtime file of a server that this process plays."""
     facts = {"port": listener.getsockname()[1], "base_url": f"/{NAME}/", "token": "secret"}
     (folder / "runtime" / f"jpserver-{pid}.json").write_text(json.dumps(facts))
+
+
+def launching(id_: str, **how: Any) -> str:
+    """Return the script of a launch."""
+    return launch.Launch(BARE, NAME, id_, OWN, **how).script()
 
 
 def test_a_server_that_holds_its_port_is_found(folder: Path, listener: socket.socket) -> None:
@@ -244,7 +250,7 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
 ) -> None:
     (folder / "exit").write_text("1\n")
     jupyter = fake_jupyter(tmp_path, 'echo "$@"; echo "$JUPYTER_CONFIG_PATH"; exit 3')
-    text = launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter, idle_stop=3600)
+    text = launching("mine", jupyter=jupyter, idle_stop=3600)
     assert sh(text).returncode == 0
     assert (folder / "exit").read_text() == "3\n"
     assert (folder / "launch").read_text() == "mine\n"
@@ -269,7 +275,7 @@ def test_the_name_of_a_user_of_a_domain_is_kept_letter_by_letter(
     folder: Path, tmp_path: Path
 ) -> None:
     user, jupyter = "CORP\\a.smith", fake_jupyter(tmp_path, "exit 0")
-    text = launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter, user=user)
+    text = launching("mine", jupyter=jupyter, user=user)
     assert sh(text).returncode == 0
     assert found().launcher == user
     noted = scripts.LAUNCHER.search(text)
@@ -279,7 +285,7 @@ def test_the_name_of_a_user_of_a_domain_is_kept_letter_by_letter(
 
 def test_a_launch_on_a_socket_names_no_port(folder: Path, tmp_path: Path) -> None:
     jupyter = fake_jupyter(tmp_path, 'echo "$@"')
-    sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter, on_socket=True))
+    sh(launching("mine", jupyter=jupyter, on_socket=True))
     assert "--port" not in (folder / "jupyter.log").read_text()
     settings = (folder / "config" / "jupyter_server_config.py").read_text()
     assert "application.sock = path" in settings
@@ -303,7 +309,7 @@ def test_jupyter_opens_in_a_folder_of_the_persons_rather_than_in_the_root(
         (tmp_path / name).chmod(mode)
     folders = [str(tmp_path / name) for name in ("absent", "stuck", "good", "late")]
     jupyter += fake_jupyter(tmp_path, "pwd")
-    text = launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter, folders=folders)
+    text = launching("mine", jupyter=jupyter, folders=folders)
     assert sh(f"cd {tmp_path / here}\n{text}").returncode == 0
     assert (folder / "jupyter.log").read_text() == f"{tmp_path / opened}\n"
 
@@ -313,7 +319,7 @@ def test_nothing_is_launched_without_its_whole_configuration(folder: Path, tmp_p
     jupyter = fake_jupyter(tmp_path, f"touch {tmp_path}/launched")
     # The first bytes still fit on the disk.
     full = "cat() { head -c 99; return 1; }\n"
-    done = sh(full + launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter))
+    done = sh(full + launching("mine", jupyter=jupyter))
     assert done.returncode == 1
     assert not (tmp_path / "launched").exists()
     assert not (folder / "launch").exists()
@@ -322,14 +328,14 @@ def test_nothing_is_launched_without_its_whole_configuration(folder: Path, tmp_p
 def test_a_launch_leaves_nothing_of_an_earlier_server(folder: Path, tmp_path: Path) -> None:
     secret = folder / "runtime" / "jupyter_cookie_secret"
     secret.write_text("known to others")
-    sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=fake_jupyter(tmp_path, "exit 3")))
+    sh(launching("mine", jupyter=fake_jupyter(tmp_path, "exit 3")))
     assert (folder / "exit").read_text() == "3\n"
     assert not secret.exists()
 
 
 def test_jupyters_own_idle_stop_is_noted(folder: Path, tmp_path: Path) -> None:
     jupyter = fake_jupyter(tmp_path, "echo 'No kernels for 60 s; shutting down'")
-    sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter))
+    sh(launching("mine", jupyter=jupyter))
     assert (folder / "ended").read_text() == "idle\n"
     assert not (folder / "idle-stop").exists()
 
@@ -337,7 +343,7 @@ def test_jupyters_own_idle_stop_is_noted(folder: Path, tmp_path: Path) -> None:
 def test_an_abandoned_launch_starts_no_server(folder: Path, tmp_path: Path) -> None:
     (folder / "abandoned-mine").touch()
     jupyter = fake_jupyter(tmp_path, "echo started")
-    sh(launch.launch(BARE, NAME, "mine", hostname=OWN, jupyter=jupyter))
+    sh(launching("mine", jupyter=jupyter))
     assert (folder / "jupyter.log").read_text() == ""
 
 
@@ -354,7 +360,7 @@ def test_of_launches_at_the_same_moment_one_starts_a_server(folder: Path, tmp_pa
     )
     for round_ in range(10):
         names = [f"{round_}-{number}" for number in range(4)]
-        began = [begin(launch.launch(BARE, NAME, n, hostname=OWN, jupyter=jupyter)) for n in names]
+        began = [begin(launching(n, jupyter=jupyter)) for n in names]
         wait_until(lambda: sum(one.poll() is not None for one in began) == 3, "the three others")  # noqa: B023
         [winner] = [n for n, one in zip(names, began, strict=True) if one.poll() is None]
         joined = {path.name for path in folder.glob(f"joined-{round_}-*")}
@@ -371,12 +377,12 @@ def test_of_launches_at_the_same_moment_one_starts_a_server(folder: Path, tmp_pa
 
 def test_a_lock_whose_shell_was_killed_counts_no_more(folder: Path, tmp_path: Path) -> None:
     jupyter = fake_jupyter(tmp_path, "exec sleep 0.5")
-    first = begin(launch.launch(BARE, NAME, "first", hostname=OWN, jupyter=jupyter))
+    first = begin(launching("first", jupyter=jupyter))
     wait_until((folder / "pid-first").exists, "the first server")
     first.kill()
     first.wait()
     other = fake_jupyter(tmp_path, f"touch {tmp_path}/second")
-    assert sh(launch.launch(BARE, NAME, "second", hostname=OWN, jupyter=other)).returncode == 0
+    assert sh(launching("second", jupyter=other)).returncode == 0
     assert (tmp_path / "second").exists()
 
 
@@ -385,11 +391,11 @@ def test_a_launch_that_joins_a_server_holds_no_lock_until_its_shell_has_ended(
 ) -> None:
     over = tmp_path / "over"
     lives_on = f"trap 'while [ ! -e {over} ]; do sleep 0.05; done' EXIT\n"
-    joins = launch.launch(BARE, NAME, "first", hostname=OWN).replace("elif is_starting", "elif :")
+    joins = launching("first").replace("elif is_starting", "elif :")
     first = begin(lives_on + joins)
     wait_until((folder / "joined-first").exists, "the other server")
     jupyter = fake_jupyter(tmp_path, "exit 3")
-    sh(launch.launch(BARE, NAME, "second", hostname=OWN, jupyter=jupyter, join=False))
+    sh(launching("second", jupyter=jupyter, join=False))
     assert (folder / "exit").read_text() == "3\n"
     over.touch()
     assert first.wait(timeout=30) == 0

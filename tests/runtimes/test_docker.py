@@ -14,7 +14,7 @@ from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.docker.docker_commands import create_argv
 from jlremote.runtimes.docker.docker_errors import JustCreated, creation_error
 from jlremote.runtimes.engine.engine import DOCKER
-from jlremote.runtimes.engine.engine_errors import EngineNotRunning, engine_error, reason
+from jlremote.runtimes.engine.engine_errors import EngineNotRunning, reason
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.runtimes.table import for_container
 
@@ -110,34 +110,6 @@ def test_a_container_that_docker_found_by_the_beginning_of_its_id_is_another() -
 def test_no_such_container_is_no_error() -> None:
     missing = said("Error response from daemon: No such container: cont1")
     assert Containers(DOCKER).read("cont1", {"container": missing}) is None
-
-
-@pytest.mark.parametrize(
-    ("line", "status", "words"),
-    [
-        ("sh: 1: docker: not found", 127, "was not found"),
-        ("fish: Unknown command: docker", 127, "was not found"),
-        (
-            "Got permission denied while trying to connect to the Docker daemon socket",
-            1,
-            "may not use",
-        ),
-        (
-            "permission denied while trying to connect to the docker API at unix:///x",
-            1,
-            "may not use",
-        ),
-        ("Cannot connect to the Docker daemon at unix:///x. Is it running?", 1, "does not run"),
-        (
-            "failed to connect to the docker API at unix:///x: is the docker daemon running",
-            1,
-            "not run",
-        ),
-        ("something else", 1, "`docker` failed: something else"),
-    ],
-)
-def test_an_unusable_engine_is_told_apart(line: str, status: int, words: str) -> None:
-    assert words in engine_error(DOCKER, said(line, status=status)).message
 
 
 @pytest.mark.parametrize(

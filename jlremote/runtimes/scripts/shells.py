@@ -50,26 +50,26 @@ def script(
     name: str,
     attached: Attachment,
     argv: tuple[str, ...],
-    word: str,
+    mark: str,
     *,
     given: str = "",
     marked: bool = False,
 ) -> str:
     """Return the script that runs a command, or a shell, with our stdin and stdout as its own.
 
-    In a container it would outlive a broken connection, so SIGHUP is sent to it by its mark, the
-    random `word`; `marked` marks it elsewhere, too. An empty argv is a shell. It is `given` the
+    In a container it would outlive a broken connection, so SIGHUP is sent to it by its random
+    `mark`; with `marked` it has that elsewhere, too. An empty argv is a shell. It is `given` the
     variables of `variables.parted` at the beginning of its stdin, in a terminal where that shows
-    the `word`.
+    the mark.
     """
-    mark = {process_mark.VARIABLE: word} if runtime.has_containers or marked else {}
+    marks = {process_mark.VARIABLE: mark} if runtime.has_containers or marked else {}
     take = variables.take_typed if attached.terminal else lambda text, _: variables.take_first(text)
-    before = take(given, word) if given else ""
-    begin = argv_of(runtime, name, attached, argv, mark, before=before)
+    before = take(given, mark) if given else ""
+    begin = argv_of(runtime, name, attached, argv, marks, before=before)
     if not runtime.has_containers:
         return f"exec {command_line(begin)}\n"
     ending = Attachment(user=attached.user)
-    end = runtime.attached(name, process_mark.signal_argv(word, "HUP"), ending, {})
+    end = runtime.attached(name, process_mark.signal_argv(mark, "HUP"), ending, {})
     hang_up = f'trap "" HUP TERM; {command_line(end)} </dev/null >/dev/null 2>&1; exit 129'
     here = command_line(begin) if attached.terminal else endable(begin)
     return f"trap {shlex.quote(hang_up)} HUP TERM\n{here}\n"

@@ -125,7 +125,8 @@ def entered(
             _look_further(start)
         spec = _spec(start, _image(start, typed))
         if elsewhere:
-            _try_later_image(start, spec.image)
+            trial = command_line((start.runtime.program, "exec", spec.image, "true"))
+            _tried(start, spec.image, trial, elsewhere=True)
     # They are set as those of a process, not as arguments.
     spec = replace(spec, options=replace(spec.options, environment=(), workdir=None))
     workdir = how.workdir or (WORKSPACE if start.request.workspace else None)
@@ -230,14 +231,7 @@ def _remove(start: StartContext) -> None:
 def _try(start: StartContext, image: str) -> None:
     """Run nothing in the image, which shows whether it and the options are usable."""
     trial = start.runtime.in_image(start.name, ":")
-    if start.runtime.in_jobs:  # else the job says what is wrong
-        trial = f"! command -v {start.runtime.program} >/dev/null || {trial}"
-    if _pulled_by_job(start):
-        trial = f"[ ! -e {shlex.quote(image)} ] || {trial}"
-    text = f"{definition.TRIAL}=--nocolor; export {definition.TRIAL}\n{trial}"
-    done = run_script(start.host, text, timeout=_TRY_SECONDS)
-    if done.status != 0:
-        raise _refused(start.runtime.program, image, done)
+    done = _tried(start, image, trial, elsewhere=start.runtime.in_jobs)
     if _UNPACKS in done.stderr:
         start.note(
             f"`{image}` is unpacked at every start, as `{start.request.host}` has no `squashfuse`; "
@@ -245,14 +239,17 @@ def _try(start: StartContext, image: str) -> None:
         )
 
 
-def _try_later_image(start: StartContext, image: str) -> None:
-    program = start.runtime.program
-    trial = f"! command -v {program} >/dev/null || {command_line((program, 'exec', image, 'true'))}"
+def _tried(start: StartContext, image: str, trial: str, *, elsewhere: bool) -> Completed:
+    """Run a trial of an image; where only a job has the program or the image, that says more."""
+    if elsewhere:
+        trial = f"! {_is_there(start.runtime.program)} || {trial}"
     if _pulled_by_job(start):
         trial = f"[ ! -e {shlex.quote(image)} ] || {trial}"
-    done = run_script(start.host, trial, timeout=_TRY_SECONDS)
+    text = f"{definition.TRIAL}=--nocolor; export {definition.TRIAL}\n{trial}"
+    done = run_script(start.host, text, timeout=_TRY_SECONDS)
     if done.status != 0:
-        raise _refused(program, image, done)
+        raise _refused(start.runtime.program, image, done)
+    return done
 
 
 def _refused(program: str, image: str, done: Completed) -> JlrError:

@@ -14,7 +14,7 @@ from jlremote.host.contract import Completed, Host, run_script
 from jlremote.host.shell_text import command_line, typed_path, wait_while
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
-from jlremote.jupyter.launch import ON_PATH, launch, launch_once, with_conda, with_python
+from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, with_python
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.ports.origins import hostname
@@ -202,11 +202,11 @@ def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = Tr
     by_tcp = start.request.scheduled is not None and start.request.scheduled.by_tcp
     if by_tcp:
         bind_address = "0.0.0.0"  # noqa: S104  # asked for by `--reach tcp`
-    return launch(
+    return Launch(
         start.runtime,
         start.name,
         start.launch_id,
-        hostname=hostname(start.request.host, start.name),
+        hostname(start.request.host, start.name),
         bind_address=bind_address,
         jupyter=environment + jupyter,
         idle_stop=start.request.idle_stop or 0,
@@ -215,7 +215,7 @@ def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = Tr
         join=join,
         user=start.user,
         record=start.request.record,
-    )
+    ).script()
 
 
 def first_script(start: StartContext) -> str:

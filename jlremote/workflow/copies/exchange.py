@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from jlremote.link.client.link import ShellCommand
 from jlremote.link.wire.protocol import Unproved
 from jlremote.text import one_line
+from jlremote.workflow.host.attached_process import Screen, run_attached
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.conversation import Screen, carried
 from jlremote.workflow.session.shell import place_of, recorded, recorded_place
 
 _PIECE = 128 << 10
@@ -61,7 +61,7 @@ class Reached:
     def _run(self, argv: tuple[str, ...], streams: Screen) -> int:
         place, command = self._place, ShellCommand(argv, copies=True)
         opened = place.host.shell(place.served, command, None, checked=self._checked)
-        return carried(opened, streams)
+        return run_attached(opened, streams)
 
 
 class CopyStreams:

@@ -3,7 +3,7 @@
 Read `context` and `requests` first (what a command is given), then `links` (how the host is
 reached), `engines` (which container engine) and `rollback`. `gpus` asks for GPUs, `pools` asks
 several hosts at once, `pool_gpus` for their GPUs; `halted` refuses a container that does not run,
-or tells of lost GPUs; `conversation` joins a script with the user's terminal.
+or tells of lost GPUs; `attached_process` joins a process with the user's terminal.
 
 Decisions:
 

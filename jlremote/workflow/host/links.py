@@ -206,7 +206,7 @@ def forget(host: str, context: Context) -> tuple[str, ...]:
     return link_on(host, context).forget()
 
 
-def connected(link: Link) -> LinkStatus:
+def connected_status(link: Link) -> LinkStatus:
     """Return the status of a link once it is connected."""
     return link.status(connect=True, patience=PATIENCE_SECONDS)
 
@@ -226,10 +226,12 @@ def undisturbed(link: Link) -> LinkStatus:
         status = link.status()
         if status.state == State.NEEDS_AUTH:
             raise NeedsAuthentication(status.detail or "the host asks for something")
-    return connected(link)
+    return connected_status(link)
 
 
-def status_of(link: Link, ask: Callable[[Link], LinkStatus] = connected) -> LinkStatus | Unreached:
+def status_of(
+    link: Link, ask: Callable[[Link], LinkStatus] = connected_status
+) -> LinkStatus | Unreached:
     """Return the status of a link, or why it is not connected."""
     from jlremote.link.wire.states import State
 

@@ -12,7 +12,7 @@ from jlremote.gpus.snapshot import CannotAsk
 from jlremote.workflow.host import pools
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.gpus import ask
-from jlremote.workflow.host.links import ASKS_NOTHING, connected, link_on
+from jlremote.workflow.host.links import ASKS_NOTHING, connected_status, link_on
 from jlremote.workflow.host.pools import PoolAnswer, ask_each, members
 
 # How long a look waits for the others once a host has answered, and after which time the silence of
@@ -103,7 +103,7 @@ class _WatchedHost:
 
     def _asked(self, context: Context) -> Inventory:
         link = link_on(self._host, context)
-        connected(link)
+        connected_status(link)
         self._unreached, self._asked_at = None, time.monotonic()
         return ask(link, context.progress.note)
 

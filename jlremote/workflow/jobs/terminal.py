@@ -5,8 +5,8 @@ from __future__ import annotations
 from jlremote.errors import JlrError, LinkLost
 from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.processes import ProcessJobs
+from jlremote.workflow.host.attached_process import Screen, TerminalClosed, run_script_attached
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.conversation import Screen, TerminalClosed, converse
 from jlremote.workflow.jobs import jobs
 from jlremote.workflow.jobs.jobs import JobHandle
 
@@ -25,7 +25,7 @@ def attach(
     """
     selector = found.selector
     try:
-        converse(found.host, _script(found, detach_keys), screen)
+        run_script_attached(found.host, _script(found, detach_keys), screen)
     except TerminalClosed:
         screen.recover()
     except LinkLost as lost:

@@ -18,7 +18,7 @@ from jlremote.storage.settings.options import Value
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.engines import engine_if_any
 from jlremote.workflow.host.gpus import ask
-from jlremote.workflow.host.links import connected, link_on
+from jlremote.workflow.host.links import connected_status, link_on
 from jlremote.workflow.host.pools import PoolAnswer, ask_each, members, note_silent
 
 
@@ -73,7 +73,7 @@ def host_of_pool(
 
 def _room(host: str, container: str | None, context: Context) -> _Room:
     link = link_on(host, context)
-    connected(link)
+    connected_status(link)
     gpus: Inventory | CannotAsk
     try:
         gpus = ask(link)

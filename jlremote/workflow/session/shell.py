@@ -16,14 +16,14 @@ from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.wire.protocol import Unproved
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.conversation import (
+from jlremote.workflow.host.attached_process import (
     Screen,
     TerminalClosed,
-    carried,
-    converse,
+    run_attached,
+    run_script_attached,
     terminal_of,
 )
+from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import connect, link_of, link_on, nearest_host
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _run(
 ) -> int:
     what = ShellCommand(request.command, request.user, request.workdir, request.detach_keys)
     try:
-        status = carried(host.shell(place, what, terminal_of(screen), checked=checked), screen)
+        status = run_attached(host.shell(place, what, terminal_of(screen), checked=checked), screen)
     except TerminalClosed:
         screen.recover()
         context.progress.note(f"closed the terminal in `{place.selector}`")
@@ -171,7 +171,7 @@ def _kept(
         context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
     script = shells.kept_script(place.runtime, place.name, attached, request.command, name)
     try:
-        status = converse(place.host, script, screen)
+        status = run_script_attached(place.host, script, screen)
     except TerminalClosed:
         screen.recover()
         status = 0
@@ -287,14 +287,14 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
 
     The engine's own message would come unformatted.
     """
-    from jlremote.runtimes.owner import WHO, other_owner
+    from jlremote.runtimes.contract import WHO
     from jlremote.workflow.host import halted
     from jlremote.workflow.selection import naming
 
     told = host.run({**runtime.describe(record.name), **WHO})
     found = runtime.read(record.name, told)
     if found is not None:
-        owner = other_owner(found, told)
+        owner = found.owner_beside(told["user"].stdout.strip())
         naming.refuse_other_owner(
             record.host, record.name, owner, agreed=as_shared or record.shared
         )

@@ -23,7 +23,7 @@ from jlremote.workflow.host.halted import gpu_fault
 from jlremote.workflow.host.links import (
     ASKS_NOTHING,
     connect,
-    connected,
+    connected_status,
     link_of,
     link_on,
     undisturbed,
@@ -105,7 +105,7 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
         all_jobs.update(session_job.told(link))
         return all_jobs
 
-    reported = (session_reports.of(them, context, connected, told) for them in groups)
+    reported = (session_reports.of(them, context, connected_status, told) for them in groups)
     listed = [report for them in reported for report in them]
     try:
         found = presence(host, context)
@@ -158,7 +158,7 @@ def report(selector: str | None, context: Context) -> SessionReport:
     if not record.forwarded:
         quiet = replace(context, asker=ASKS_NOTHING)
         return with_mounts([session_reports.of_left(record, quiet, undisturbed)], context)[0]
-    [found] = with_mounts(session_reports.of([record], context, connected), context)
+    [found] = with_mounts(session_reports.of([record], context, connected_status), context)
     link = link_of(record, context)
     found = session_reports.with_cells(link, record, found, idle=True)
     lost = gpu_fault(link, record) if found.state == State.UP else None

@@ -78,7 +78,7 @@ def files(folder: Path) -> set[Path]:
 @pytest.mark.parametrize(
     "script",
     [
-        launch.launch(CONTAINERS, "cont1", "mine", hostname="h", jupyter=packages.USE),
+        launch.Launch(CONTAINERS, "cont1", "mine", "h", jupyter=packages.USE).script(),
         launch.launch_once(CONTAINERS, "cont1", "mine", "echo planted\n"),
         scripts.probe(CONTAINERS, "cont1"),
         scripts.wait_and_probe(CONTAINERS, "cont1", "mine"),

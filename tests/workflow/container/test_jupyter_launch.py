@@ -126,32 +126,6 @@ def test_a_full_disk_is_seen_where_a_notebook_would_be_saved(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("options", "folders"),
-    [
-        (
-            ContainerOptions(volumes=("/srv/ada:/data:ro", "/x:/y", "named:/z", "/own")),
-            ["/data", "/y"],
-        ),
-        (ContainerOptions(volumes=("/srv/ada:/data",), workdir="/here"), []),
-    ],
-)
-def test_folders_of_the_host_are_named_unless_one_was_chosen(
-    options: ContainerOptions, folders: list[str]
-) -> None:
-    request = StartRequest("dgx", "cont1", image="torch", options=options)
-    script = jupyter_launch.first_script(launching(request=request).context)
-    assert (f"for folder in {' '.join(folders)}; do" in script) == bool(folders)
-
-
-def test_an_image_that_runs_as_the_login_user_may_need_root() -> None:
-    options = ContainerOptions(volumes=("/data:/data",))
-    request = StartRequest("dgx", "cont1", image="torch", options=options)
-    with pytest.raises(NotFound) as missing:
-        jupyter_launch.ensure(launching(exited(127), "", request=request).context, NEW)
-    assert "`--user root`" in (missing.value.hint or "")
-
-
-@pytest.mark.parametrize(
     ("asked", "words"),
     [
         (StartRequest("dgx", python="/nope", image="x"), "no Python `/nope` in the image `x`"),
@@ -164,13 +138,6 @@ def test_a_python_that_is_missing_is_told_apart_from_one_without_jupyterlab(
 ) -> None:
     with pytest.raises(NotFound, match=words):
         jupyter_launch.ensure(launching(exited(127), "", request=asked).context, NEW)
-
-
-def test_a_python_that_is_missing_without_a_container_is_missing_on_the_host() -> None:
-    asked = StartRequest("dgx", python="/nope")
-    begun = launching(exited(127), "", request=asked, runtime=Bare())
-    with pytest.raises(NotFound, match="no Python `/nope` on `dgx`"):
-        jupyter_launch.ensure(begun.context, NEW)
 
 
 def test_a_container_without_any_jupyter_is_not_waited_for() -> None:
@@ -243,14 +210,6 @@ def test_a_container_that_ended_meanwhile_is_told_with_its_last_words() -> None:
         jupyter_launch.ensure(launching(gone).context, OLD)
 
 
-def test_a_server_that_fails_in_an_old_container_is_taken_back() -> None:
-    begun = launching(exited(1), "", "")
-    with pytest.raises(JlrError):
-        jupyter_launch.ensure(begun.context, OLD)
-    begun.context.undo.close()
-    assert "abandoned-" in begun.host.texts("script")[-1]
-
-
 @pytest.mark.parametrize(
     ("asked", "command"),
     [
@@ -274,13 +233,6 @@ def test_the_scripts_that_launch_are_well_formed(runtime: Runtime) -> None:
     for text in (jupyter_launch.first_script(context), jupyter_launch.later_script(context)):
         assert run_sh("sh", f"exit 0\n{text}").returncode == 0
         assert run_sh("bash", f"set -n\n{text}").stderr == ""
-
-
-def test_with_packages_to_install_a_new_container_only_waits() -> None:
-    options = ContainerOptions(packages=("jupyterlab",))
-    begun = launching(request=StartRequest("dgx", "cont1", options=options))
-    assert jupyter_launch.first_script(begun.context) == ""
-    assert jupyter_launch.later_script(begun.context) != ""
 
 
 SOCKET = "/tmp/jlr-0/cont1/runtime/sock-l1"
@@ -318,15 +270,6 @@ def test_a_server_whose_socket_ssh_refuses_is_launched_again_on_a_port() -> None
     assert "--port=8988" in second
     assert "launch=l1" in first
     assert "launch=l1" not in second
-
-
-@pytest.mark.parametrize(("network", "address"), [("host", "127.0.0.1"), (None, "0.0.0.0")])
-def test_on_the_host_s_network_a_server_listens_on_loopback(
-    network: str | None, address: str
-) -> None:
-    options = ContainerOptions(network=network)
-    begun = launching(request=StartRequest("dgx", "cont1", options=options))
-    assert f"--ip={address}" in jupyter_launch.first_script(begun.context)
 
 
 def test_a_session_in_an_image_notes_its_gpus_for_shells_and_jobs() -> None:

@@ -58,16 +58,6 @@ def test_when_every_port_is_taken_the_error_says_which_were_tried(
 
 
 @pytest.mark.parametrize("to", [SERVER, TENSORBOARD])
-def test_a_new_forward_is_released_if_a_later_step_fails(to: Endpoint, notes: Notes) -> None:
-    link = FakeLink()
-    with ExitStack() as undo:
-        held(link, to, notes, undo)
-        assert link.held
-    assert link.held == {}
-    assert notes.notes == []
-
-
-@pytest.mark.parametrize("to", [SERVER, TENSORBOARD])
 def test_a_forward_from_before_is_put_back_and_proved_first(to: Endpoint, notes: Notes) -> None:
     link = FakeLink()
     link.forward("cont1", 9001, to)

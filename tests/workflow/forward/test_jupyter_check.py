@@ -18,7 +18,10 @@ from jlremote.jupyter.api import Access, NoAnswer
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.ports.endpoint import Endpoint
-from jlremote.workflow.forward.jupyter_check import access_note, refuse_open, wait_for_answer
+from jlremote.workflow.forward.jupyter_check import (
+    refuse_open,
+    wait_for_answer,
+)
 from tests.lab.ports import free_port
 from tests.link.fakes import new_endpoint, new_server
 from tests.workflow.parts import Answering
@@ -169,19 +172,6 @@ def test_an_open_server_is_refused_unless_that_is_allowed() -> None:
             refuse_open(link, opened, allowed=False)
         assert "`jlr start dgx cont1 --allow-unauthenticated`" in (refused.value.hint or "")
         assert refuse_open(link, opened, allowed=True) is Access.OPEN
-
-
-def test_a_token_or_a_password_keeps_others_out() -> None:
-    link = cast(Link, FakeLink())
-    with jupyter(403) as port:
-        assert refuse_open(link, forward(port), allowed=False) is Access.TOKEN
-        assert refuse_open(link, forward(port, token=""), allowed=False) is Access.PASSWORD
-
-
-def test_only_a_server_without_token_needs_a_note() -> None:
-    assert access_note(Access.TOKEN, "dgx") is None
-    assert "open to all on `dgx`" in (access_note(Access.OPEN, "dgx") or "")
-    assert "password" in (access_note(Access.PASSWORD, "dgx") or "")
 
 
 def test_a_socket_that_is_not_reached_comes_with_what_to_do() -> None:

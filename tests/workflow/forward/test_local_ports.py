@@ -111,12 +111,6 @@ def test_the_former_owner_is_told_with_the_site_whose_data_may_be_deleted() -> N
     assert "belonged to port 6006 of `dgx/one`" in explained(8888, ("dgx", "one", 6006), "x")
 
 
-def test_the_first_candidate_is_the_port_that_a_start_would_try() -> None:
-    assert first_candidate("dgx", "one") == 8888
-    sessions.save(ONE)
-    assert first_candidate("dgx", "two") == 8889
-
-
 @pytest.mark.parametrize(
     ("port", "expected"), [(None, 8888), (80, 1104), (1023, 2047), (1024, 1024)]
 )

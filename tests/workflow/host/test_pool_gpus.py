@@ -46,7 +46,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Answer]]:
 
     monkeypatch.setattr(pool_gpus, "members", lambda _: ("dgx", "lab"))
     monkeypatch.setattr(pool_gpus, "link_on", lambda host, its: Dialled(host, its.asker))
-    monkeypatch.setattr(pool_gpus, "connected", lambda _: None)
+    monkeypatch.setattr(pool_gpus, "connected_status", lambda _: None)
     monkeypatch.setattr(pool_gpus, "ask", ask)
     return given
 
@@ -148,7 +148,7 @@ def watch(
     """Watch hosts that are dialled so; the first look waits for a second."""
 
     def begin(dials: Dials) -> Watch:
-        monkeypatch.setattr(pool_gpus, "connected", dials.connected)
+        monkeypatch.setattr(pool_gpus, "connected_status", dials.connected)
         monkeypatch.setattr(pools, "PATIENCE_SECONDS", 1.0)
         return pool_gpus.watch_pool("@all", 0, context(Notes(), PERSON))
 

@@ -20,7 +20,7 @@ from jlremote.runtimes.contract import Runtime
 from jlremote.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.runtimes.scripts import shells
 from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.host import conversation
+from jlremote.workflow.host import attached_process
 from jlremote.workflow.session import shell
 from tests.workflow.parts import FakeHost, context
 
@@ -72,9 +72,9 @@ class FakeProcess:
         self.got.append("hung up")
 
 
-def typing(screen: FakeScreen, *, takes: int = 9) -> tuple[conversation._Typing, list[Any]]:
+def typing(screen: FakeScreen, *, takes: int = 9) -> tuple[attached_process._Typing, list[Any]]:
     process = FakeProcess(takes)
-    thread = conversation._Typing(cast(RemoteProcess, process), screen)
+    thread = attached_process._Typing(cast(RemoteProcess, process), screen)
     thread.run()
     return thread, process.got
 

@@ -26,7 +26,7 @@ from jlremote.output.recorder import Recording
 from jlremote.runtimes.table import runtime_named
 from jlremote.storage.sessions import PortRecord, SessionRecord
 from jlremote.workflow.container import recording
-from jlremote.workflow.host.links import connected
+from jlremote.workflow.host.links import connected_status
 from jlremote.workflow.jobs import session_job
 from jlremote.workflow.show import session_reports
 from jlremote.workflow.show.report import SessionReport
@@ -82,7 +82,7 @@ def reported(
     now = Recording(recorder, {"7": 65.4} if recorder == "on" else {})
     monkeypatch.setattr(recording, "look", lambda *_: now)
     monkeypatch.setattr(session_reports, "link_of", lambda *_: link)
-    [report] = session_reports.of([record], context(), connected)
+    [report] = session_reports.of([record], context(), connected_status)
     return report
 
 

@@ -6,12 +6,20 @@ import os
 import socket
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.host.socket_tables import LISTENING, Listener, read_listeners, socket_inodes
+from jlremote.host.socket_tables import (
+    LISTENING,
+    LISTENING_UNIX,
+    Listener,
+    listening_inodes,
+    read_listeners,
+    socket_inodes,
+)
 from tests.host.parts import ANYWHERE, ANYWHERE_6, LOOPBACK, LOOPBACK_6, row
 
 MAPPED = "0000000000000000FFFF00000100007F"
@@ -84,3 +92,26 @@ def test_a_socket_of_this_process_is_found_with_its_owner_and_its_inode() -> Non
         descriptor = Path(f"/proc/self/fd/{listener.fileno()}").readlink()
     assert (found.address, found.user) == ("127.0.0.1", os.getuid())
     assert socket_inodes(f"3 -> {descriptor}") == {found.inode}
+
+
+def table() -> str:
+    return subprocess.run(["sh", "-c", LISTENING_UNIX], capture_output=True, text=True).stdout
+
+
+def test_only_a_socket_that_listens_is_found_by_its_whole_path() -> None:
+    # pytest's folders may be too long for a socket's path.
+    with TemporaryDirectory(dir="/tmp") as short, socket.socket(socket.AF_UNIX) as listener:
+        path = f"{short}/a  sock"
+        listener.bind(path)
+        assert listening_inodes(table(), path) == frozenset()
+        listener.listen()
+        descriptor = str(Path(f"/proc/self/fd/{listener.fileno()}").readlink())
+        assert listening_inodes(table(), path) == socket_inodes(descriptor)
+        assert listening_inodes(table(), f"{short}/a") == frozenset()
+    assert listening_inodes(table(), path) == frozenset()
+
+
+def test_lines_that_are_no_rows_are_passed_over() -> None:
+    assert listening_inodes("\n0: 2 0\nNum RefCount Protocol Flags Type St Inode Path\n", "/p") == (
+        frozenset()
+    )

@@ -1,4 +1,4 @@
-"""A conversation of a program on the host with the user's terminal, or with stdin and stdout."""
+"""A process on the host whose streams are the user's terminal, or stdin and stdout."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Screen(Protocol):
         """Reset the terminal after a program that could not clean up."""
 
 
-def converse(host: Link, script: str, screen: Screen) -> int:
+def run_script_attached(host: Link, script: str, screen: Screen) -> int:
     """Connect a script to the screen, in a terminal if it is one; return its exit status.
 
     Raises:
         TerminalClosed: the user typed `~.` or closed the terminal.
         LinkLost: the connection broke.
     """
-    return carried(host.process(script, terminal_of(screen)), screen)
+    return run_attached(host.process(script, terminal_of(screen)), screen)
 
 
 def terminal_of(screen: Screen) -> TerminalKind | None:
@@ -60,8 +60,8 @@ def terminal_of(screen: Screen) -> TerminalKind | None:
     return TerminalKind(screen.kind, screen.size) if screen.kind else None
 
 
-def carried(opened: AbstractContextManager[RemoteProcess], screen: Screen) -> int:
-    """Connect a process to the screen likewise, and end it if it does not end by itself."""
+def run_attached(opened: AbstractContextManager[RemoteProcess], screen: Screen) -> int:
+    """Connect a process to the screen, and end it if it does not end by itself."""
     with opened as process:
         process.wait_connected()
         with screen.taken():
