@@ -17,7 +17,7 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.container import creation
 from jlremote.workflow.doctor.trial import Trial
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.lost_gpus import fault
+from jlremote.workflow.host.halted import lost_gpus
 
 
 def judge(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) -> Judgement:
@@ -38,7 +38,7 @@ def judge(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) -> Ju
 
 def _in_session(trial: Trial, record: SessionRecord) -> Judgement:
     done = run_script(trial.link, trial.runtime.inside(record.name, toolkit.PROOF))
-    lost = fault(trial.link, record) if done.status != 0 else None
+    lost = lost_gpus(trial.link, record) if done.status != 0 else None
     if lost is not None:
         return from_error(lost)
     return toolkit.proved(trial.facts, f"`{record.name}`", done)

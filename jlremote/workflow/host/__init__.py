@@ -1,9 +1,9 @@
 """A host: its link, its engine and its GPUs, and how a command cleans up there after a failure.
 
 Read `context` and `requests` first (what a command is given), then `links` (how the host is
-reached), `engines` (which container engine) and `rollback`. `gpus` and `lost_gpus` ask for GPUs,
+reached), `engines` (which container engine) and `rollback`. `gpus` asks for GPUs,
 `pools` asks several hosts at once, `pool_gpus` for their GPUs; `halted` refuses a container that
-does not run; `conversation` joins a script with the user's terminal.
+does not run, and tells of lost GPUs; `conversation` joins a script with the user's terminal.
 
 Decisions:
 

@@ -1,4 +1,4 @@
-"""What is told of a session whose container is gone, or does not run.
+"""What is told of a session whose container is gone, does not run, or has lost its GPUs.
 
 Most imports happen where they are needed: `again` is loaded by commands that use a running session.
 """
@@ -6,9 +6,10 @@ Most imports happen where they are needed: `again` is loaded by commands that us
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from jlremote.errors import NotFound
+from jlremote.errors import JlrError, NotFound
 from jlremote.link.wire.states import State
 from jlremote.storage.sessions import SessionRecord
 
@@ -71,3 +72,22 @@ def check(host: Host, record: SessionRecord) -> None:
 def found(host: Host, runtime: Runtime, record: SessionRecord) -> Container | None:
     """Return a session's container as it is right now, `None` if it was removed."""
     return runtime.read(record.name, host.run(runtime.describe(record.name)))
+
+
+def lost_gpus(host: Host, record: SessionRecord) -> JlrError | None:
+    """Return why a session's container has lost its GPUs, `None` if it has not.
+
+    It comes second to what the command does, so a check that fails finds nothing.
+    """
+    from jlremote.gpus import lost
+    from jlremote.host.contract import run_script
+    from jlremote.runtimes.table import runtime_of
+
+    runtime = runtime_of(record)
+    if record.gpus is None or not runtime.has_containers:
+        return None
+    restart = runtime.shown("restart", record.name)
+    with suppress(JlrError):
+        done = run_script(host, runtime.inside(record.name, lost.CHECK))
+        return lost.read(done.stdout, record.name, restart)
+    return None

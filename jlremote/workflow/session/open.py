@@ -41,11 +41,8 @@ def address(
         sessions.save(record.used_now())
     if ends := warning(record.host, record.name, forward.endpoint.until):
         context.progress.note(ends)
-    if record.gpus is not None:
-        from jlremote.workflow.host.lost_gpus import fault
-
-        if lost := fault(link_of(record, context), record):
-            context.progress.note(f"{lost.message}; {lost.hint}")
+    if record.gpus is not None and (lost := halted.lost_gpus(link_of(record, context), record)):
+        context.progress.note(f"{lost.message}; {lost.hint}")
     return address_of(forward, name, path)
 
 

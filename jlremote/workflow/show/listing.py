@@ -17,8 +17,8 @@ from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.storage.settings.options import is_pool
 from jlremote.workflow.host.context import Context
+from jlremote.workflow.host.halted import lost_gpus
 from jlremote.workflow.host.links import ASKS_NOTHING, connected, link_of, link_on, undisturbed
-from jlremote.workflow.host.lost_gpus import fault
 from jlremote.workflow.host.pools import ask_each, members, note_silent
 from jlremote.workflow.jobs import session_job
 from jlremote.workflow.mounts import known_mounts
@@ -152,7 +152,7 @@ def report(selector: str | None, context: Context) -> SessionReport:
     [found] = with_mounts(session_reports.of([record], context, connected), context)
     link = link_of(record, context)
     found = session_reports.with_cells(link, record, found, idle=True)
-    lost = fault(link, record) if found.state == State.UP else None
+    lost = lost_gpus(link, record) if found.state == State.UP else None
     if lost is None:
         return found
     also = (f"but {lost.message}; {lost.hint}", found.detail)
