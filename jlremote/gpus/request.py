@@ -33,6 +33,11 @@ class GpuRequest:
     names: tuple[str, ...] = ()  # indices and UUIDs
 
     @property
+    def chosen(self) -> bool:
+        """Whether jlr chooses GPUs for it."""
+        return self.kind in ("free", "named")
+
+    @property
     def automatic(self) -> bool:
         """Whether only jlr can choose, as the engine has no such value."""
         return self.text.startswith("auto")

@@ -37,7 +37,7 @@ page has one queue for all of its connections, and tells with each how many mess
 alone writes into the dead connection until its pings fail, and keeps nothing of that.
 
 **Why does a page show no dialog when the network changes?** Its `fetch` asks again
-(`in_server/page_requests`). Only the page can: Chromium ends requests that never left it.
+(`in_server/pages`). Only the page can: Chromium ends requests that never left it.
 
 **Why is a pid never trusted?** It may belong to another process by now. A server is identified by
 its pid, the start time of its process and the socket that the process holds.

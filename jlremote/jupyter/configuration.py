@@ -38,12 +38,10 @@ if jupyter_server.version_info[0] >= 2:
 """
 
 # What each server gets, as the modules of `in_server` and the functions that they begin with.
-_OF_EACH = {
-    "resumption": "resume",
-    "rate_limits": "limit_pages",
-    "page_requests": "ask_again",
-    "outside": "say_nothing_outside",
-}
+_OF_EACH = (
+    ("resumption", "resume"),
+    *(("pages", act) for act in ("limit_pages", "ask_again", "say_nothing_outside")),
+)
 _PARTS = """\
 import os
 import pathlib
@@ -151,7 +149,7 @@ def files(
         common += _SOCKET.replace("SOCKET", socket)
         for part, text in (_OR_PORT if or_port else _OR_NOTHING).items():
             common = common.replace(part, text)
-    ours = [(module, act, '"PACKAGE"') for module, act in _OF_EACH.items()]
+    ours = [(module, act, '"PACKAGE"') for module, act in _OF_EACH]
     own = {}
     if record:
         common += recorder.BEGIN

@@ -5,6 +5,7 @@ import pty
 import re
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -139,3 +140,18 @@ def test_a_quick_command_never_imports_rich() -> None:
 )
 def test_durations_are_written_in_their_largest_units(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+def test_a_step_of_another_thread_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """As those of several hosts that are asked at once."""
+    steps = Steps()
+
+    def ask() -> None:
+        with steps.step("hidden"):
+            steps.note("told")
+
+    with steps.step("shown"):
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+    assert re.fullmatch(r"told\nshown: done \(.*\)\n", capsys.readouterr().err)

@@ -29,9 +29,7 @@ def applied(name: str, hostname: str, *, socket: str | None = None) -> SimpleNam
     settings = SimpleNamespace(ServerApp=server, IdentityProvider=SimpleNamespace())
     made = files(name, hostname, socket=socket, record=False)
     made["jlr_resumption.py"] = "resume = str"  # these change Jupyter's classes
-    made["jlr_rate_limits.py"] = "limit_pages = str"
-    made["jlr_page_requests.py"] = "ask_again = str"
-    made["jlr_outside.py"] = "say_nothing_outside = str"
+    made["jlr_pages.py"] = "limit_pages = ask_again = say_nothing_outside = str"
     try:
         with TemporaryDirectory() as folder:
             file = Path(folder, "jupyter_server_config.py")

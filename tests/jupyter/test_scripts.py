@@ -263,9 +263,7 @@ def test_a_launch_writes_the_configuration_and_the_exit_status(
         "jupyter_notebook_config.py",
         "jlr_recorder.py",
         "jlr_cell_notes.py",
-        "jlr_outside.py",
-        "jlr_page_requests.py",
-        "jlr_rate_limits.py",
+        "jlr_pages.py",
         "jlr_resumption.py",
         "jlr_use.py",
     }

@@ -41,6 +41,8 @@ class Wish:
     engines: Engines  # the engines to ask for containers
     share: bool = False  # whether those that others use may be taken
     within: Within | None = None  # the container whose own ones they are to be
+    # The process of the host that waits for them, by its pid and start, if one does.
+    process: tuple[int, str] = (0, "0")
 
     @property
     def count(self) -> int:
@@ -117,43 +119,50 @@ def take(
     raise Busy(f"lost the race for GPUs on `{wish.host.name}`", hint="run the command again")
 
 
-def ticket_of(wish: Wish, found: Inventory, pid: int = 0, process_start: str = "0") -> QueueTicket:
-    """Return a place in the queue for a wish, that of a process of the host if one is named."""
-    word = secrets.token_hex(4)
-    return QueueTicket(found.line, wish.name, wish.count, word, found.boot, pid, process_start)
-
-
 def take_in_turn(
     wish: Wish,
-    ticket: QueueTicket,
     seconds: float,
     attempt: Callable[[str, Inventory], Taken],
     tell: Callable[[int, str], None],
     last: Busy,
     passing: tuple[type[JlrError], ...],
+    about_to_stand: Callable[[QueueTicket], object] = lambda _: None,
 ) -> Taken:
     """Stand in the queue until it is this wish's turn; return what `attempt` took.
 
     `attempt` is given the word of the place and what the host has just said. `tell` is given the
     place in the queue, the first is 1, and why the wish has to wait. Errors in `passing` are no
-    reason to give up. The caller leaves the place.
+    reason to give up. `about_to_stand` is told of the place before it is taken.
 
     Raises:
         Busy: the time is over.
     """
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        with suppress(CannotTell, *passing):
-            found = _stand(wish, ticket)
-            place = len(ahead(found.queue, ticket.word)) + 1
-            tell(place, last.message)
-            try:
-                return attempt(ticket.word, found)
-            except Busy as busy:
-                last = busy
+    until, ticket = time.monotonic() + seconds, None
+    try:
+        while time.monotonic() < until:
+            with suppress(CannotTell, *passing):
+                if ticket is None:
+                    ticket = _ticket(wish)
+                    about_to_stand(ticket)
+                found = _stand(wish, ticket)
+                place = len(ahead(found.queue, ticket.word)) + 1
                 tell(place, last.message)
-        time.sleep(min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
+                try:
+                    return attempt(ticket.word, found)
+                except Busy as busy:
+                    last = busy
+                    tell(place, last.message)
+            time.sleep(min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
+    finally:
+        if ticket is not None:
+            leave(wish, ticket)
     raise Busy(f"no GPUs after {in_words(int(seconds))}: {last.message}", hint=last.hint)
+
+
+def _ticket(wish: Wish) -> QueueTicket:
+    found = ask(wish.host, wish.engines, within=wish.within)
+    word = secrets.token_hex(4)
+    return QueueTicket(found.line, wish.name, wish.count, word, found.boot, *wish.process)
 
 
 def leave(wish: Wish, ticket: QueueTicket) -> None:

@@ -87,7 +87,8 @@ class Waiter:
         self._folder, self._plan = folder, plan
         asked, engines = parse_request(plan["gpus"]), [tuple(argv) for argv in plan["engines"]]
         within = Within(*plan["within"]) if plan["within"] else None
-        self._wish = Wish(ThisHost(plan["host"]), plan["name"], asked, engines, within=within)
+        host, own = ThisHost(plan["host"]), (os.getpid(), _own_start())
+        self._wish = Wish(host, plan["name"], asked, engines, within=within, process=own)
         self._told: dict[str, Any] = {}
         self._first = {"start": plan["gpus"]} if "hold" in plan else {}
         self._leases: list[Lease] = []
@@ -99,19 +100,12 @@ class Waiter:
             Busy: the time is over.
         """
         wish, first = self._wish, Busy(self._plan["why"])
-        found = self._first_look()
-        ticket = taking.ticket_of(wish, found, os.getpid(), _own_start())
 
         def attempt(word: str, seen: Inventory) -> Taken:
             return taking.take(wish, word, self._leases.append, lambda _: None, seen)
 
         limit = self._plan["seconds"]
-        try:
-            return taking.take_in_turn(
-                wish, ticket, limit, attempt, self._tell, first, (CannotAsk,)
-            )
-        finally:
-            taking.leave(wish, ticket)
+        return taking.take_in_turn(wish, limit, attempt, self._tell, first, (CannotAsk,))
 
     def give_up(self) -> None:
         """Release what was taken."""
@@ -180,14 +174,7 @@ class Waiter:
     def _keep(self, lease: Lease | None) -> None:
         """Let the lease last as long as this process."""
         if lease is not None:
-            self._wish.host.run({"keep": leases.keep(lease, os.getpid(), _own_start())})
-
-    def _first_look(self) -> Inventory:
-        while True:
-            try:
-                return taking.ask(self._wish.host, self._wish.engines, within=self._wish.within)
-            except CannotAsk:
-                time.sleep(taking.PAUSE_SECONDS)
+            self._wish.host.run({"keep": leases.keep(lease, *self._wish.process)})
 
     def _tell(self, place: int, why: str) -> None:
         self._write({"place": place, "why": why})

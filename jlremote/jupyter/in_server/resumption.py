@@ -7,7 +7,7 @@ connections that JupyterLab 2 and 3 have to each, it keeps what is for the last 
 
 Here each page has a queue, which no connection takes over. A message leaves it once the page is
 known to have it. A page of this server says with each connection how many messages it has received
-(`page_requests`), and goes on there. For any other client its pongs count, as they come in the
+(`pages`), and goes on there. For any other client its pongs count, as they come in the
 order of what it receives: what it has not confirmed is sent again. A page that its person closed is
 left as Jupyter has it.
 

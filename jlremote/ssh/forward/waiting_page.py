@@ -36,7 +36,7 @@ body {{ font: 16px/1.5 system-ui, sans-serif; margin: 15vh auto; max-width: 36em
 
 # A browser has six requests under way to one host at most, and ends those behind them when an
 # address of this machine changes; JupyterLab then shows that a file was not saved. A page of a
-# server that jlr launched asks again (`jupyter/in_server/page_requests.py`).
+# server that jlr launched asks again (`jupyter/in_server/pages.py`).
 LATER = (
     b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
     b"Cache-Control: no-store\r\nConnection: close\r\n\r\n"

@@ -30,8 +30,6 @@ from jlremote.workflow.container.start_context import StartContext
 from jlremote.workflow.host.gpus import ask, engines_asked
 from jlremote.workflow.host.requests import StartRequest
 
-_CHOSEN = ("free", "named")  # the kinds of requests that jlr chooses for
-
 
 @dataclass(frozen=True)
 class AllocatedGpus:
@@ -91,7 +89,7 @@ def take(
     if request.gpus is None:
         return AllocatedGpus()
     asked = parse_request(request.gpus)
-    if asked.kind not in _CHOSEN:
+    if not asked.chosen:
         return _as_asked(start, asked, within)
     try:
         return _take(start, asked, holds=holds, of=of, within=within)
@@ -104,7 +102,7 @@ def take(
 
 
 def _check_wait(request: StartRequest) -> None:
-    chosen = request.gpus is not None and parse_request(request.gpus).kind in _CHOSEN
+    chosen = request.gpus is not None and parse_request(request.gpus).chosen
     if request.wait is not None and not chosen:
         raise Usage(
             "`--wait` waits for GPUs, and none are chosen",
@@ -122,7 +120,7 @@ def within(start: StartContext, container: Container) -> Within | None:
     """
     gpus = start.request.gpus
     asked = None if gpus is None else parse_request(gpus)
-    if asked is None or asked.kind not in _CHOSEN:
+    if asked is None or not asked.chosen:
         return None
     where = f"{start.request.host}/{container.name}"
     if container.in_job:
@@ -241,7 +239,7 @@ def planned(start: StartContext) -> AllocatedGpus:
     if start.request.gpus is None:
         return AllocatedGpus()
     asked, share = parse_request(start.request.gpus), start.request.share_gpus
-    if asked.kind not in ("free", "named"):
+    if not asked.chosen:
         return _plain(asked, start.runtime)
     try:
         found = ask(start.host)

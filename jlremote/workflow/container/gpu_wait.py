@@ -22,6 +22,7 @@ from jlremote.gpus.choice import Chosen
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.usage import how_many
+from jlremote.gpus.wait_queue import QueueTicket
 from jlremote.gpus.waiting import taking
 from jlremote.gpus.waiting.taking import Taken, Wish
 from jlremote.host.answers import understood
@@ -105,15 +106,13 @@ def _wait_here(
     take: Callable[[str | None, Inventory | None], Taken],
     first: Busy,
 ) -> Taken:
-    ticket = taking.ticket_of(wish, taking.ask(wish.host, wish.engines, within=wish.within))
-    # Ctrl-C and a kill of the step that waits give the place up as well.
-    start.undo.callback(taking.leave, wish, ticket)
-    limit = start.request.wait or 0.0
-    try:
-        with _step(start, wish):
-            return taking.take_in_turn(wish, ticket, limit, take, _teller(start), first, _AWAY)
-    finally:
-        taking.leave(wish, ticket)
+    limit, tell = start.request.wait or 0.0, _teller(start)
+
+    def about_to_stand(ticket: QueueTicket) -> None:
+        start.undo.callback(taking.leave, wish, ticket)  # whatever ends the step that waits
+
+    with _step(start, wish):
+        return taking.take_in_turn(wish, limit, take, tell, first, _AWAY, about_to_stand)
 
 
 def _waits_on_host(start: StartContext, wish: Wish, busy: Busy) -> bool:

@@ -29,31 +29,28 @@ LONG_SECONDS = 60
 
 def ensure(start: StartContext, found: Survey, server: Server) -> None:
     """Record a running server unless that was refused; say so if the last recorder has ended."""
-    now = found.findings.recording if found.findings else NOT_RECORDED
-    _tell_running(start, now)
-    if not start.request.record or now.state in ("on", "off"):
-        return
-    _run(start.host, start.runtime, start.name, server)
-    if now.state == "dead":
-        start.note(_again(start.name))
+    _ensure(start, found.findings.recording if found.findings else NOT_RECORDED, server)
 
 
 def ensure_in_job(start: StartContext, server: Server) -> None:
     """Record a server on a cluster's node again if its recorder has ended, and say so."""
     with suppress(JlrError):  # what the node does not tell now is no reason to refuse the session
         now = look(start.host, start.runtime, start.name)
-        _tell_running(start, now)
-        if start.request.record and now.state == "dead":
-            _run(start.host, start.runtime, start.name, server)
-            start.note(_again(start.name))
+        if now.state == "dead" or now.running:
+            _ensure(start, now, server)
 
 
-def _tell_running(start: StartContext, now: Recording) -> None:
+def _ensure(start: StartContext, now: Recording, server: Server) -> None:
     if (longest := max(now.running.values(), default=0)) >= LONG_SECONDS:
         start.note(
             f"a cell has been running for {in_words(round(longest) // 60 * 60)}; "
             f"`jlr output {start.host.name}/{start.name}` shows what it printed"
         )
+    if not start.request.record or now.state in ("on", "off"):
+        return
+    _run(start.host, start.runtime, start.name, server)
+    if now.state == "dead":
+        start.note(_again(start.name))
 
 
 def revive(host: Host, record: SessionRecord, context: Context) -> bool | None:

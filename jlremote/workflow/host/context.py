@@ -19,7 +19,10 @@ class Progress(Protocol):
     """The receiver of a workflow's progress: `cli` shows it, tests collect it."""
 
     def step(self, title: str) -> AbstractContextManager[None]:
-        """Begin a step that takes time; the `with` block's end ends it, an exception as failed."""
+        """Begin a step that takes time; the `with` block's end ends it, an exception as failed.
+
+        One that begins in another thread than the main one is not shown.
+        """
 
     def advance(self, text: str) -> None:
         """Replace the short text that says how far the innermost step has come."""

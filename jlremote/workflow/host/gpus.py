@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from jlremote.gpus import snapshot_script
 from jlremote.gpus.assigned import Within
@@ -24,6 +25,8 @@ from jlremote.workflow.host.links import link_on
 
 NOT_FOUND = 127  # the status of a shell that finds no such command
 CLUSTER_SECONDS = 60.0  # the least pause between questions to a scheduler, which forbids loops
+
+T = TypeVar("T")
 
 
 def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
@@ -61,7 +64,7 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | C
     """
     link = link_on(host, context)
     try:
-        first, own = _first(link, seconds)
+        first, own = _anywhere(link, lambda: _first(link, seconds))
     except CannotAsk as failure:
         yield from _watch_cluster(link, max(seconds, CLUSTER_SECONDS), failure, context)
     else:
@@ -83,11 +86,6 @@ def _watch_cluster(
 
 def _first(link: Link, seconds: float) -> tuple[Inventory, Iterator[Inventory]]:
     """Return the first look at the host's own GPUs, and the others."""
-    own = _own(link, seconds)
-    try:
-        return next(own), own
-    except NvidiaSmiMissing as missing:
-        _look_further(link, missing)
     own = _own(link, seconds)
     return next(own), own
 
@@ -119,33 +117,30 @@ def _next(last: Inventory | None, snapshot: str, host: str) -> Inventory:
 def ask(
     host: Link, note: Callable[[str], object] | None = None, within: Within | None = None
 ) -> Inventory:
-    """Return the GPUs of a host with their users, in one round trip; see `taking.ask`.
-
-    Where there is no `nvidia-smi`, it is looked for where a login shell looks.
-    """
-    try:
-        return taking.ask(host, engines_asked(host.name), note, within)
-    except NvidiaSmiMissing as missing:
-        _look_further(host, missing)
-    return taking.ask(host, engines_asked(host.name), note, within)
+    """Return the GPUs of a host with their users, in one round trip; see `taking.ask`."""
+    return _anywhere(host, lambda: taking.ask(host, engines_asked(host.name), note, within))
 
 
-def _look_further(host: Link, missing: NvidiaSmiMissing) -> None:
-    """Look where a login shell looks; return if that finds more.
+def _anywhere(host: Link, look: Callable[[], T]) -> T:
+    """Look at the GPUs of a host; without an `nvidia-smi`, again where a login shell finds one.
 
     Raises:
-        CannotAsk: it does not, or does not answer.
+        CannotAsk: there is none, or a login shell does not answer.
     """
-    login, finds_more = host.login_shell()
-    if finds_more:
-        return
-    if login.trouble:
-        raise CannotAsk(
-            f"cannot tell whether `{host.name}` has GPUs: there is no `nvidia-smi` for a command "
-            f"by ssh, and {login.trouble}",
-            hint=startup_files(host.name),
-        )
-    raise NvidiaSmiMissing(f"{missing.message}: {login.looked()}", hint=missing.hint)
+    try:
+        return look()
+    except NvidiaSmiMissing as missing:
+        login, finds_more = host.login_shell()
+        if not finds_more and login.trouble:
+            raise CannotAsk(
+                f"cannot tell whether `{host.name}` has GPUs: there is no `nvidia-smi` for a "
+                f"command by ssh, and {login.trouble}",
+                hint=startup_files(host.name),
+            ) from missing
+        if not finds_more:
+            why = f"{missing.message}: {login.looked()}"
+            raise NvidiaSmiMissing(why, hint=missing.hint) from missing
+    return look()
 
 
 def engines_asked(host: str) -> tuple[Argv, ...]:

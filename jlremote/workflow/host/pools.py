@@ -5,15 +5,14 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from jlremote.errors import JlrError, NeedsAuthentication, Unreachable
 from jlremote.storage.settings import settings
 from jlremote.text import one_line
-from jlremote.workflow.host.context import Context, Progress
+from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.links import ASKS_NOTHING
 
 # How long the others wait for a host that does not answer.
@@ -52,7 +51,7 @@ def ask_each(
     Once one has answered, the others have `after_first` seconds. A host that needs the user is
     asked once more when the others have answered, one by one.
     """
-    quiet = replace(context, asker=ASKS_NOTHING, progress=_WithoutSteps(context.progress))
+    quiet = replace(context, asker=ASKS_NOTHING)
     with context.progress.step(f"Ask {', '.join(hosts)}"):
         found = _side_by_side(hosts, question, quiet, after_first)
     for number, one in enumerate(found):
@@ -107,29 +106,3 @@ def note_silent(answers: Sequence[PoolAnswer[T]], context: Context) -> None:
         context.progress.note(f"cannot ask `{host}`: {one_line(error.message)}")
     if silent and len(silent) == len(answers):
         raise silent[-1][1]
-
-
-@dataclass(frozen=True)
-class _WithoutSteps:
-    """A `Progress` that shows no steps, of which several would run at once."""
-
-    inner: Progress
-
-    @contextmanager
-    def step(self, title: str) -> Iterator[None]:
-        yield
-
-    def advance(self, text: str) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        self.inner.note(text)
-
-    def announce(self, title: str, text: str) -> None:
-        self.inner.announce(title, text)
-
-    def detail(self, text: str) -> None:
-        self.inner.detail(text)
-
-    def command(self, text: str) -> None:
-        self.inner.command(text)

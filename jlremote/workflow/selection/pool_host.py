@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from jlremote.errors import Busy, JlrError, Usage
 from jlremote.gpus.choice import choose, refuse_to_overtake
@@ -21,13 +20,9 @@ from jlremote.workflow.host.gpus import ask
 from jlremote.workflow.host.links import connected_status, link_on
 from jlremote.workflow.host.pools import PoolAnswer, ask_each, members, note_silent
 
-
-@dataclass(frozen=True)
-class _Room:
-    """What a host of a pool has for a session."""
-
-    gpus: Inventory | CannotAsk
-    present: Presence | None  # its containers and sessions, `None` if no name was asked for
+# What a host has for a session: its GPUs, and its containers and sessions, `None` if no name was
+# asked for.
+_Room = tuple["Inventory | CannotAsk", "Presence | None"]
 
 
 def host_of_pool(
@@ -79,13 +74,13 @@ def _room(host: str, container: str | None, context: Context) -> _Room:
         gpus = ask(link)
     except CannotAsk as reason:
         gpus = reason
-    return _Room(gpus, None if container is None else look(link, engine_if_any(link)))
+    return gpus, None if container is None else look(link, engine_if_any(link))
 
 
 def _has(one: PoolAnswer[_Room], container: str | None) -> bool:
-    if one.answer is None or one.answer.present is None:
+    _, present = one.answer or (None, None)
+    if present is None:
         return False
-    present = one.answer.present
     containers = [found.container for found in present.containers]
     typed = {found.labels.get(TYPED_LABEL) for found in containers if found.is_session}
     names = {found.name for found in containers} | {found.name for found in present.sessions}
@@ -107,14 +102,15 @@ def _roomiest(
     for one in answers:
         if one.answer is None:
             continue
+        there, _ = one.answer
         chosen = known.chosen(one.host, flags)
         gpus, share = chosen.get("gpus"), bool(chosen.get("share-gpus"))
         try:
-            free[one.host] = _free_memory(one.host, one.answer.gpus, gpus, share=share)
+            free[one.host] = _free_memory(one.host, there, gpus, share=share)
         except JlrError as error:
             refused.append(error.message)
-            if isinstance(error, Busy) and isinstance(one.answer.gpus, Inventory):
-                queues[one.host] = sum(start.count for start in one.answer.gpus.queue)
+            if isinstance(error, Busy) and isinstance(there, Inventory):
+                queues[one.host] = sum(start.count for start in there.queue)
     if waits and queues and not free:
         return min(queues, key=lambda host: queues[host])
     if not free:
@@ -141,7 +137,7 @@ def _free_memory(
         if wanted is not None:
             raise inventory
         return 0
-    if wanted is not None and wanted.kind in ("free", "named"):
+    if wanted is not None and wanted.chosen:
         chosen = choose(wanted, inventory, host, share=share)
         refuse_to_overtake(host, len(chosen.uuids), inventory, None)
     return sum(device.memory_free for device in inventory.devices if not device.in_use)

@@ -155,14 +155,6 @@ def test_a_host_where_no_lease_can_be_made_is_named() -> None:
     ]
 
 
-def test_a_released_lease_is_deleted_on_the_host() -> None:
-    begun = asking("auto", FREE, "")
-    taken = gpu_allocation.take(begun.context)
-    gpu_allocation.give_back(begun.context, taken)
-    assert taken.lease is not None
-    assert all(name in begun.host.texts("script")[-1] for name in taken.lease.names)
-
-
 @pytest.mark.parametrize(
     ("gpus", "engine"), [("2", "2"), ("device=0,1", "device=0,1"), (uuid(1), f"device={uuid(1)}")]
 )
@@ -187,13 +179,6 @@ def test_all_names_those_who_use_them() -> None:
     assert quiet.notes.notes == []
 
 
-def test_none_hides_the_gpus_of_the_image_and_of_the_host() -> None:
-    taken = gpu_allocation.take(asking("none").context)
-    assert (taken.engine, taken.shown) == (None, "none")
-    assert taken.in_container == ("NVIDIA_VISIBLE_DEVICES=void",)
-    assert gpu_allocation.exports(taken) == "export CUDA_VISIBLE_DEVICES=\n"
-
-
 def test_a_value_of_the_engine_s_own_needs_an_engine() -> None:
     text = '"capabilities=utility"'
     assert gpu_allocation.take(asking(text).context).engine == "capabilities=utility"
@@ -206,12 +191,6 @@ def container(gpus: str, engine: str | None = None) -> Container:
     return Container(
         "c0ffee", "cont1", running=False, started_at="", labels=labels, engine_gpus=engine
     )
-
-
-def test_a_container_that_starts_again_leases_its_own_gpus() -> None:
-    taken = gpu_allocation.take_again(asking(None).context, container(uuid(1)))
-    assert taken.lease is not None
-    assert taken.lease.uuids == (uuid(1),)
 
 
 @pytest.mark.parametrize(
@@ -318,12 +297,6 @@ def test_indices_that_are_asked_for_are_compared_by_uuid(
     gpu_allocation.explain_unchanged(begun.context, have)
     assert bool(begun.notes.notes) == said
     assert not said or have is None or f"`{uuid(0)[:12]}`" in begun.notes.notes[0]
-
-
-def test_a_container_whose_gpus_others_use_does_not_start() -> None:
-    with pytest.raises(Busy, match="GPUs of the container `cont1` are in use by others") as busy:
-        gpu_allocation.take_again(asking(None, FIRST_BUSY).context, container(uuid(0)))
-    assert "`jlr stop dgx/cont1 --remove`" in (busy.value.hint or "")
 
 
 @pytest.mark.parametrize("gpus", [None, "all", "none", "auto", "device=1", "2"])
