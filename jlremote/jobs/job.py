@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -81,32 +82,53 @@ class Job:
         return vars(self) | told
 
 
-def last_lines(name: str, lines: int | None, since: int | None) -> str:
-    """Return `tail`'s option for a file with the output of a job; see `JobBackend.log`."""
-    if since is not None:
-        raise Usage(
-            f"the output of the job `{name}` has no times, as it has no container of its own",
-            hint="leave out `--since`; `--tail N` shows the last lines",
+class FolderJobs:
+    """Jobs whose output is in the files `stdout` and `stderr` of a folder each."""
+
+    root: str  # shell text: the folder of their folders
+    _known: str  # shell text: the functions that `_until_over` needs
+
+    def _until_over(self) -> str:
+        """Return shell text that waits until the job of `$directory` is over."""
+        raise NotImplementedError
+
+    def folder(self, key: str) -> str:
+        """Return shell text that sets `$directory`."""
+        return f"directory={self.root}/{shlex.quote(key)}\n"
+
+    def follow(self, key: str, stdout: int, stderr: int) -> str:
+        return self._watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+
+    def rest(self, key: str, stdout: int, stderr: int) -> str:
+        return self._show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
+
+    def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
+        if since is not None:
+            raise Usage(
+                f"the output of the job `{key}` has no times, as it has no container of its own",
+                hint="leave out `--since`; `--tail N` shows the last lines",
+            )
+        last = f"-n {'+1' if lines is None else lines}"
+        return (self._watch if follow else self._show)(key, last, last)
+
+    def remove(self, key: str) -> str:
+        return f'{self.folder(key)}rm -rf -- "$directory" || exit\n'
+
+    def _show(self, key: str, stdout: str, stderr: str) -> str:
+        """Return the script that prints both files, each by an option of `tail`."""
+        return (
+            f'{self.folder(key)}tail {stdout} "$directory/stdout"\n'
+            f'tail {stderr} "$directory/stderr" >&2\n'
         )
-    return f"-n {'+1' if lines is None else lines}"
 
-
-def show(folder: str, stdout: str, stderr: str) -> str:
-    """Return the script that prints the files with a job's output, each by an option of `tail`.
-
-    `folder` is shell text that sets `$directory`.
-    """
-    return f'{folder}tail {stdout} "$directory/stdout"\ntail {stderr} "$directory/stderr" >&2\n'
-
-
-def watch(folder: str, stdout: str, stderr: str, wait: str) -> str:
-    """Return the script that prints them as they grow, until `wait` or stdin ends."""
-    watching = (
-        f'{folder}tail {stdout} -f "$directory/stdout" & out=$!\n'
-        f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'
-        f"trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n{wait}"
-    )
-    return until_hang_up(command_line(("sh", "-c", watching)))
+    def _watch(self, key: str, stdout: str, stderr: str) -> str:
+        """Return the script that prints them as they grow, until the job or stdin ends."""
+        watching = (
+            f'{self.folder(key)}{self._known}tail {stdout} -f "$directory/stdout" & out=$!\n'
+            f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'
+            f"trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n{self._until_over()}"
+        )
+        return until_hang_up(command_line(("sh", "-c", watching)))
 
 
 class JobBackend(Protocol):

@@ -13,7 +13,7 @@ import pytest
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.jobs import processes
 from jlremote.jobs.job import Job
-from jlremote.jobs.processes import NO_FOLDER, TAKEN, ProcessJobs, ProcessPlan
+from jlremote.jobs.processes import JOBS, NO_FOLDER, TAKEN, ProcessPlan
 from jlremote.remote.sending import NO_PYTHON
 from tests.host.shells import run_sh
 from tests.lab.programs import lives, wait_until
@@ -21,8 +21,6 @@ from tests.storage.test_paths import needs_root
 from tests.storage.test_paths import small_disk as small_disk
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the scripts read /proc")
-
-JOBS = ProcessJobs()
 
 
 @pytest.fixture(autouse=True)
