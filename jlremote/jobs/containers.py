@@ -53,7 +53,7 @@ LAST_BYTES = _RECORDS << 14
 
 @dataclass(frozen=True)
 class ContainerJobs:
-    """The jobs that an engine keeps, as `JobBackend` wants them."""
+    """The jobs that an engine keeps; see `FolderJobs` for what its scripts do."""
 
     engine: Engine
 

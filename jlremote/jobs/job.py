@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from jlremote import times
 from jlremote.errors import Usage
@@ -58,7 +58,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """What its backend is told: the id, as another container may get the name meanwhile."""
+        """What names it in scripts: the id, as another container may get the name meanwhile."""
         return self.id or self.name
 
     def by_our_clock(self, now: float | None) -> Job:
@@ -83,7 +83,14 @@ class Job:
 
 
 class FolderJobs:
-    """Jobs whose output is in the files `stdout` and `stderr` of a folder each."""
+    """Jobs whose output is in the files `stdout` and `stderr` of a folder each.
+
+    Its methods return scripts, as those of all kinds of jobs do, for a job that is told by its
+    `key`: `follow` prints the output as it comes until the job or stdin ends, `rest` what is there.
+    Both leave out the first `stdout` and `stderr` bytes. `signal` is for the job and its children,
+    `stop` sends SIGTERM, and SIGKILL after ten seconds or with `force`; `remove` is for one
+    that is over.
+    """
 
     root: str  # shell text: the folder of their folders
     _known: str  # shell text: the functions that `_until_over` needs
@@ -103,6 +110,11 @@ class FolderJobs:
         return self._show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
+        """Return the script that prints the last lines (`None`: all), and what comes then.
+
+        Raises:
+            Usage: `since` was given, and the output has no times.
+        """
         if since is not None:
             raise Usage(
                 f"the output of the job `{key}` has no times, as it has no container of its own",
@@ -129,37 +141,3 @@ class FolderJobs:
             f"trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n{self._until_over()}"
         )
         return until_hang_up(command_line(("sh", "-c", watching)))
-
-
-class JobBackend(Protocol):
-    """What runs jobs and keeps their output: an engine, or processes and their files.
-
-    A job is told by its `key`.
-    """
-
-    def follow(self, key: str, stdout: int, stderr: int) -> str:
-        """Return the script that prints the output as it comes, until the job or stdin ends.
-
-        The first `stdout` and `stderr` bytes of these streams are left out.
-        """
-
-    def rest(self, key: str, stdout: int, stderr: int) -> str:
-        """Return the script that prints the output behind these bytes, and ends."""
-
-    def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
-        """Return the script that prints the last lines, and with `follow` what comes.
-
-        `lines` is `None` for all; `since`, as of `times.since`, is for logs that have times.
-
-        Raises:
-            Usage: this kind of job has no times in its output.
-        """
-
-    def signal(self, key: str, signal: str) -> str:
-        """Return the script that sends a signal, for example `INT`, to the job and its children."""
-
-    def stop(self, key: str, *, force: bool) -> str:
-        """Return the script that ends it: SIGTERM; SIGKILL after ten seconds, or with `force`."""
-
-    def remove(self, key: str) -> str:
-        """Return the script that deletes a job that is over, with its output."""

@@ -204,7 +204,7 @@ def _code(keys: str) -> str:
 
 
 class ProcessJobs(FolderJobs):
-    """The jobs in folders of the host, as `JobBackend` wants them."""
+    """The jobs in folders of the host."""
 
     root = _ROOT
     _known = _ALIVE

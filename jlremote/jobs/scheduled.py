@@ -101,7 +101,7 @@ DRAINED
 
 @dataclass(frozen=True)
 class ScheduledJobs(FolderJobs):
-    """The jobs that a scheduler runs, as `JobBackend` wants them."""
+    """The jobs that a scheduler runs."""
 
     scheduler: Scheduler
     root: str = ROOT  # shell text: the folder of their folders
