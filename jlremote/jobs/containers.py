@@ -53,7 +53,7 @@ LAST_BYTES = _RECORDS << 14
 
 @dataclass(frozen=True)
 class ContainerJobs:
-    """The jobs that an engine keeps, as `JobBackend` wants them."""
+    """The jobs that an engine keeps; see `FolderJobs` for what its scripts do."""
 
     engine: Engine
 
@@ -93,10 +93,10 @@ class ContainerJobs:
         attach = command_line(attach_argv(self.engine, key, ""))
         return f"exec 4>&1\n{{ cat 4>&-; echo >&4; }} | {attach} >/dev/null 2>&1 4>&-\n"
 
-    def attach(self, job: Job, keys: str | None) -> str:
-        """Return the script that connects its terminal to the job's, or starts it there."""
-        make = start_attached_argv if job.state == "created" else attach_argv
-        return f"{command_line(make(self.engine, job.key, keys))}\n"
+    def attach(self, key: str, keys: str | None, *, first: bool) -> str:
+        """Return the script that connects its terminal to the job's, or at `first` starts it."""
+        make = start_attached_argv if first else attach_argv
+        return f"{command_line(make(self.engine, key, keys))}\n"
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
         show = command_line((*_JOINED, *self.engine("logs", key)))

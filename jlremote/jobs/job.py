@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from jlremote import times
 from jlremote.errors import Usage
@@ -57,7 +58,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """What its backend is told: the id, as another container may get the name meanwhile."""
+        """What names it in scripts: the id, as another container may get the name meanwhile."""
         return self.id or self.name
 
     def by_our_clock(self, now: float | None) -> Job:
@@ -81,63 +82,62 @@ class Job:
         return vars(self) | told
 
 
-def last_lines(name: str, lines: int | None, since: int | None) -> str:
-    """Return `tail`'s option for a file with the output of a job; see `JobBackend.log`."""
-    if since is not None:
-        raise Usage(
-            f"the output of the job `{name}` has no times, as it has no container of its own",
-            hint="leave out `--since`; `--tail N` shows the last lines",
-        )
-    return f"-n {'+1' if lines is None else lines}"
+class FolderJobs:
+    """Jobs whose output is in the files `stdout` and `stderr` of a folder each.
 
-
-def show(folder: str, stdout: str, stderr: str) -> str:
-    """Return the script that prints the files with a job's output, each by an option of `tail`.
-
-    `folder` is shell text that sets `$directory`.
+    Its methods return scripts, as those of all kinds of jobs do, for a job that is told by its
+    `key`: `follow` prints the output as it comes until the job or stdin ends, `rest` what is there.
+    Both leave out the first `stdout` and `stderr` bytes. `signal` is for the job and its children,
+    `stop` sends SIGTERM, and SIGKILL after ten seconds or with `force`; `remove` is for one
+    that is over.
     """
-    return f'{folder}tail {stdout} "$directory/stdout"\ntail {stderr} "$directory/stderr" >&2\n'
 
+    root: str  # shell text: the folder of their folders
+    _known: str  # shell text: the functions that `_until_over` needs
 
-def watch(folder: str, stdout: str, stderr: str, wait: str) -> str:
-    """Return the script that prints them as they grow, until `wait` or stdin ends."""
-    watching = (
-        f'{folder}tail {stdout} -f "$directory/stdout" & out=$!\n'
-        f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'
-        f"trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n{wait}"
-    )
-    return until_hang_up(command_line(("sh", "-c", watching)))
+    def _until_over(self) -> str:
+        """Return shell text that waits until the job of `$directory` is over."""
+        raise NotImplementedError
 
-
-class JobBackend(Protocol):
-    """What runs jobs and keeps their output: an engine, or processes and their files.
-
-    A job is told by its `key`.
-    """
+    def folder(self, key: str) -> str:
+        """Return shell text that sets `$directory`."""
+        return f"directory={self.root}/{shlex.quote(key)}\n"
 
     def follow(self, key: str, stdout: int, stderr: int) -> str:
-        """Return the script that prints the output as it comes, until the job or stdin ends.
-
-        The first `stdout` and `stderr` bytes of these streams are left out.
-        """
+        return self._watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
-        """Return the script that prints the output behind these bytes, and ends."""
+        return self._show(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
-        """Return the script that prints the last lines, and with `follow` what comes.
-
-        `lines` is `None` for all; `since`, as of `times.since`, is for logs that have times.
+        """Return the script that prints the last lines (`None`: all), and what comes then.
 
         Raises:
-            Usage: this kind of job has no times in its output.
+            Usage: `since` was given, and the output has no times.
         """
-
-    def signal(self, key: str, signal: str) -> str:
-        """Return the script that sends a signal, for example `INT`, to the job and its children."""
-
-    def stop(self, key: str, *, force: bool) -> str:
-        """Return the script that ends it: SIGTERM; SIGKILL after ten seconds, or with `force`."""
+        if since is not None:
+            raise Usage(
+                f"the output of the job `{key}` has no times, as it has no container of its own",
+                hint="leave out `--since`; `--tail N` shows the last lines",
+            )
+        last = f"-n {'+1' if lines is None else lines}"
+        return (self._watch if follow else self._show)(key, last, last)
 
     def remove(self, key: str) -> str:
-        """Return the script that deletes a job that is over, with its output."""
+        return f'{self.folder(key)}rm -rf -- "$directory" || exit\n'
+
+    def _show(self, key: str, stdout: str, stderr: str) -> str:
+        """Return the script that prints both files, each by an option of `tail`."""
+        return (
+            f'{self.folder(key)}tail {stdout} "$directory/stdout"\n'
+            f'tail {stderr} "$directory/stderr" >&2\n'
+        )
+
+    def _watch(self, key: str, stdout: str, stderr: str) -> str:
+        """Return the script that prints them as they grow, until the job or stdin ends."""
+        watching = (
+            f'{self.folder(key)}{self._known}tail {stdout} -f "$directory/stdout" & out=$!\n'
+            f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'
+            f"trap 'kill $out $err 2>/dev/null' EXIT; trap 'exit 1' TERM\n{self._until_over()}"
+        )
+        return until_hang_up(command_line(("sh", "-c", watching)))

@@ -32,7 +32,7 @@ from jlremote.host.answers import (
 )
 from jlremote.host.process_mark import ADOPTER, sweep_argv
 from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_up
-from jlremote.jobs.job import Job, last_lines, show, watch
+from jlremote.jobs.job import FolderJobs, Job
 from jlremote.remote.sending import FIND_PYTHON, NO_PYTHON, program
 from jlremote.text import is_name, one_line
 from jlremote.untrusted import document, moment, whole_number
@@ -127,10 +127,6 @@ class ProcessPlan:
     wait: Mapping[str, Any] | None = None
 
 
-def _folder(name: str) -> str:
-    return f"directory={_ROOT}/{shlex.quote(name)}\n"
-
-
 def launch(plan: ProcessPlan) -> str:
     """Return the script that begins a job and prints its pid and start.
 
@@ -141,7 +137,7 @@ def launch(plan: ProcessPlan) -> str:
     python = f'{FIND_PYTHON}[ -n "$python" ] || exit {NO_PYTHON}\n'
     waiter = "" if plan.wait is None else f"(set -e\n{archive.put(plan.wait)}) || {no_folder}\n"
     return (
-        f"{python if plan.wait is None else archive.FIND_PYTHON}{_folder(plan.name)}"
+        f"{python if plan.wait is None else archive.FIND_PYTHON}{JOBS.folder(plan.name)}"
         f'(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
         f'(umask 077; mkdir "$directory") ||\n'
         f'  {{ [ ! -e "$directory" ] || exit {TAKEN}; exit {NO_FOLDER}; }}\n'
@@ -185,22 +181,13 @@ def take_back_if(name: str, word: str) -> str:
 
 
 def _take_back(name: str, condition: str) -> str:
-    jobs = ProcessJobs()
-    kill = f"(\n{jobs.signal(name, 'KILL')})\n{pause(0.3)}\n"
-    return f"{_folder(name)}{condition} || exit 0\n{kill}{jobs.remove(name)}"
+    kill = f"(\n{JOBS.signal(name, 'KILL')})\n{pause(0.3)}\n"
+    return f"{JOBS.folder(name)}{condition} || exit 0\n{kill}{JOBS.remove(name)}"
 
 
 def look(name: str) -> str:
     """Return the script that prints how a job waits, and fails if it has ended."""
-    return f'{_folder(name)}{_ALIVE}cat "$directory/waiting" 2>/dev/null; alive'
-
-
-def attach(name: str, keys: str | None, *, whole: bool = False) -> str:
-    """Return the script that connects its terminal to the job's, which the keys leave.
-
-    It first shows the `whole` output, or the last of what was missed.
-    """
-    return _act(name, f"attach {'whole' if whole else 'missed'} {_code(keys or DETACH_KEYS)}")
+    return f'{JOBS.folder(name)}{_ALIVE}cat "$directory/waiting" 2>/dev/null; alive'
 
 
 def adopting() -> str:
@@ -217,18 +204,16 @@ exec "$@"
 """
 
 
-def _act(name: str, words: str) -> str:
-    action, _, arguments = words.partition(" ")
-    return f'{_folder(name)}{_ACT}{action} "$directory" {arguments}\n'
-
-
 def _code(keys: str) -> str:
     """Return keys, as docker takes them, as the bytes that a terminal sends, in hexadecimal."""
     return bytes(ord(key[-1]) & (0x1F if key[:-1] else 0x7F) for key in keys.split(",")).hex()
 
 
-class ProcessJobs:
-    """The jobs in folders of the host, as `JobBackend` wants them."""
+class ProcessJobs(FolderJobs):
+    """The jobs in folders of the host."""
+
+    root = _ROOT
+    _known = _ALIVE
 
     def tell(self, name: str | None = None) -> str:
         which = "*" if name is None else shlex.quote(name)
@@ -238,41 +223,37 @@ class ProcessJobs:
         )
         return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW", show)
 
-    def follow(self, key: str, stdout: int, stderr: int) -> str:
-        return _watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
-
     def feed(self, key: str) -> str:
         """Return the script that gives it the script's own stdin, and prints a line at its end."""
-        return f"{_folder(key)}{_ALIVE}{_FEED}"
+        return f"{self.folder(key)}{_ALIVE}{_FEED}"
 
     def waiting(self, key: str) -> str:
         """Return the script that prints how a job waits, and a group separator, at each change."""
-        loop = f"{_folder(key)}{_ALIVE}{_WAITING}"
+        loop = f"{self.folder(key)}{_ALIVE}{_WAITING}"
         return until_hang_up(command_line(("sh", "-c", loop)))
 
-    def attach(self, job: Job, keys: str | None) -> str:
-        return attach(job.name, keys)
+    def attach(self, key: str, keys: str | None, *, first: bool) -> str:
+        """Return the script that connects its terminal to the job's, which the keys leave.
 
-    def rest(self, key: str, stdout: int, stderr: int) -> str:
-        return show(_folder(key), f"-c +{stdout + 1}", f"-c +{stderr + 1}")
-
-    def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
-        last = last_lines(key, lines, since)
-        return _watch(key, last, last) if follow else show(_folder(key), last, last)
+        The `first` time it shows the whole output before, else the last of what was missed.
+        """
+        typed = _code(keys or DETACH_KEYS)
+        return self._act(key, "attach", "whole" if first else "missed", typed)
 
     def signal(self, key: str, signal: str) -> str:
-        return _act(key, f"signal {signal}")
+        return self._act(key, "signal", signal)
 
     def stop(self, key: str, *, force: bool) -> str:
-        return _act(key, f"stop {'yes' if force else 'no'}")
+        return self._act(key, "stop", "yes" if force else "no")
 
-    def remove(self, key: str) -> str:
-        return f'{_folder(key)}rm -rf -- "$directory"\n'
+    def _act(self, key: str, action: str, *arguments: str) -> str:
+        return f'{self.folder(key)}{_ACT}{action} "$directory" {" ".join(arguments)}\n'
+
+    def _until_over(self) -> str:
+        return f"while alive; do {pause(0.2)}; done\n"
 
 
-def _watch(name: str, stdout: str, stderr: str) -> str:
-    wait = f"while alive; do {pause(0.2)}; done\n"
-    return watch(f"{_folder(name)}{_ALIVE}", stdout, stderr, wait)
+JOBS = ProcessJobs()
 
 
 _FULL = "the host's disk was full, so some of its output may be missing"

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from jlremote.host.answers import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_up, wait_while
 from jlremote.jobs import scheduled_facts
-from jlremote.jobs.job import Job, last_lines, show, watch
+from jlremote.jobs.job import FolderJobs, Job
 from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.jobs.scheduled_script import ScheduledPlan, job_script
 from jlremote.schedulers import last_states
@@ -102,12 +102,13 @@ DRAINED
 
 
 @dataclass(frozen=True)
-class ScheduledJobs:
-    """The jobs that a scheduler runs, as `JobBackend` wants them."""
+class ScheduledJobs(FolderJobs):
+    """The jobs that a scheduler runs."""
 
     scheduler: Slurm
     root: str = ROOT  # shell text: the folder of their folders
     followed: bool = False  # whether they may have successors
+    _known = _OVER
 
     def submit(self, plan: ScheduledPlan) -> str:
         """Return the script that submits a job once, however often it is run, and prints its id.
@@ -143,7 +144,7 @@ class ScheduledJobs:
         send = self.scheduler.submit(plan.full_name, log, plan.resources)
         begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"
         return (
-            f"base={self.root}/{shlex.quote(plan.name)} id=\n{self._folder(plan.names[0])}"
+            f"base={self.root}/{shlex.quote(plan.name)} id=\n{self.folder(plan.names[0])}"
             f'umask 077\n{_NO_FOLDER}mkdir -p "${{directory%/*}}" || no_folder\n'
             'if complaint=$(mkdir "$directory" 2>&1); then\n'
             f'{notes}{given}: >"$directory/stdout"; : >"$directory/stderr"\n'
@@ -168,7 +169,7 @@ class ScheduledJobs:
         """
         mark = shlex.quote(plan.mark)
         return (
-            f"{self._folder(plan.names[0])}"
+            f"{self.folder(plan.names[0])}"
             f'ours() {{ [ "$(cat "$directory/mark" 2>/dev/null)" = {mark} ]; }}\nours || exit 0\n'
             f"found=$(\n{self.scheduler.search(plan.full_name)}) || exit\n"
             f"for id in $found; do {self._cancel()}\ndone\n"
@@ -200,7 +201,7 @@ class ScheduledJobs:
 
         Each print ends with a group separator. See `schedulers` for the pauses.
         """
-        body = f"{self._folder(key)}{_OVER}" + self.wait(
+        body = f"{self.folder(key)}{_OVER}" + self.wait(
             "! begun", then=f"printf '%s{PRINT_GROUP}' \"$asked\"\n", first=4
         )
         return until_hang_up(command_line(("sh", "-c", body)))
@@ -236,27 +237,13 @@ done
         """
         return read_queue(printed).get(job)
 
-    def follow(self, key: str, stdout: int, stderr: int) -> str:
-        return self._watch(key, f"-c +{stdout + 1}", f"-c +{stderr + 1}")
-
-    def rest(self, key: str, stdout: int, stderr: int) -> str:
-        return show(self._folder(key), f"-c +{stdout + 1}", f"-c +{stderr + 1}")
-
-    def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
-        last = last_lines(key, lines, since)
-        return self._watch(key, last, last) if follow else show(self._folder(key), last, last)
-
-    def _folder(self, name: str) -> str:
-        return f"directory={self.root}/{shlex.quote(name)}\n"
-
-    def _watch(self, key: str, stdout: str, stderr: str) -> str:
+    def _until_over(self) -> str:
         # A node that fails writes no end, so the scheduler is asked now and then, too.
-        wait = f"{self.wait('! over')}{pause(0.3)}\n"
-        return watch(f"{self._folder(key)}{_OVER}", stdout, stderr, wait)
+        return f"{self.wait('! over')}{pause(0.3)}\n"
 
     def signal(self, key: str, signal: str) -> str:
         send = self.scheduler.signal('"$id"', signal)
-        return f'{self._folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n{send}\n'
+        return f'{self.folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n{send}\n'
 
     def stop(self, key: str, *, force: bool) -> str:
         """Cancel it and wait; the site decides when SIGKILL follows SIGTERM, or `force` does."""
@@ -267,14 +254,11 @@ done
             "! over", _STOP_SECONDS, every=0.5, meanwhile=_NOW_AND_THEN, too_long=_TOO_LATE
         )
         return (
-            f'{self._folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n'
+            f'{self.folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n'
             '[ -n "$id" ] || { echo "it is just being submitted" >&2; exit 1; }\n'
             f"asks() {{\n{ask}\n}}\n{kill}{self._cancel()} || exit\nasks\n{wait}"
             f'rm -f "$directory/.variables" {KEY}\n'
         )
-
-    def remove(self, key: str) -> str:
-        return f'{self._folder(key)}rm -rf -- "$directory" || exit\n'
 
     def read(self, printed: str) -> list[Job]:
         return scheduled_facts.read(self.scheduler, printed)

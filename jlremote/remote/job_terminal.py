@@ -2,8 +2,9 @@
 
 The job's keeper has it (`JobTerminal`); stdout gets all that the command prints. Where it prints a
 marker, which is left out, it is given its variables. `attach` connects another terminal to it by
-`socket` in the job's folder. A terminal is sent what is in the file `stdout` there, at its own
-speed, so none that was lost holds up the job.
+`socket`. A terminal is sent what is in the file `stdout`, at its own speed, so none that was lost
+holds up the job. Both are in the job's folder, which is the present one: paths of sockets have 107
+bytes at most.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ import struct
 import termios
 import time
 import tty
-from typing import Callable, Dict, Iterator, List, Optional
+from typing import Callable, Dict, List, Optional
 
 from jlremote.remote.orphans import become, reaped
 
@@ -56,14 +57,12 @@ class Watcher:
 class JobTerminal:
     """The job's terminal, and those that show it."""
 
-    def __init__(self, folder: str, marker: bytes, variables: bytes) -> None:
+    def __init__(self, marker: bytes, variables: bytes) -> None:
         self.listener = socket.socket(socket.AF_UNIX)
-        with _within(folder):
-            self.listener.bind(SOCKET)
+        self.listener.bind(SOCKET)
         self.listener.listen(8)
         self.listener.setblocking(False)
-        self.socket = os.path.join(folder, SOCKET)
-        self.output = os.open(os.path.join(folder, "stdout"), os.O_RDONLY)
+        self.output = os.open("stdout", os.O_RDONLY)
         self.size = self.missed = 0  # bytes of it, and how many of them were shown
         self.marker, self.variables = marker if variables else b"", variables
         self.held = b""
@@ -102,7 +101,7 @@ class JobTerminal:
         while self.open and self.read():
             pass
         self.record(self.held)
-        os.unlink(self.socket)
+        os.unlink(SOCKET)
         self.typed = self.marker = b""
         last = time.monotonic() + LEAVING_SECONDS
         while self.accept():
@@ -277,47 +276,34 @@ def show(data: bytes) -> None:
         data = data[os.write(1, data) :]
 
 
-@contextlib.contextmanager
-def _within(folder: str) -> Iterator[None]:
-    """Be in a folder for a moment, as paths of sockets have 107 bytes at most."""
-    here = os.open(".", os.O_RDONLY)
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.fchdir(here)
-        os.close(here)
-
-
-def connected(folder: str) -> Optional[socket.socket]:
+def connected() -> Optional[socket.socket]:
     """Connect to the keeper of a job; return nothing once that has ended."""
     connection = socket.socket(socket.AF_UNIX)
     try:
-        with _within(folder):
-            connection.connect(SOCKET)
+        connection.connect(SOCKET)
     except OSError:
         connection.close()
         return None
     return connection
 
 
-def show_last(folder: str, whole: bool) -> None:
+def show_last(whole: bool) -> None:
     """Show the output of a job that has just ended."""
-    with open(os.path.join(folder, "stdout"), "rb") as file:
+    with open("stdout", "rb") as file:
         if not whole:
             file.seek(max(0, os.fstat(file.fileno()).st_size - MISSED_BYTES))
         for data in iter(lambda: file.read(PIECE), b""):
             show(data)
 
 
-def attach(folder: str, whole: bool, keys: DetachFilter) -> bool:
+def attach(whole: bool, keys: DetachFilter) -> bool:
     """Connect this terminal to a job's until it ends or the keys are typed; return if it ended.
 
     First show the whole output, or the last of what no terminal has shown.
     """
-    connection = connected(folder)
+    connection = connected()
     if connection is None:
-        show_last(folder, whole)
+        show_last(whole)
         return True
     woken = woken_by(signal.SIGWINCH)
     before = termios.tcgetattr(0)

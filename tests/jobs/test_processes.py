@@ -13,15 +13,13 @@ import pytest
 from jlremote.host.shell_text import command_line, wait_while
 from jlremote.jobs import processes
 from jlremote.jobs.job import Job
-from jlremote.jobs.processes import NO_FOLDER, ProcessJobs, ProcessPlan
+from jlremote.jobs.processes import JOBS, NO_FOLDER, ProcessPlan
 from jlremote.remote.sending import NO_PYTHON
 from tests.host.shells import run_sh
 from tests.lab.disks import needs_root
 from tests.lab.programs import lives, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the scripts read /proc")
-
-JOBS = ProcessJobs()
 
 
 @pytest.fixture(autouse=True)

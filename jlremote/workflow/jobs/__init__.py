@@ -1,8 +1,8 @@
 """`jlr run` and what one does with jobs: list, follow, stop and delete them.
 
 Read `run` (the story of a new job), then `container`, `process` and `scheduled` (its three kinds)
-with `queue`, `follow` (to its end), `stdin` and `terminal` (for a job that has one), and `jobs`
-(find, list, stop and delete). `notices` has the link tell of a job's end. `session_job` is a
+with `queue`, `follow` (to its end), `streams` (stdin, or the terminal of a job with one), and
+`jobs` (find, list, stop and delete). `notices` has the link tell of a job's end. `session_job` is a
 session as a job of a cluster. Their scripts are in `jlremote/jobs`.
 
 Decisions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -57,24 +57,6 @@ def _way_back(found: JobHandle) -> str:
 T = TypeVar("T")
 
 
-class _LastPieces:
-    """The last pieces of a stream, `LAST_BYTES` and at most a piece more."""
-
-    def __init__(self) -> None:
-        self._pieces: deque[bytes] = deque()
-        self._size = 0
-
-    def add(self, piece: bytes) -> None:
-        self._pieces.append(piece)
-        self._size += len(piece)
-        while self._size - len(self._pieces[0]) >= LAST_BYTES:
-            self._size -= len(self._pieces.popleft())
-
-    @property
-    def joined(self) -> bytes:
-        return b"".join(self._pieces)
-
-
 @dataclass
 class _Watch:
     """A job's output, as far as it was shown."""
@@ -84,7 +66,7 @@ class _Watch:
     _context: Context
     _cancels: bool = False
     _seen: Counter[str] = field(default_factory=Counter)
-    _last: dict[str, _LastPieces] = field(default_factory=lambda: defaultdict(_LastPieces))
+    _last: dict[str, bytearray] = field(default_factory=lambda: defaultdict(bytearray))
     _asked: int = 0
     _cancelled: bool = False
     queued: bool = False  # whether it is in a queue, as far as is known
@@ -142,7 +124,8 @@ class _Watch:
                 for stream, data in process:
                     self._show(stream, data)
                     self._seen[stream] += len(data)
-                    self._last[stream].add(data)
+                    self._last[stream] += data
+                    del self._last[stream][:-LAST_BYTES]
             backend = self.found.backend
             to_the_end = isinstance(backend, ContainerJobs) and backend.follows_to_the_end
             return to_the_end and from_beginning and process.status == 0
@@ -151,7 +134,7 @@ class _Watch:
 
     def _are_shown(self, last: Mapping[str, bytes]) -> bool:
         """Return whether the last records of an engine's log were shown."""
-        return all(is_all_shown(self._last[stream].joined, data) for stream, data in last.items())
+        return all(is_all_shown(bytes(self._last[stream]), data) for stream, data in last.items())
 
     def _reached(self, ask: Callable[[], T]) -> T:
         return reached(ask, self.found.selector, self._context)

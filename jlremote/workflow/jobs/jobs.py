@@ -11,7 +11,7 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.host.contract import run_script
 from jlremote.jobs import containers, processes
 from jlremote.jobs.containers import ContainerJobs
-from jlremote.jobs.job import Job, JobBackend
+from jlremote.jobs.job import Job
 from jlremote.jobs.processes import ProcessJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.link.client.link import Link
@@ -49,7 +49,7 @@ class JobHandle:
     """A job, with the link to its host and the backend that runs it there."""
 
     host: Link
-    backend: JobBackend
+    backend: ContainerJobs | ProcessJobs | ScheduledJobs
     job: Job
     starting: str = ""  # the script that shows its terminal from the beginning, if it has one
 

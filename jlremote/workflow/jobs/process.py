@@ -61,7 +61,7 @@ def begin(start: StartContext, request: RunRequest) -> str:
         run_script(start.host, keep)
     if not request.terminal:
         return ""
-    return processes.attach(start.name, request.detach_keys, whole=True)
+    return processes.JOBS.attach(start.name, request.detach_keys, first=True)
 
 
 def launched(start: StartContext, plan: ProcessPlan) -> Completed:

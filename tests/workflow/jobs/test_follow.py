@@ -13,7 +13,7 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.host.contract import Completed
 from jlremote.jobs.containers import ContainerJobs, is_all_shown
-from jlremote.jobs.job import Job, JobBackend
+from jlremote.jobs.job import Job
 from jlremote.jobs.processes import ProcessJobs
 from jlremote.runtimes.contract import JOB_LABEL
 from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
@@ -111,7 +111,7 @@ class Watched:
 
 def watched(job: Job, **printed: list[Piece | Exception]) -> Watched:
     link = FakeLink({text.replace("_", " "): pieces for text, pieces in printed.items()})
-    backend = cast("JobBackend", FakeBackend())
+    backend = cast("Any", FakeBackend())
     return Watched(link, Notes(), Handle(cast("Any", link), backend, job), [])
 
 

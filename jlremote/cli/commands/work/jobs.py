@@ -129,14 +129,14 @@ def show_to_its_end(
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.cli.screen.program_output import JobOutput
-    from jlremote.workflow.jobs import follow, jobs, stdin, terminal
+    from jlremote.workflow.jobs import follow, jobs, streams
 
     screen = LocalTerminal()
     has_terminal = found.job.terminal and not found.job.over and screen.kind is not None
     if has_terminal and told is None:
-        code, over = terminal.attach(found, screen, context, detach_keys)
+        code, over = streams.attach(found, screen, context, detach_keys)
     else:
-        with stdin.given(found, screen.piped()) if gives else nullcontext():
+        with streams.given(found, screen.piped()) if gives else nullcontext():
             show = JobOutput(beside=told is not None).show
             code, found = follow.follow(found, show, context, cancels=cancels)
             over = True

@@ -1,4 +1,4 @@
-"""`jlr run -i` and `jlr attach -i`: give a job this program's stdin."""
+"""What a job gets: `jlr run -i` and `attach -i` give stdin, `run -it` and `attach` a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,52 @@ from jlremote.errors import JlrError, LinkLost, Usage
 from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.processes import GIVEN, ProcessJobs
 from jlremote.link.client.remote_process import RemoteProcess
+from jlremote.workflow.host.attached_process import Screen, TerminalClosed, run_script_attached
+from jlremote.workflow.host.context import Context
+from jlremote.workflow.jobs import jobs
 from jlremote.workflow.jobs.jobs import JobHandle
+
+
+def attach(
+    found: JobHandle, screen: Screen, context: Context, detach_keys: str | None
+) -> tuple[int, bool]:
+    """Connect the terminal to a job that runs, or start it there.
+
+    Return its exit code and `True`, or 0 and `False` if it was left running, by the keys that
+    detach or by `~.`.
+
+    Raises:
+        JlrError: the job could not be started; it is deleted.
+        LinkLost: the connection broke; the job goes on.
+    """
+    selector, first = found.selector, found.job.state == "created"
+    backend = _with_streams(found)
+    script = found.starting or backend.attach(found.job.key, detach_keys, first=first)
+    try:
+        run_script_attached(found.host, script, screen)
+    except TerminalClosed:
+        screen.recover()
+    except LinkLost as lost:
+        screen.recover()
+        raise LinkLost(
+            f"{lost.message}; `{selector}` keeps running",
+            hint=f"`jlr attach {selector}` attaches again, `jlr stop {selector}` ends it",
+        ) from lost
+    job = found.again()
+    if job.state == "created":
+        jobs.remove(found)
+        raise JlrError(f"cannot start `{selector}`: {job.detail or 'see above'}")
+    if not job.over:
+        context.progress.note(f"`{selector}` keeps running; `jlr attach {selector}` attaches again")
+        return 0, False
+    if job.detail:
+        context.progress.note(f"`{selector}` ended: {job.detail}")
+    return job.exit_code or 0, True
+
+
+def _with_streams(found: JobHandle) -> ContainerJobs | ProcessJobs:
+    assert isinstance(found.backend, (ContainerJobs, ProcessJobs)), "no other jobs have stdin"
+    return found.backend
 
 
 @contextmanager
@@ -51,10 +96,9 @@ class _Feeding(threading.Thread):
         The script says when it has all, but leaving it then would end a client that has not passed
         all of it on, or is still being started.
         """
-        backend, told = self._found.backend, False
-        assert isinstance(backend, (ContainerJobs, ProcessJobs)), "no other jobs have stdin"
+        script, told = _with_streams(self._found).feed(self._found.job.key), False
         try:
-            with self._found.host.process(backend.feed(self._found.job.key)) as process:
+            with self._found.host.process(script) as process:
                 process.wait_connected()
                 threading.Thread(target=self._read, args=(process,), daemon=True).start()
                 for stream, _ in process:
