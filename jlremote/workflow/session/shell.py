@@ -17,12 +17,7 @@ from jlremote.link.wire.protocol import Unproved
 from jlremote.storage import sessions
 from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.conversation import (
-    Screen,
-    TerminalClosed,
-    connected,
-    converse,
-)
+from jlremote.workflow.host.conversation import Screen, TerminalClosed, connected, converse
 from jlremote.workflow.host.links import connect, link_of, link_on, nearest_host
 
 if TYPE_CHECKING:
@@ -81,11 +76,7 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     record = recorded(request.where)
     if record is not None and request.keep is None:
         known = SshPlace(
-            f"{record.host}/{record.name}",
-            record.name,
-            record.runtime,
-            record.name,
-            record.container_id,
+            record.selector, record.name, record.runtime, record.name, record.container_id
         )
         try:
             return _run(link_of(record, context), known, request, screen, context, checked=False)
@@ -220,7 +211,7 @@ def recorded_place(record: SessionRecord, context: Context) -> ShellPlace:
         link_of(record, context),
         runtime_of(record),
         record.name,
-        f"{record.host}/{record.name}",
+        record.selector,
         session=record.name,
         container_id=record.container_id,
     )

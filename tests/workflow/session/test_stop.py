@@ -238,15 +238,6 @@ def test_another_users_session_is_stopped_only_by_force(saved: SessionRecord, re
     assert sessions.find("dgx", "cont1") == saved
 
 
-def test_another_users_session_that_was_joined_is_left_and_goes_on(saved: SessionRecord) -> None:
-    link: Any = PortsOnly("dgx")
-    report = stop._left(link, replace(saved, shared=True), "bob", StopRequest())
-    assert report.done == ("released port 8901", "left Jupyter running: it belongs to `bob`")
-    kept = sessions.find("dgx", "cont1")
-    assert kept is not None
-    assert (kept.forwarded, kept.shared) == (False, True)
-
-
 def test_the_question_before_anothers_session_ends_says_whose_it_is() -> None:
     container = Container("a" * 64, "cont1", True, "2026")
     theirs = Survey(container, None, owner="bob")
@@ -261,20 +252,6 @@ def test_the_question_before_anothers_session_ends_says_whose_it_is() -> None:
 def saved() -> SessionRecord:
     sessions.save(RECORD)
     return RECORD
-
-
-def test_a_stopped_session_keeps_its_port_and_loses_its_further_ports(
-    saved: SessionRecord,
-) -> None:
-    stop._note(saved, StopRequest())
-    kept = sessions.find("dgx", "cont1")
-    assert kept is not None
-    assert (kept.local_port, kept.forwarded, kept.ports) == (8901, False, ())
-
-
-def test_the_record_goes_with_its_container(saved: SessionRecord) -> None:
-    stop._note(saved, StopRequest(remove=True))
-    assert sessions.find("dgx", "cont1") is None
 
 
 def test_stop_all_ends_the_others_before_it_reports_a_failure(
