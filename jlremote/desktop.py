@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import logging
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 from jlremote.errors import JlrError
 from jlremote.text import one_line
+
+log = logging.getLogger(__name__)
 
 _SECONDS = 10
 _MOST_TITLE, _MOST_TEXT = 100, 400
@@ -37,6 +40,16 @@ def show(title: str, text: str) -> None:
         _by_program(("osascript", "-", title, text), _APPLE_SCRIPT)
     else:
         check()
+
+
+def shown(title: str, text: str) -> bool:
+    """Show a notice as `show` does; return whether there is a desktop for it."""
+    try:
+        show(title, text)
+    except JlrError as none:
+        log.info("no notice: %s", none)
+        return False
+    return True
 
 
 def check() -> None:

@@ -19,19 +19,13 @@ COMMANDS = {
         "status": ("sessions.sessions:status", "Show one session."),
         "logs": ("sessions.sessions:logs", "Show the log of a session or the output of a job."),
         "output": ("sessions.output:output", "Show what the cells of a session printed."),
-        "stop": (
-            "sessions.stop:stop",
-            "Stop a session or a job, and on request its container.",
-        ),
+        "stop": ("sessions.stop:stop", "Stop a session or a job, and on request its container."),
         "renew": ("sessions.stop:renew", "Queue a successor of a session's job on a cluster."),
         "restart": ("sessions.stop:restart", "Stop a session and start it again."),
     },
     "Work there": {
         "shell": ("work.shell:shell", "Open a terminal in a session's container."),
-        "run": (
-            "work.run:run",
-            "Run a command or notebook as a job that outlasts the connection.",
-        ),
+        "run": ("work.run:run", "Run a command or notebook as a job that outlasts the connection."),
         "runs": ("work.jobs:runs", "List the jobs, one per line."),
         "attach": ("work.jobs:attach", "Show a job's output again, to its end."),
         "lab": ("work.clients:lab", "Run the JupyterLab of this machine on a session's kernels."),

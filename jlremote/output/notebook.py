@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -145,15 +146,13 @@ def _split_output(output: Any) -> Any:
     if "text" in output:
         return {**output, "text": _lines(output["text"])}
     if isinstance(data := output.get("data"), dict):
-        split = {kind: value if _is_json(kind) else _lines(value) for kind, value in data.items()}
+        json_kind = re.compile(r"application/(.*\+)?json")
+        split = {
+            kind: value if json_kind.fullmatch(kind) else _lines(value)
+            for kind, value in data.items()
+        }
         return {**output, "data": split}
     return output
-
-
-def _is_json(kind: str) -> bool:
-    return kind == "application/json" or (
-        kind.startswith("application/") and kind.endswith("+json")
-    )
 
 
 def _lines(value: Any) -> Any:

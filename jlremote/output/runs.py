@@ -112,7 +112,9 @@ class Runs:
         if record.kind == "lost":
             self._lose(record)
         elif record.kind == "kernel":
-            self._close(record.kernel, _fate(record), record.time)
+            state = record.text("state")
+            fate = state if state in (*KERNEL_ENDS, UNSURE) else UNKNOWN
+            self._close(record.kernel, fate, record.time)
         elif (run := self.of(record)) is not None:
             self._take(run, record)
 
@@ -123,10 +125,13 @@ class Runs:
             self._end(run, record)
         elif record.kind == "clear_output":
             run.clear(wait=record.content.get("wait") is True)
-        elif record.kind == "update_display_data":
-            self._update(record)
+        elif record.kind == "update_display_data":  # it may be of another cell
+            for output in self._displays.get((record.kernel, _display_id(record)), ()):
+                output |= {name: _object(record, name) for name in ("data", "metadata")}
         else:
-            self._add(run, record)
+            run.add(output := output_of(record))
+            if name := _display_id(record):
+                self._displays[record.kernel, name].append(output)
 
     def drop(self, run: Run) -> None:
         """Forget a run."""
@@ -176,17 +181,6 @@ class Runs:
             if run.kernel == record.kernel and its_own and begun and went_on:
                 run.complete = False
 
-    def _add(self, run: Run, record: Record) -> None:
-        output = output_of(record)
-        run.add(output)
-        if name := _display_id(record):
-            self._displays[record.kernel, name].append(output)
-
-    def _update(self, record: Record) -> None:
-        # It may be of another cell.
-        for output in self._displays.get((record.kernel, _display_id(record)), ()):
-            output |= {name: _object(record, name) for name in ("data", "metadata")}
-
 
 def last_known(records: Iterable[Record], state: str) -> list[Record]:
     """Return for each kernel the record that it is in a state since its last one.
@@ -206,11 +200,6 @@ def runs_of(records: Iterable[Record]) -> Runs:
     for record in records:
         runs.take(record)
     return runs
-
-
-def _fate(record: Record) -> str:
-    state = record.text("state")
-    return state if state in (*KERNEL_ENDS, UNSURE) else UNKNOWN
 
 
 def output_of(record: Record) -> Output:

@@ -47,16 +47,11 @@ class Named(Protocol):
     """A record of something on a host that has a name."""
 
     @property
-    def host(self) -> str:
-        """What was typed after `ssh`."""
-
+    def host(self) -> str: ...  # what was typed after `ssh`
     @property
-    def name(self) -> str:
-        """The name in full."""
-
+    def name(self) -> str: ...  # in full
     @property
-    def typed(self) -> str | None:
-        """The short name, where a naming template made another name of it."""
+    def typed(self) -> str | None: ...  # the short name, if a naming template made another of it
 
 
 NamedRecord = TypeVar("NamedRecord", bound=Named)

@@ -47,6 +47,11 @@ class SessionRecord:
     last_used: float = field(default_factory=time.time)  # seconds since the epoch
 
     @property
+    def selector(self) -> str:
+        """What names it to commands."""
+        return f"{self.host}/{self.name}"
+
+    @property
     def container(self) -> str | None:
         """The container's name, `None` for a session without one."""
         return None if self.runtime in NO_CONTAINER else self.name
@@ -105,7 +110,7 @@ def choose(selector: str | None) -> SessionRecord:
     if chosen := selected(found, selector, "sessions"):
         return chosen
     if there := [record for record in found if record.host == selector]:
-        places = ", ".join(f"`{record.host}/{record.name}`" for record in there)
+        places = ", ".join(f"`{record.selector}`" for record in there)
         raise NotFound(f"`{selector}` is a host and not a session", hint=f"name one: {places}")
     hint = hint_of_missing(found, selector, "`jlr list` shows all sessions")
     raise NotFound(f"there is no session `{selector}`", hint=hint)

@@ -9,7 +9,7 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.workflow.host.context import Context
-from jlremote.workflow.session.demo import DemoRequest, _check_installed, demo
+from jlremote.workflow.session.demo import DemoRequest, demo
 
 
 def test_on_windows_the_demo_is_refused_before_anything_is_started(
@@ -21,10 +21,3 @@ def test_on_windows_the_demo_is_refused_before_anything_is_started(
         demo(DemoRequest(), unused, lambda report: pytest.fail(f"{report} was started"))
     assert refusal.value.hint is not None
     assert "WSL" in refusal.value.hint
-
-
-def test_a_missing_part_of_the_demo_is_told_with_the_command_that_installs_it() -> None:
-    with pytest.raises(JlrError, match="the demo needs `no_such_part`") as refusal:
-        _check_installed("no_such_part")
-    assert f"{sys.executable}" in str(refusal.value.hint)
-    assert str(refusal.value.hint).endswith(" no_such_part`")

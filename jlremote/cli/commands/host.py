@@ -42,7 +42,7 @@ POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
 @shared.host_argument
 @click.option(
     "--watch",
-    type=shared.Number(0.1, 3600),
+    type=shared.number(0.1, 3600),
     is_flag=False,
     flag_value=PAUSE_SECONDS,
     metavar="[SECONDS]",
@@ -167,7 +167,12 @@ def doctor(
     request = DoctorRequest(**options)
     invocation = click_context.ensure_object(Invocation)
     if report_file is not None:
-        _check_report(report_file, as_json=as_json)
+        if as_json:
+            raise Usage(
+                "`--report` and `--json` cannot be combined", hint="leave out one of the two"
+            )
+        if os.path.lexists(report_file):  # also of a name that is too long for a file
+            raise Usage(f"`{report_file}` exists already", hint="name a new file, or remove it")
     printer = FindingPrinter(quiet=invocation.quiet)
     findings: list[Finding] = []
     context = invocation.context(silent=as_json, lasting=False)
@@ -184,13 +189,6 @@ def doctor(
     else:
         printer.close(verdict)
     click_context.exit(verdict.exit_code)
-
-
-def _check_report(file: Path, *, as_json: bool) -> None:
-    if as_json:
-        raise Usage("`--report` and `--json` cannot be combined", hint="leave out one of the two")
-    if os.path.lexists(file):  # also of a name that is too long for a file
-        raise Usage(f"`{file}` exists already", hint="name a new file, or remove it")
 
 
 def _write_report(text: str, file: Path, *, asks: bool) -> None:

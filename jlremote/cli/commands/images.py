@@ -191,10 +191,7 @@ def save(invocation: Invocation, session: str, image: str, as_json: bool) -> Non
 
 @command(
     "rmi",
-    examples=(
-        "jlr rmi dgx me/torch:week3",
-        "jlr rmi dgx me/torch:week1 me/torch:week2 --yes",
-    ),
+    examples=("jlr rmi dgx me/torch:week3", "jlr rmi dgx me/torch:week1 me/torch:week2 --yes"),
 )
 @shared.host_argument
 @click.argument("names", nargs=-1, required=True, metavar="IMAGE...")

@@ -159,8 +159,7 @@ def _edit(file: Path) -> None:
     # As git and click do: the variable may have options, so a shell splits it.
     elif status := subprocess.call(f'{editor} "{file}"', shell=True):  # noqa: S602
         raise Usage(
-            f"the editor `{editor}` exited with {status}",
-            hint="set VISUAL or EDITOR to an editor",
+            f"the editor `{editor}` exited with {status}", hint="set VISUAL or EDITOR to an editor"
         )
 
 
@@ -191,7 +190,7 @@ def notify(action: str, as_json: bool) -> None:
 
 @command("demo", examples=("jlr demo", "jlr demo --runtime none --no-browser"))
 @click.option("--image", metavar="IMAGE", help="Image of the container; needs a container engine.")
-@click.option("--port", type=shared.PORT, metavar="PORT", help="Use exactly this local port.")
+@click.option("--port", type=shared.port, metavar="PORT", help="Use exactly this local port.")
 @click.option(
     "--runtime",
     type=click.Choice(["auto", "docker", "none"]),

@@ -23,11 +23,7 @@ _LISTS = {"sbatch-arg": "sbatch_arguments", "module": "modules"}
 _OTHERS = ("slurm", "pull_on", *_LISTS.values(), *(name.replace("-", "_") for name in _FLAGS))
 
 cluster_options = options(
-    _cluster(
-        "--slurm/--no-slurm",
-        default=None,
-        help="Run as a Slurm job; HOST is a login node.",
-    ),
+    _cluster("--slurm/--no-slurm", default=None, help="Run as a Slurm job; HOST is a login node."),
     _cluster(
         "--partition", metavar="NAME", help="Partition. The site has defaults for all of these."
     ),

@@ -28,59 +28,38 @@ if TYPE_CHECKING:
 _ENGINES = [name for name in RUNTIMES if name != "none"]
 
 
-class Port(click.ParamType[int]):
-    """A TCP port."""
-
-    name = "port"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number; a usage error for anything else."""
-        number = count(str(value))
-        if number is None or not 1 <= number <= 65535:
-            self.fail(f"`{value}` is not a port (1-65535)", param, ctx)
-        return number
+def port(value: Any) -> int:
+    """Return a TCP port, as the type of an option."""
+    number = count(str(value))
+    if number is None or not 1 <= number <= 65535:
+        raise click.BadParameter(f"`{value}` is not a port (1-65535)")
+    return number
 
 
-class Number(click.ParamType[float]):
-    """A number from `least` to `most`, as a whole one if `least` is."""
+def number(least: float, most: float = math.inf) -> Callable[[Any], float]:
+    """Return the type of an option: a number from `least` to `most`, a whole one if `least` is."""
+    kind = type(least)
 
-    name = "number"
-
-    def __init__(self, least: float, most: float = math.inf) -> None:
-        self.least = least
-        self.most = most
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the number; a usage error for anything else."""
-        kind = type(self.least)
-        number = math.nan
+    def converted(value: Any) -> float:
         with suppress(ValueError):
-            number = kind(value)
-        if not self.least <= number <= self.most:
-            whole = "whole " if kind is int else ""
-            bounds = f"of at least {self.least:g}"
-            if math.isfinite(self.most):
-                bounds = f"from {self.least:g} to {self.most:g}"
-            self.fail(f"`{value}` is not a {whole}number {bounds}", param, ctx)
-        return number
+            if least <= (typed := kind(value)) <= most:
+                return typed
+        whole = "whole " if kind is int else ""
+        bounds = f"of at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
+        raise click.BadParameter(f"`{value}` is not a {whole}number {bounds}")
+
+    return converted
 
 
-class DetachKeys(click.ParamType[str]):
-    """Keys that detach from a terminal, as docker and podman take them."""
+def detach_keys(value: Any) -> str:
+    """Return keys that detach from a terminal, as docker and podman take them.
 
-    name = "keys"
+    An engine would refuse others too late.
+    """
+    if not all(re.fullmatch(r"[!-~]|ctrl-[a-z@^[\]\\_]", key) for key in str(value).split(",")):
+        raise click.BadParameter(f"`{value}` is not a list of keys, such as `ctrl-p,ctrl-q`")
+    return str(value)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the keys; a usage error for others, which the engine would refuse too late."""
-        if not all(re.fullmatch(r"[!-~]|ctrl-[a-z@^[\]\\_]", key) for key in value.split(",")):
-            self.fail(f"`{value}` is not a list of keys, such as `ctrl-p,ctrl-q`", param, ctx)
-        return str(value)
-
-
-PORT = Port()
-DETACH_KEYS = DetachKeys()
 
 host_argument = click.argument("host", shell_complete=candidates.hosts)
 optional_host_argument = click.argument("host", required=False, shell_complete=candidates.hosts)

@@ -93,7 +93,9 @@ class CellOutput:
         text = "".join(f"{self._styled(line)}\n" for line in lines)
         with writing():
             # click would take out colours with the rest where it guesses that there is no terminal.
-            sys.stdout.write(_encodable(f"{_CLEAR if self._drawn else ''}{text}{drawn}"))
+            encoding = sys.stdout.encoding or "ascii"  # what it lacks becomes a `?`
+            shown = f"{_CLEAR if self._drawn else ''}{text}{drawn}".encode(encoding, "replace")
+            sys.stdout.write(shown.decode(encoding))
             sys.stdout.flush()
         self._drawn = drawn
 
@@ -109,9 +111,3 @@ class CellOutput:
         if len(plain) < width:
             return without_controls(current, self._colours).expandtabs()
         return plain[: width - 1]
-
-
-def _encodable(text: str) -> str:
-    """Return text with a `?` for each sign that the output's encoding has not."""
-    encoding = sys.stdout.encoding or "ascii"
-    return text.encode(encoding, "replace").decode(encoding)

@@ -21,36 +21,17 @@ _WIDEST = 10_000  # nothing is cut in a file or pipe
 # Columns of what is copied to another place, so nothing is cut off: long cells take more lines.
 _COPIED = ("HERE", "MOUNTED AT", "FOLDER")
 
-_STATE_STYLES = {
-    "up": "green",
-    "connecting": "yellow",
-    "reconnecting": "yellow",
-    "needs-auth": "yellow",
-    "stopped": "yellow",
-    "idle-stopped": "yellow",
-    "paused": "yellow",
-    "restarting": "yellow",
-    "queued": "yellow",
-    "starting": "yellow",
-    "exited": "yellow",
-    # of a further port: nothing listens there yet
-    "closed": "yellow",
-    # of kernels
-    "idle": "green",
-    # of GPUs; red are those that are held without need
-    "free": "green",
-    "busy": "cyan",
-    "partly busy": "yellow",
-    "reserved": "yellow",
-    "assigned, idle": "yellow",
-    "cannot tell": "yellow",
-    # of a job, and of a session that only its host knows
-    "running": "green",
-    "waiting": "yellow",
-    "exit 0": "green",
-    "created": "yellow",
-    "held": "yellow",
+# Red is any other state: what has failed, and GPUs that are held without need.
+_COLOURS = {
+    "green": ("up", "idle", "free", "running", "exit 0"),
+    "cyan": ("busy",),
+    "yellow": (
+        *("connecting", "reconnecting", "needs-auth", "stopped", "idle-stopped", "paused"),
+        *("restarting", "queued", "starting", "exited", "created", "waiting", "held"),
+        *("closed", "partly busy", "reserved", "assigned, idle", "cannot tell"),
+    ),
 }
+_STATE_STYLES = {state: colour for colour, states in _COLOURS.items() for state in states}
 
 
 class Report(Protocol):

@@ -123,17 +123,15 @@ def announce(title: str, text: str) -> str | None:
     """
     from jlremote import desktop
 
-    try:
-        desktop.show(title, text)
-    except JlrError:
-        if not watched(sys.stderr):
-            return None
-        # OSC 2 (xterm's control sequences); what is in it has no control characters.
-        with contextlib.suppress(OSError):
-            sys.stderr.write(f"\x1b]2;{one_line(f'{title}: {text}')[:_TITLE_LENGTH]}\x07\x07")
-            sys.stderr.flush()
-        return "terminal"
-    return "desktop"
+    if desktop.shown(title, text):
+        return "desktop"
+    if not watched(sys.stderr):
+        return None
+    # OSC 2 (xterm's control sequences); what is in it has no control characters.
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"\x1b]2;{one_line(f'{title}: {text}')[:_TITLE_LENGTH]}\x07\x07")
+        sys.stderr.flush()
+    return "terminal"
 
 
 def columns() -> int:

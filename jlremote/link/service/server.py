@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from jlremote import __version__
+from jlremote import __version__, desktop
 from jlremote.errors import JlrError
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.dialer import ConnectionHost, Dialer
@@ -20,7 +20,6 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.container_events import ContainerEvents
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.mounts.mounts import Mounts
-from jlremote.link.notices import shown
 from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices
 from jlremote.link.service.conversation import Conversation
@@ -270,14 +269,14 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     forwards = Forwards(supervisor, find, listen, events.observe, ending)
     mounts = Mounts(supervisor, SftpStreams(), files.mount_socket)
     clients = SshClients(supervisor, forwards.is_sure)
-    jobs = JobNotices(connected, shown.show)
+    jobs = JobNotices(connected, desktop.shown)
 
     def place_of(session: str) -> Place | None:
         forward = forwards.find((session, None))
         return None if forward is None else forward.place
 
     def tell(session: str, text: str) -> None:
-        shown.show(f"{files.host}/{session}", text)
+        desktop.shown(f"{files.host}/{session}", text)
 
     cells = CellNotices(supervisor.wait, place_of, tell)
     supervisor.start()

@@ -31,11 +31,7 @@ from jlremote.output.recording.recorded_kernel import (
     Surroundings,
     read_connection,
 )
-from jlremote.output.recording.recorded_server import (
-    START_SECONDS,
-    RecordedServer,
-    process_start,
-)
+from jlremote.output.recording.recorded_server import START_SECONDS, RecordedServer, process_start
 from jlremote.output.recording.store import SMALL_BYTES, Store, changed_at, kernel_of
 
 MOST_BYTES = 200 << 20  # of a session

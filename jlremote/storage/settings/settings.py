@@ -233,17 +233,14 @@ def _pools(path: Path, tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     pools = {}
     for name, table in _table(path, "pools", tables.get("pools", {}), "pools.NAME").items():
         hosts = table.get("hosts") if isinstance(table, dict) and len(table) == 1 else None
-        if not isinstance(hosts, list) or not hosts or not all(map(_is_host, hosts)):
+        named = hosts if isinstance(hosts, list) else [None]
+        if not named or not all(isinstance(one, str) and one and not is_pool(one) for one in named):
             raise Usage(
                 f"{_at(path, 'pools', name)}: `[pools.{name}]` must have `hosts` and nothing else",
                 hint='`hosts = ["A", "B"]`, each as after `ssh`',
             )
-        pools[name] = tuple(dict.fromkeys(hosts))
+        pools[name] = tuple(dict.fromkeys(named))
     return pools
-
-
-def _is_host(value: object) -> bool:
-    return isinstance(value, str) and bool(value) and not is_pool(value)
 
 
 def _layer(path: Path, place: str, table: object) -> dict[str, Value]:

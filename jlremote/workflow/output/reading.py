@@ -59,7 +59,9 @@ def recorded(
     reader, records = _all(host, session, end_only=end_only)
     # A piece may have got its later name between two looks.
     records.sort(key=lambda record: record.time)
-    for record in (*records, *_unheard_of(records, served)):
+    # Of the kernels that nothing more is heard of once their recorder has told all.
+    gone = [] if served else last_known(records, UNSURE if served is None else GONE)
+    for record in (*records, *gone):
         runs.take(record)
     found, lost = runs.all(), runs.lost
     if notebook is not None:
@@ -97,11 +99,6 @@ def followed(
         name = chosen(notebook, [record.notebook for record in before])
     every = _then(before, (record for record in records if record is not None))
     return _of_notebook(every, name) if name else every
-
-
-def _unheard_of(records: list[Record], served: bool | None) -> list[Record]:
-    """Return what is known of the kernels once their recorder has told all that it did."""
-    return [] if served else last_known(records, UNSURE if served is None else GONE)
 
 
 def _all(host: Link, session: SessionRecord, *, end_only: bool) -> tuple[Reader, list[Record]]:
@@ -143,7 +140,7 @@ def _again(
         except Unreachable as lost:
             pause = next(pauses, PAUSES[-1])
             if pause == PAUSES[0]:
-                place = f"{session.host}/{session.name}"
+                place = session.selector
                 context.progress.note(f"{lost.message}; `{place}` records on; trying again")
         threading.Event().wait(pause)
 
@@ -182,7 +179,7 @@ def there(session: SessionRecord, script: str) -> str:
 
 
 def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) -> None:
-    place = f"{session.host}/{session.name}"
+    place = session.selector
     if status == pieces.MISSING:
         raise NotFound(
             f"nothing of `{place}` is recorded",
@@ -200,7 +197,7 @@ def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) 
 
 
 def _unreadable(session: SessionRecord, why: str) -> JlrError:
-    place = f"{session.host}/{session.name}"
+    place = session.selector
     return JlrError(
         f"cannot read what `{place}` printed: {why}",
         hint=f"`jlr status {place}` says whether its container runs",

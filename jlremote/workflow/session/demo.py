@@ -59,8 +59,12 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
     config = paths.runtime_directory() / HOST / "ssh_config"
     context = replace(context, ssh_config=config)
     with _the_only_one(config), _host(context, config) as files:
-        _clear_leftovers(config, context)
-        report = _start(request, files, context)
+        for record in _records(config):
+            with context.progress.step("Clean up after a demo that was killed"):
+                _end(record.name, context)
+        report = _session(request, files, context)
+        page = address(f"{report.host}/{report.name}", notebook.NAME, context)
+        report = replace(report, url=page.url, page=page.page)
         context.progress.note(f"files that you make in the demo stay in `{files}`")
         context.progress.note(
             f"other commands reach this host as `{HOST}`; for ssh, use `ssh -F {config} {HOST}`"
@@ -124,13 +128,6 @@ def _host(context: Context, config: Path) -> Iterator[Path]:
                 context.progress.note(f"what you made in the demo is in `{files}`")
 
 
-def _clear_leftovers(config: Path, context: Context) -> None:
-    """End the Jupyter and the container of a demo that was killed."""
-    for record in _records(config):
-        with context.progress.step("Clean up after a demo that was killed"):
-            _end(record.name, context)
-
-
 def _records(config: Path) -> list[sessions.SessionRecord]:
     return [each for each in sessions.load_all() if each.ssh_config == str(config.resolve())]
 
@@ -138,19 +135,13 @@ def _records(config: Path) -> list[sessions.SessionRecord]:
 def _other_hint(config: Path) -> str:
     """Say how to reach the demo that runs, which may have no session yet."""
     for record in _records(config):
-        where = f"{record.host}/{record.name}"
+        where = record.selector
         return f"`jlr open {where}` opens it; `jlr stop {where}` ends it"
     return "it is still starting: wait for it"
 
 
-def _start(request: DemoRequest, files: Path, context: Context) -> SessionReport:
-    """Start the session in a container if possible, else as a plain process, on its notebook."""
-    report = _session(request, files, context)
-    found = address(f"{report.host}/{report.name}", notebook.NAME, context)
-    return replace(report, url=found.url, page=found.page)
-
-
 def _session(request: DemoRequest, files: Path, context: Context) -> SessionReport:
+    """Start the session in a container if possible, else as a plain process."""
     if request.runtime != "none":
         try:
             return start(_in_container(request, files), context)

@@ -43,7 +43,7 @@ def add(
     """
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
-        unknown = f"the session `{record.host}/{record.name}` does not run"
+        unknown = f"the session `{record.selector}` does not run"
         link = link_of(record, replace(context, asker=ASKS_NOTHING))
         if not isinstance(status_of(link, undisturbed), Unreached):
             halted.check(link, record)
@@ -61,7 +61,7 @@ def add(
                 held = hold(link, record.name, to, context.progress, undo, exact=exact)
             except Busy as busy:
                 option = " --host" if on_host else ""
-                free = f"jlr forward {record.host}/{record.name} {port}{option}"
+                free = f"jlr forward {record.selector} {port}{option}"
                 busy.hint = f"`{free}` takes a free one"
                 raise
         known = PortRecord(port, held.local_port, on_host)
@@ -100,7 +100,7 @@ def removal(selector: str | None, port: int) -> str:
     named = selector or "SESSION"
     with suppress(NotFound, Usage):
         record = sessions.choose(selector)
-        named = f"{record.host}/{record.name}"
+        named = record.selector
     return _removal(named, port)
 
 
@@ -124,8 +124,8 @@ def remove(selector: str | None, port: int, context: Context) -> None:
     rest = tuple(known for known in record.ports if known.port != port)
     if rest == record.ports:
         raise NotFound(
-            f"port {port} of `{record.host}/{record.name}` is not forwarded",
-            hint=f"`jlr forward {record.host}/{record.name}` lists the forwarded ports",
+            f"port {port} of `{record.selector}` is not forwarded",
+            hint=f"`jlr forward {record.selector}` lists the forwarded ports",
         )
     link_of(record, context).unforward(record.name, port)
     sessions.save(replace(record, ports=rest))

@@ -40,7 +40,7 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
     runtime = runtime_of(record)
     if wanted.container and not runtime.has_containers:
         raise Usage(
-            f"`{record.host}/{record.name}` has no container",
+            f"`{record.selector}` has no container",
             hint="without `--container` you see the log of its Jupyter",
         )
     host = link_of(record, context)
@@ -50,18 +50,17 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
         for text in output if wanted.since is None else _later(output):
             if _KEPT_NOWHERE.match(text):
                 raise NotFound(
-                    f"the engine keeps no log of `{record.host}/{record.name}`: its container was "
+                    f"the engine keeps no log of `{record.selector}`: its container was "
                     "created with `--log-driver=none`",
-                    hint=f"`jlr logs {record.host}/{record.name}` has that of a Jupyter that jlr "
-                    "launched",
+                    hint=f"`jlr logs {record.selector}` has that of a Jupyter that jlr launched",
                 )
             yield printable(text)
     if output.status not in (0, None):
         halted.check(host, record)
         hint = "`jlr start` may never have launched its server"
         if runtime.in_jobs:
-            hint = f"`jlr status {record.host}/{record.name}` tells whether its job has begun"
-        raise NotFound(f"there is no log of `{record.host}/{record.name}`", hint=hint)
+            hint = f"`jlr status {record.selector}` tells whether its job has begun"
+        raise NotFound(f"there is no log of `{record.selector}`", hint=hint)
 
 
 def _script(runtime: Runtime, record: SessionRecord, wanted: LogRequest) -> str:

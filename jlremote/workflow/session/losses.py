@@ -15,7 +15,6 @@ from jlremote.jupyter.survey import NOTICED_SECONDS, Survey, survey
 from jlremote.runtimes import container_changes
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
-from jlremote.runtimes.engine.engine import Engine
 from jlremote.storage.sessions import SessionRecord
 from jlremote.text import one_line
 from jlremote.workflow.host.requests import StopRequest, stop_command
@@ -82,15 +81,11 @@ def work(
         kernels = api.kernels() if api is not None else ()
     except JlrError as silent:
         # A stop before this one may have ended the server a moment ago.
-        if api is not None and _runs(host, runtime, container, api.server):
+        now = survey(host, runtime, container.name).servers
+        if api is not None and any(one.identity == api.server.identity for one in now):
             return Work((), tuple(programs), silent.message, unseen, whole)
         kernels = ()
     return Work(kernels, tuple(programs), None, unseen, whole)
-
-
-def _runs(host: Host, runtime: Runtime, container: Container, server: Server) -> bool:
-    servers = survey(host, runtime, container.name).servers
-    return any(each.identity == server.identity for each in servers)
 
 
 def _has_ended(host: Host, runtime: Runtime, container: Container, status: int) -> bool:
@@ -124,7 +119,7 @@ def refuse_if_busy(record: SessionRecord, work: Work, request: StopRequest) -> N
     """
     if request.force:
         return
-    selector = f"{record.host}/{record.name}"
+    selector = record.selector
     command = stop_command(record.host, record.name, replace(request, force=True))
     anyway = f"`{command}` {'restarts' if request.again else 'stops'} it anyway"
     why = {"busy kernels": work.silent, "programs": work.unseen}
@@ -146,7 +141,7 @@ def planned(
     request: StopRequest,
 ) -> Destruction:
     """Return what this stop ends or deletes beyond Jupyter with idle kernels."""
-    selector, lost = f"{record.host}/{record.name}", work.losses if request.destroys else ()
+    selector, lost = record.selector, work.losses if request.destroys else ()
     container, whose = found.container, f" of `{found.whose}`" if found.whose else ""
     if container is not None and container.renamed:
         whose += f", which is called `{container.renamed}` by now"
@@ -162,16 +157,13 @@ def planned(
         if deleted:
             question = f"Stop and delete the container of {selector}{whose}?"
             lost += ("all files of its container outside volumes",)
-            lost += () if request.yes else _changed(host, runtime.required_engine, container)
+            if not request.yes:  # the files and packages that only the container has
+                script = docker.changes_script(runtime.required_engine, container.id)
+                targets = [volume.target for volume in container.volumes]
+                lost += container_changes.told(run_script(host, script).stdout, targets)
     elif container is not None and runtime.has_images and request.remove:
         question = f"Stop {selector} and delete its files?"
         lost += ("the files in its own /tmp, and its installed packages",)
     if request.force and not request.yes:
         lost += unmount.losses_of_session(record.host, record.name)
     return Destruction(question, lost)
-
-
-def _changed(host: Host, engine: Engine, container: Container) -> tuple[str, ...]:
-    """Name the files and packages that only the container has."""
-    asked = run_script(host, docker.changes_script(engine, container.id))
-    return container_changes.told(asked.stdout, [volume.target for volume in container.volumes])

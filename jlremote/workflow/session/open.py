@@ -63,7 +63,7 @@ def _missing(path: str, record: SessionRecord, *, typed: str | None) -> NotFound
     known = sessions.load_all() if typed is None else ()
     names = [name for each in known for name in (each.name, f"{each.host}/{each.name}")]
     return NotFound(
-        f"there is no `{path}` in the session `{record.host}/{record.name}`",
+        f"there is no `{path}` in the session `{record.selector}`",
         hint=did_you_mean(path, names) or hint,
     )
 
@@ -111,7 +111,7 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
 
 def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStatus:
     """Return a forward that is up; refuse none, or one in another state."""
-    session = f"the session `{record.host}/{record.name}`"
+    session = f"the session `{record.selector}`"
     if forward is None:
         raise NotFound(f"{session} does not run", hint=halted.again(record))
     if forward.state == State.RECONNECTING:

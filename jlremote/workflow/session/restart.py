@@ -49,9 +49,9 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
     host = link_of(record, context)
     _refuse_unless_it_stays(record, runtime, found, host)
     again, lost = _again(record, runtime, found, host), _lost(record, runtime, found, host)
-    stop(f"{record.host}/{record.name}", request, context)
+    stop(record.selector, request, context)
     if runtime.in_jobs:
-        renew(f"{record.host}/{record.name}", context)
+        renew(record.selector, context)
         return start(again, context)
     begin = f"`jlr start {record.host} {record.name}"
     try:
@@ -60,12 +60,12 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
         names = lost or [item.partition("=")[0] for item in again.options.environment]
         _tell_lost(names, "Jupyter has ended", begin, context)
         raise
-    begin = f"after `jlr stop {record.host}/{record.name}`, {begin}"
+    begin = f"after `jlr stop {record.selector}`, {begin}"
     _tell_lost(lost, "Jupyter had ended before", begin, context)
     if not report.started_here and not request.destroys:
         forced = stop_command(record.host, record.name, StopRequest(force=True, again=True))
         raise JlrError(
-            f"jlr did not launch the Jupyter of `{record.host}/{record.name}`, so it still runs",
+            f"jlr did not launch the Jupyter of `{record.selector}`, so it still runs",
             hint=f"`{forced}` ends it, too",
         )
     return report
@@ -81,7 +81,7 @@ def _refuse_unless_it_stays(
     """
     if runtime.in_jobs:
         session_job.kept_plan(host, record.name)
-    selector = f"{record.host}/{record.name}"
+    selector = record.selector
     again = f"`jlr stop {selector}` ends it; `jlr start {record.host} {record.name}"
     if found.container is not None and found.container.options.remove:
         image = shlex.quote(str(found.container.image))
@@ -149,7 +149,7 @@ def renew(selector: str | None, context: Context) -> RenewReport:
         JlrError: the scheduler refused it.
     """
     record = session_selection.chosen(selector, context)
-    called = f"{record.host}/{record.name}"
+    called = record.selector
     runtime = runtime_of(record)
     if not runtime.in_jobs:
         raise Usage(f"`{called}` is no job of a cluster, and has no time limit")

@@ -82,11 +82,7 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     record = recorded(request.where)
     if record is not None and request.keep is None:
         known = SshPlace(
-            f"{record.host}/{record.name}",
-            record.name,
-            record.runtime,
-            record.name,
-            record.container_id,
+            record.selector, record.name, record.runtime, record.name, record.container_id
         )
         try:
             return _run(link_of(record, context), known, request, screen, context, checked=False)
@@ -216,7 +212,7 @@ def recorded_place(record: SessionRecord, context: Context) -> ShellPlace:
         link_of(record, context),
         runtime_of(record),
         record.name,
-        f"{record.host}/{record.name}",
+        record.selector,
         session=record.name,
         container_id=record.container_id,
     )

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 
 from jlremote.host.sudo import by_hand
-from jlremote.jupyter.api import Access
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
@@ -67,7 +66,9 @@ def start(request: StartRequest, context: Context) -> SessionReport:
             attempt, container, server, launched = _ensured(attempt, found, known)
         to = server_endpoint(attempt.runtime, container, server)
         forward = hold(host, name, to, context.progress, undo, exact=request.local_port)
-        access, hostname = _answered(attempt, forward)
+        with context.progress.step("Wait for JupyterLab's answer"):
+            hostname = wait_for_answer(host, forward)
+            access = refuse_open(host, forward, allowed=attempt.open_allowed)
         record, ports = _remember(attempt, container, forward)
     up = replace(forward, state=str(State.UP))  # Jupyter has answered through it
     report = of_forward(record, up, access)
@@ -211,13 +212,6 @@ def _gpus_without_container(
     named = gpus is not None and gpus not in ("all", "none")
     gpu_allocation.explain_unchanged(start, f"device={gpus}" if named else gpus)
     return AllocatedGpus(shown=gpus)
-
-
-def _answered(start: StartContext, forward: ForwardStatus) -> tuple[Access, str]:
-    """Return what the server asks for, and the name under which it answers."""
-    with start.context.progress.step("Wait for JupyterLab's answer"):
-        hostname = wait_for_answer(start.host, forward)
-        return refuse_open(start.host, forward, allowed=start.open_allowed), hostname
 
 
 def _remember(

@@ -15,7 +15,6 @@ from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.ports.endpoint import Endpoint
 from jlremote.ports.locate import server_endpoint
 from jlremote.runtimes.contract import START_LABEL, Container, Runtime
 from jlremote.runtimes.docker import docker_commands as docker
@@ -97,10 +96,7 @@ def stop_all(request: StopRequest, context: Context) -> StopAllReport:
 
 
 def _all_of(
-    known: Sequence[SessionRecord],
-    request: StopRequest,
-    context: Context,
-    refused: list[JlrError],
+    known: Sequence[SessionRecord], request: StopRequest, context: Context, refused: list[JlrError]
 ) -> tuple[list[SessionRecord], Destruction]:
     """Return the sessions that can be stopped, and what ends with them; note why others cannot."""
     what = "the sessions"
@@ -115,7 +111,7 @@ def _all_of(
             refused.append(error)
             continue
         stoppable.append(record)
-        selector, owner = f"{record.host}/{record.name}", look.owner
+        selector, owner = record.selector, look.owner
         lost = "; ".join(look.planned.losses)
         if owner is None:
             planned.append(": ".join(filter(None, (f"the session {selector}", lost))))
@@ -167,7 +163,10 @@ def _looked(
     server, api = _server(found, forward, request), None
     if server is not None and found.container is not None:
         to = server_endpoint(runtime, found.container, server)
-        api = _client(host, record, to, context, undo)
+        # One that was not forwarded is forwarded meanwhile: it may be in use.
+        forwards.put_back_later(host, record.name, None, context.progress, undo)
+        reached = host.forward(record.name, ANY_PORT, to)
+        api = JupyterApi(reached.local_port, reached.server, ANSWER_SECONDS)
     work = losses.work(host, runtime, found, api, request)
     losses.refuse_if_busy(record, work, request)
     planned = losses.planned(host, runtime, record, found, work, request)
@@ -196,8 +195,11 @@ def _stop(
     done += _released(host, record, forwarded=look.forward is not None)
     if found.container is not None and runtime.has_containers:
         done += _end_container(host, runtime.required_engine, found.container, request, context)
-    elif found.container is not None and _defined_by_files(runtime) and request.remove:
-        done.append(_remove_definition(host, runtime, record.name))
+    elif found.container and runtime.has_images and not runtime.in_jobs and request.remove:
+        removed = run_script(host, scripts.clear(runtime, record.name))
+        if removed.status != 0:
+            raise JlrError(f"cannot delete the files of `{record.name}`: {removed.complaint}")
+        done.append("deleted its files")
     browser.forget_redirect(record.local_port)
     _note(record, request)
     return StopReport(record.name, record.host, tuple(done) or ("it was stopped already",))
@@ -217,8 +219,7 @@ def _refuse_paused(
         return
     unpause = runtime.shown("unpause", container.called)
     raise Busy(
-        f"the container of `{record.host}/{record.name}` is paused, so its Jupyter cannot be "
-        "stopped",
+        f"the container of `{record.selector}` is paused, so its Jupyter cannot be stopped",
         hint=f"`{unpause}` on the host resumes it; "
         f"`{_with_container(record, request, force=True)}` ends it as it is",
     )
@@ -238,7 +239,7 @@ def _refuse_unasked(
     forced = replace(request, force=True, container=runtime.has_containers)
     command = stop_command(record.host, record.name, forced)
     raise Busy(
-        f"cannot ask `{record.host}/{record.name}` for busy kernels and programs: {found.unasked}",
+        f"cannot ask `{record.selector}` for busy kernels and programs: {found.unasked}",
         hint=f"nothing was stopped; `{command}` ends all that runs there",
     )
 
@@ -251,7 +252,7 @@ def _left(host: Link, record: SessionRecord, owner: str, request: StopRequest) -
     """
     if not record.shared or request.ends_container:
         raise JlrError(
-            f"`{record.host}/{record.name}` belongs to `{owner}`",
+            f"`{record.selector}` belongs to `{owner}`",
             hint=f"ask `{owner}` to stop it; jlr does that for another user only by its name, "
             "with `--force`",
         )
@@ -282,15 +283,6 @@ def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) 
     likely = sorted(found.servers, key=lambda server: server.identity != forwarded)
     with_it = request.ends_container
     return next((s for s in likely if s.identity == forwarded or s.ours or with_it), None)
-
-
-def _client(
-    host: Link, record: SessionRecord, to: Endpoint, context: Context, undo: ExitStack
-) -> JupyterApi:
-    """Return a client of the server, which is forwarded if it was not: it may be in use."""
-    forwards.put_back_later(host, record.name, None, context.progress, undo)
-    forward = host.forward(record.name, ANY_PORT, to)
-    return JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
 
 
 def _end_server(
@@ -340,17 +332,6 @@ def _end_container(
     if ended.status != 0:
         raise JlrError(f"`{engine.shown(verb, name)}` failed: {reason(ended)}")
     return [f"{did}, and it is gone (`--rm`)" if goes and not request.remove else did]
-
-
-def _remove_definition(host: Host, runtime: Runtime, name: str) -> str:
-    removed = run_script(host, scripts.clear(runtime, name))
-    if removed.status != 0:
-        raise JlrError(f"cannot delete the files of `{name}`: {removed.complaint}")
-    return "deleted its files"
-
-
-def _defined_by_files(runtime: Runtime) -> bool:
-    return runtime.has_images and not runtime.in_jobs
 
 
 def _note(record: SessionRecord, request: StopRequest) -> None:

@@ -114,7 +114,9 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
             raise
         context.progress.note(f"cannot ask `{host}` for other sessions: {unreached.message}")
         return with_mounts(listed, context)
-    here = {record.name for record in records} | _renamed(records, found)
+    ids = {record.container_id for record in records}
+    renamed = {one.container.name for one in found.containers if one.container.id in ids}
+    here = {record.name for record in records} | renamed
     known_jobs = all_jobs or told(link_on(host, context))
     jobs = [job for job in known_jobs.values() if not job.over]
     if found.engine_failure and not jobs:
@@ -133,12 +135,6 @@ def _stopped(
     names = {report.name for report in told}
     rest = [r for r in records if present.get(r.container_id, r.name) not in names]
     return session_reports.stopped_among(rest, found)
-
-
-def _renamed(records: Sequence[SessionRecord], found: Presence) -> set[str]:
-    """Return the present names of sessions' containers that were renamed."""
-    ids = {record.container_id for record in records}
-    return {one.container.name for one in found.containers if one.container.id in ids}
 
 
 def _by_link(records: Sequence[SessionRecord]) -> list[list[SessionRecord]]:

@@ -119,9 +119,7 @@ def _is_connected(link: Link) -> bool:
 
 
 def _jobs(
-    link: Link,
-    records: Sequence[SessionRecord],
-    told: Callable[[Link], Mapping[str, Job]] | None,
+    link: Link, records: Sequence[SessionRecord], told: Callable[[Link], Mapping[str, Job]] | None
 ) -> Mapping[str, Job]:
     """Return the jobs of sessions on a cluster by name, in one question to its scheduler."""
     known = (runtimes().get(record.runtime) for record in records)  # a newer jlr may have more

@@ -48,7 +48,7 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
         NotFound: there is no such session.
     """
     record = session_selection.chosen(selector, context)
-    selector, quiet = f"{record.host}/{record.name}", replace(context, asker=ASKS_NOTHING)
+    selector, quiet = record.selector, replace(context, asker=ASKS_NOTHING)
     first = listing.report(selector, context)
     yield first
     seen = _Seen(link_of(record, context), record, first, lambda: listing.report(selector, quiet))
@@ -131,7 +131,7 @@ class _Seen:
 
     def _without_link(self, record: SessionRecord) -> SessionReport:
         self._gone_since = self._gone_since or utc(time.time())
-        again = f"jlr status {record.host}/{record.name}"
+        again = f"jlr status {record.selector}"
         why = f"it is not forwarded any more; `{again}` forwards it again"
         return of_unreached(record, Unreached(State.DOWN, self._gone_since, why))
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from jlremote.errors import LinkLost, NotFound
+from jlremote.errors import NotFound
 from jlremote.host.contract import Completed
 from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess
@@ -151,9 +151,3 @@ def test_each_place_has_a_kept_shell_of_its_own(
     runtime: Runtime, name: str | None, label: str, session: str
 ) -> None:
     assert shells.session(runtime, name, label) == session
-
-
-def test_a_lost_connection_names_the_command_for_another_shell() -> None:
-    lost = shell._lost("dgx/cont1", LinkLost("the connection to `dgx` broke"))
-    assert lost.message == "the connection to `dgx` broke; the programs in the terminal were ended"
-    assert (lost.hint or "").startswith("`jlr shell dgx/cont1` opens another one")

@@ -256,15 +256,6 @@ def saved() -> SessionRecord:
     return RECORD
 
 
-def test_a_stopped_session_keeps_its_port_and_loses_its_further_ports(
-    saved: SessionRecord,
-) -> None:
-    stop._note(saved, StopRequest())
-    kept = sessions.find("dgx", "cont1")
-    assert kept is not None
-    assert (kept.local_port, kept.forwarded, kept.ports) == (8901, False, ())
-
-
 def test_stop_all_asks_for_no_busy_session_and_names_every_one(
     saved: SessionRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,14 +57,7 @@ def open_session(
     shared.browse(found, context, browser=name, asked=browser is not None)
 
 
-@command(
-    "url",
-    examples=(
-        "jlr url",
-        "jlr url dgx/cont1",
-        'curl -fsS "$(jlr url cont1)"',
-    ),
-)
+@command("url", examples=("jlr url", "jlr url dgx/cont1", 'curl -fsS "$(jlr url cont1)"'))
 @shared.session_argument
 @click.option("--base", "part", flag_value="base", help="Print the URL without its token.")
 @click.option("--token", "part", flag_value="token", help="Print the token.")

@@ -13,12 +13,7 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import (
-    answer,
-    answer_json,
-    answer_words,
-    watched,
-)
+from jlremote.cli.screen.terminal import answer, answer_json, answer_words, watched
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
@@ -189,7 +184,7 @@ def _explain_running(found: list[SessionReport], context: Context) -> None:
 @click.option(
     "-n",
     "--tail",
-    type=shared.Number(0),
+    type=shared.number(0),
     metavar="N",
     help=f"Start with the last N lines. Default: {_LINES}, with --since all.",
 )

@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 @option(
     "Jupyter",
     "--server",
-    type=shared.PORT,
+    type=shared.port,
     metavar="PORT",
     help="Use the Jupyter server on this port, if several run in the container.",
 )
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 @option(
     "This machine",
     "--port",
-    type=shared.PORT,
+    type=shared.port,
     metavar="PORT",
     help="Use exactly this local port; fail if it is taken.",
 )
@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     "--forward",
     "forwarded",
     multiple=True,
-    type=shared.PORT,
+    type=shared.port,
     metavar="PORT",
     help="Also forward this port of the container, for example TensorBoard's. Repeatable.",
 )

@@ -12,11 +12,7 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import (
-    answer_each,
-    answer_either,
-    shown,
-)
+from jlremote.cli.screen.terminal import answer_each, answer_either, shown
 from jlremote.errors import JlrError, Usage
 
 if TYPE_CHECKING:
@@ -79,7 +75,10 @@ def stop(
         )
     context = invocation.context(silent=as_json)
     done = _all_stopped(request, context) if every else _each_stopped(chosen, request, context)
-    told = ((_stopped_in_words(report), vars(report)) for report in done)
+    told = (
+        (f"{one.host}/{one.name}: {', '.join(one.done) or 'nothing to stop'}", vars(one))
+        for one in done
+    )
     answer_each(told, context, as_json=as_json, none="no sessions")
 
 
@@ -174,7 +173,3 @@ def _stopped(name: str | None, request: StopRequest, context: Context) -> StopRe
         raise Usage(f"`{name}` is a job", hint="`--container` is for sessions")
     done = jobs.stop(job, request, context)
     return workflow.StopReport(job.job.name, job.host.name, tuple(done))
-
-
-def _stopped_in_words(report: StopReport) -> str:
-    return f"{report.host}/{report.name}: {', '.join(report.done) or 'nothing to stop'}"

@@ -32,10 +32,7 @@ _REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
 )
 @click.argument("local", required=False, shell_complete=candidates.folders)
 @click.argument(
-    "source",
-    metavar="[SESSION[:DIR]|HOST:DIR]",
-    required=False,
-    shell_complete=candidates.sessions,
+    "source", metavar="[SESSION[:DIR]|HOST:DIR]", required=False, shell_complete=candidates.sessions
 )
 @click.option(
     "--remote",
@@ -198,11 +195,7 @@ def _list(invocation: Invocation, *, as_json: bool) -> None:
     ),
 )
 @click.argument(
-    "paths",
-    metavar="SRC... DST",
-    nargs=-1,
-    required=True,
-    shell_complete=candidates.copied,
+    "paths", metavar="SRC... DST", nargs=-1, required=True, shell_complete=candidates.copied
 )
 @click.option("-r", "--recursive", is_flag=True, help="Copy folders with all that is in them.")
 @click.option(
@@ -214,11 +207,7 @@ def _list(invocation: Invocation, *, as_json: bool) -> None:
 @shared.json_option("Print what was copied as a JSON object.")
 @click.pass_obj
 def cp(
-    invocation: Invocation,
-    paths: tuple[str, ...],
-    recursive: bool,
-    preserve: bool,
-    as_json: bool,
+    invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve: bool, as_json: bool
 ) -> None:
     """Copy files between this machine and a session, a container or a host.
 

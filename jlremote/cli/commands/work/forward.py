@@ -13,23 +13,13 @@ from jlremote.cli.screen.terminal import answer_either, answer_words, shown
 from jlremote.errors import Usage
 
 
-class PortPair(click.ParamType[tuple[int | None, int]]):
-    """A TCP port of the container, and perhaps the local one before it, as ssh writes it."""
-
-    name = "port"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int | None, int]:
-        """Return the local port or `None`, and the port; a usage error for anything else."""
-        if isinstance(value, tuple):
-            return value
-        local, colon, port = value.rpartition(":")
-        number = shared.PORT.convert(port, param, ctx)
-        return (shared.PORT.convert(local, param, ctx) if colon else None), number
-
-
-PAIR = PortPair()
+def _ports(value: Any) -> tuple[int | None, int]:
+    """Return the local port or `None`, and the port of the container, as ssh writes them."""
+    if isinstance(value, tuple):
+        return value
+    local, colon, port = value.rpartition(":")
+    there = shared.port(port)
+    return (shared.port(local) if colon else None), there
 
 
 @command(
@@ -45,9 +35,9 @@ PAIR = PortPair()
     ),
 )
 @shared.session_argument
-@click.argument("port", required=False, type=PAIR, metavar="[[LOCAL:]PORT]")
+@click.argument("port", required=False, type=_ports, metavar="[[LOCAL:]PORT]")
 @click.option("--host", "on_host", is_flag=True, help="PORT is the host's, not the container's.")
-@click.option("--remove", type=shared.PORT, metavar="PORT", help="Stop forwarding this port.")
+@click.option("--remove", type=shared.port, metavar="PORT", help="Stop forwarding this port.")
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
 def forward(
@@ -72,7 +62,7 @@ def forward(
     `up`, `closed` (nothing listens there) or `taken` (by another program).
     """
     if port is None and session is not None and (":" in session or session.isdecimal()):
-        session, port = None, PAIR(session)
+        session, port = None, _ports(session)
     if on_host and port is None:
         raise Usage("`--host` needs a port", hint="`jlr forward SESSION PORT --host`")
     if remove is not None and port is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 detach_keys_option = option(
     "Session",
     "--detach-keys",
-    type=shared.DETACH_KEYS,
+    type=shared.detach_keys,
     metavar="KEYS",
     help="Keys that detach from a job's terminal. Default: ctrl-p,ctrl-q.",
 )

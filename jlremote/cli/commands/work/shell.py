@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("-w", "--workdir", metavar="FOLDER", help="Folder to start in.")
 @click.option(
     "--detach-keys",
-    type=shared.DETACH_KEYS,
+    type=shared.detach_keys,
     metavar="KEYS",
     help="Keys that detach, and leave the process running in the container. Default: "
     "ctrl-p,ctrl-q.",
