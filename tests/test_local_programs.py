@@ -22,7 +22,7 @@ STARTERS = {
     "ssh.route.proxy_command": "the command of ssh's configuration, with names that ssh takes",
     "workflow.copies": "rsync: `jlr cp` has rules of its own",
     "workflow.editors.code": "an editor: a folder that `absolute_path` lets through, quoted",
-    "workflow.editors.client_settings": "`ssh -G`: jlr's own words",
+    "workflow.editors.ssh_config": "`ssh -G`: jlr's own words",
     "workflow.editors.connection_sharing": "`ssh -G`: a name behind `--`",
     "workflow.forward.browser": "a browser: jlr's own file or page; the URL is in that",
     "workflow.forward.loopback_page": "jlr's page: the URL on stdin",

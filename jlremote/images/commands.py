@@ -77,11 +77,6 @@ def _named(facts: Mapping[str, Any]) -> Iterator[Image]:
         yield Image(str(facts["id"]), repository or None, tag or None, created, size)
 
 
-def names_argv(engine: Engine) -> Argv:
-    """Return the command that lists the names of all images, `NAME:TAG` a line."""
-    return engine("image", "ls", "--filter=dangling=false", "--format={{.Repository}}:{{.Tag}}")
-
-
 def inspect_image_argv(engine: Engine, image: str) -> Argv:
     """Return the command that inspects an image."""
     return engine("image", "inspect", "--", image)
@@ -98,16 +93,6 @@ def read_image(printed: str) -> Image:
     (facts,) = document(printed)
     size = round(number(facts["Size"]))
     return Image(str(facts["Id"]), None, None, str(facts["Created"]), size)
-
-
-def pull_argv(engine: Engine, image: str) -> Argv:
-    """Return the command that pulls an image."""
-    return engine("pull", "--", image)
-
-
-def push_argv(engine: Engine, image: str) -> Argv:
-    """Return the command that pushes an image."""
-    return engine("push", "--", image)
 
 
 def build_argv(

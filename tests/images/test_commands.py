@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from jlremote.images import commands
 from jlremote.runtimes.contract import CREATOR_LABEL
-from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
+from jlremote.runtimes.engine.engine import DOCKER
 
 
 def facts(identifier: str, names: list[str] | None, created: str = "2025-01-01") -> str:
@@ -19,12 +17,6 @@ def facts(identifier: str, names: list[str] | None, created: str = "2025-01-01")
 def test_the_latest_image_is_listed_first() -> None:
     printed = "\n".join(facts(day, [f"x:{day}"], f"2025-01-0{day}") for day in "132")
     assert [image.tag for image in commands.read_list(printed, every=False)] == ["3", "2", "1"]
-
-
-@pytest.mark.parametrize("engine", [DOCKER, PODMAN])
-def test_an_engine_is_given_the_name_that_was_typed(engine: Engine) -> None:
-    assert commands.pull_argv(engine, "me/x")[1:] == ("pull", "--", "me/x")
-    assert commands.push_argv(engine, "me/x")[1:] == ("push", "--", "me/x")
 
 
 def test_a_build_has_all_its_tags_and_arguments() -> None:

@@ -181,7 +181,7 @@ def _bring(host: Host, engine: Engine, image: str) -> list[str]:
     if not docker_errors.image_missing(there):
         return []
     image_names.parse(image)
-    return [command_line(commands.pull_argv(engine, image))]
+    return [command_line(engine("pull", "--", image))]
 
 
 def _spec(start: StartContext, image: str, gpus: AllocatedGpus) -> ContainerSpec:

@@ -157,12 +157,8 @@ def _is_here(least: tuple[int, int]) -> bool:
     if os.name == "nt" or shutil.which(_RSYNC[0]) is None:
         return False
     told = subprocess.run((*_RSYNC, "--version"), capture_output=True, text=True, check=False)
-    return _version(told.stdout) >= least
-
-
-def _version(told: str) -> tuple[int, int]:
-    found = _VERSION.search(told)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    found = _VERSION.search(told.stdout)
+    return found is not None and (int(found[1]), int(found[2])) >= least
 
 
 def _quoted(word: object) -> str:

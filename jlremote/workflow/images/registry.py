@@ -129,10 +129,9 @@ def _transfer(
 ) -> None:
     """Run a pull or push and follow it, also across a broken connection."""
     keys = registry_keys.find(host.name, () if name is None else (name.registry,), keychain)
-    argv = docker.pull_argv if verb == "pull" else docker.push_argv
 
     def script(engine: Engine) -> str:
-        return surviving_disconnect(watched(engine, argv(engine, image)))
+        return surviving_disconnect(watched(engine, engine(verb, "--", image)))
 
     text = with_keys(engine, script) if keys else script(engine)
     given = [registry_keys.docker_config(keys)] if keys else []
@@ -156,7 +155,8 @@ def _resembling(host: Link, engine: Engine, image: str) -> str | None:
 
     A name that the host has itself, as before a push, is not misspelt.
     """
-    names = run_script(host, command_line(docker.names_argv(engine))).stdout.split()
+    named = engine("image", "ls", "--filter=dangling=false", "--format={{.Repository}}:{{.Tag}}")
+    names = run_script(host, command_line(named)).stdout.split()
     if any(image_names.same(image, name) for name in names):
         return None
     near = image_names.closest_image(image, names)
