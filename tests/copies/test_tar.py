@@ -27,7 +27,6 @@ from jlremote.workflow.copies.names import RemotePath
 from jlremote.workflow.copies.report import CopyReport
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.conversation import Screen
-from tests.copies.parts import same
 from tests.workflow.parts import Notes
 
 NAMES = ("-n", "é\n$(id)", "漢" * 85, os.fsdecode(b"\xff"), "a b", ".hidden", "a*b", "\\", "'\"")
@@ -111,26 +110,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.mkfifo(top / "pipe")
     (top / "below").chmod(0o555)
     return top
-
-
-def left_out(report: CopyReport) -> list[str]:
-    return sorted(why.split(":")[0].rpartition("/")[2].strip("`") for why in report.skipped)
-
-
-def test_a_tree_goes_there_and_back(place: LocalPlace, tree: Path, tmp_path: Path) -> None:
-    place.send(tree, into="sent")
-    same(tree, place.home / "sent")
-    assert left_out(place.report) == ["out", "pipe"]
-    place.report.skipped.clear()
-    (place.home / "sent" / "out").symlink_to("/etc")
-    os.mkfifo(place.home / "sent" / "pipe")
-    (tmp_path / "got").mkdir()
-    for _ in ("new", "merged"):
-        place.fetch("sent", into=tmp_path / "got")
-        same(tree, tmp_path / "got" / "sent")
-    place.send(tmp_path / "got" / "sent", into=".")
-    same(tree, tmp_path / "got" / "sent")
-    assert not list(tmp_path.rglob("*.part"))
 
 
 @pytest.mark.parametrize("preserve", [False, True])

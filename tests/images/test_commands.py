@@ -16,25 +16,6 @@ def facts(identifier: str, names: list[str] | None, created: str = "2025-01-01")
     return json.dumps({"id": identifier, "names": names, "created": created, "size": 10})
 
 
-def test_an_image_with_two_names_is_listed_twice() -> None:
-    printed = facts("sha256:1", ["me/x:1", "lab:5000/me/x:2"])
-    found = commands.read_list(printed, every=False)
-    assert [(image.repository, image.tag) for image in found] == [
-        ("me/x", "1"),
-        ("lab:5000/me/x", "2"),
-    ]
-
-
-@pytest.mark.parametrize("names", [None, [], ["<none>:<none>"]])
-def test_an_image_without_a_name_is_only_listed_when_all_are_wanted(
-    names: list[str] | None,
-) -> None:
-    printed = facts("sha256:1", names)
-    assert commands.read_list(printed, every=False) == []
-    (image,) = commands.read_list(printed, every=True)
-    assert (image.repository, image.tag, image.id) == (None, None, "sha256:1")
-
-
 def test_the_latest_image_is_listed_first() -> None:
     printed = "\n".join(facts(day, [f"x:{day}"], f"2025-01-0{day}") for day in "132")
     assert [image.tag for image in commands.read_list(printed, every=False)] == ["3", "2", "1"]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jlremote import __version__
 from jlremote.errors import Bug, Busy, NeedsAuthentication, Unreachable
 from jlremote.link.client import call, dial
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
@@ -226,15 +225,6 @@ def test_a_command_that_watches_hears_of_the_end_of_a_forward(parts: Parts, link
     assert not watching.running
 
 
-@pytest.mark.parametrize(("op", "protocol"), [("status", PROTOCOL), ("run", PROTOCOL + 1)])
-def test_a_newer_command_that_connects_or_is_not_understood_has_the_link_end(
-    op: str, protocol: int, parts: Parts
-) -> None:
-    request = {"op": op, "version": "99.0", "protocol": protocol, "replaces": True}
-    assert conversation(parts, **request) == [{"replace": __version__}]
-    assert not parts.server.goes_on
-
-
 @within(5)
 def test_a_newer_command_that_only_looks_costs_no_forward(
     parts: Parts, link: Link, monkeypatch: pytest.MonkeyPatch
@@ -262,19 +252,6 @@ def test_a_newer_command_that_only_looks_says_what_it_does_not_understand(
         with pytest.raises(OtherVersion, match="which is too new for it") as told:
             look()
         assert "jlr open SESSION" in (told.value.hint or "")
-    assert parts.server.goes_on
-
-
-@pytest.mark.parametrize(
-    "request_", [{"op": "status", "protocol": PROTOCOL - 1}, {"op": "dance", "protocol": PROTOCOL}]
-)
-def test_an_older_command_that_is_not_understood_is_told_what_to_do(
-    request_: dict[str, Any], parts: Parts
-) -> None:
-    accepted, refused = conversation(parts, version="0.0.1", **request_)
-    assert accepted == {"accepted": True}
-    assert "0.0.1, which is too old for it" in refused["message"]
-    assert "`jlr disconnect HOST`" in refused["hint"]
     assert parts.server.goes_on
 
 

@@ -26,17 +26,6 @@ def desk() -> Iterator[Desk]:
     made.loop.close()
 
 
-def test_a_connection_is_opened_to_the_target_at_once(desk: Desk) -> None:
-    client = desk.connect(b"hello")
-    (opening,) = desk.transport.sent
-    assert b"10.0.0.2" in opening
-    desk.channel()._set_remote_channel(3, 1000, 1000)
-    desk.turn()
-    assert desk.transport.sent[-1].endswith(b"hello")
-    desk.channel()._take(memoryview(b"answer"))
-    assert client.recv(100) == b"answer"
-
-
 def test_a_gateway_that_fails_unexpectedly_ends_one_wait_and_not_the_next(desk: Desk) -> None:
     desk.gateway.error = ZeroDivisionError("by accident")
     client = desk.connect(PAGE)
@@ -101,15 +90,6 @@ def test_a_waiting_browser_gets_its_page_before_others_are_closed(desk: Desk) ->
     assert b"`lab` is away" in browser.recv(100000)
     assert not is_closed(script)
     desk.turn_until(lambda: is_closed(script))
-
-
-def test_a_connection_that_waits_is_served_when_the_host_is_back(desk: Desk) -> None:
-    desk.transport.active = False
-    desk.connect(b"hello")
-    assert desk.transport.sent == []
-    desk.transport.active = True
-    desk.turn_until(lambda: desk.transport.sent)
-    assert b"10.0.0.2" in desk.transport.sent[0]
 
 
 def test_a_connection_whose_host_was_lost_before_the_answer_is_opened_again(desk: Desk) -> None:

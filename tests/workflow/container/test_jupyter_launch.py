@@ -320,15 +320,6 @@ def test_a_server_whose_socket_ssh_refuses_is_launched_again_on_a_port() -> None
     assert "launch=l1" not in second
 
 
-@pytest.mark.parametrize(("network", "address"), [("host", "127.0.0.1"), (None, "0.0.0.0")])
-def test_on_the_host_s_network_a_server_listens_on_loopback(
-    network: str | None, address: str
-) -> None:
-    options = ContainerOptions(network=network)
-    begun = launching(request=StartRequest("dgx", "cont1", options=options))
-    assert f"--ip={address}" in jupyter_launch.first_script(begun.context)
-
-
 def test_a_session_in_an_image_notes_its_gpus_for_shells_and_jobs() -> None:
     begun = start({}, runtime=Apptainer("apptainer")).context
     with_gpus = replace(begun, environment="export CUDA_VISIBLE_DEVICES=GPU-1\n")

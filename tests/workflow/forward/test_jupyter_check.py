@@ -19,7 +19,6 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.ports.endpoint import Endpoint
 from jlremote.workflow.forward.jupyter_check import (
-    OpenToAll,
     access_note,
     refuse_open,
     wait_for_answer,
@@ -164,16 +163,6 @@ def test_the_links_reason_is_told_where_it_knows_one(
 def test_without_the_link_the_silence_itself_is_told() -> None:
     with pytest.raises(NoAnswer, match=r"no answer from Jupyter through 127\.0\.0\.1:1"):
         check(1, FakeLink(lost=True))
-
-
-def test_an_open_server_is_refused_unless_that_is_allowed() -> None:
-    link = cast(Link, FakeLink())
-    with jupyter(200) as port:
-        opened = forward(port, token="")
-        with pytest.raises(OpenToAll, match="`cont1` is open to all on `dgx`") as refused:
-            refuse_open(link, opened, allowed=False)
-        assert "`jlr start dgx cont1 --allow-unauthenticated`" in (refused.value.hint or "")
-        assert refuse_open(link, opened, allowed=True) is Access.OPEN
 
 
 def test_a_token_or_a_password_keeps_others_out() -> None:

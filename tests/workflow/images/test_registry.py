@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.errors import NotFound, Usage
+from jlremote.errors import Usage
 from jlremote.runtimes.engine.engine import DOCKER, PODMAN
 from jlremote.workflow.images import registry
 from tests.workflow.parts import FakeHost
@@ -21,18 +21,6 @@ def refuse(image: str) -> None:
 def test_an_id_of_one_image_is_not_refused(image: str) -> None:
     refuse(image)
     assert registry._name("a1" * 32) is None
-
-
-def test_the_beginning_of_several_ids_is_refused() -> None:
-    with pytest.raises(NotFound, match="2 images' ids on `lab` begin with `a`") as error:
-        refuse("a")
-    assert "jlr images lab --all" in (error.value.hint or "")
-
-
-@pytest.mark.parametrize("image", ["0123456789ab", "sha256:01"])
-def test_an_id_of_no_image_is_refused(image: str) -> None:
-    with pytest.raises(NotFound, match="there is no image with the id"):
-        refuse(image)
 
 
 def test_a_short_name_of_hexadecimal_digits_may_be_pulled() -> None:
