@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jlremote.errors import JlrError, NotFound, Usage
@@ -27,6 +27,7 @@ from jlremote.workflow.copies.names import RemotePath
 from jlremote.workflow.copies.report import CopyReport
 from jlremote.workflow.host.context import Context
 from jlremote.workflow.host.conversation import Screen
+from tests.long import WANTED
 from tests.workflow.parts import Notes
 
 NAMES = ("-n", "é\n$(id)", "漢" * 85, os.fsdecode(b"\xff"), "a b", ".hidden", "a*b", "\\", "'\"")
@@ -330,7 +331,7 @@ MEMBERS = st.lists(st.tuples(NAMED, KINDS, LEADS, RECORDS), max_size=5)
 
 
 @given(MEMBERS, st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=12)), max_size=3))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300 if WANTED else 60)
 @example([("./a", b"2", "x" * 300, {})], [])
 def test_no_archive_is_a_bug_or_leads_elsewhere(
     members: list[tuple[str, bytes, str, dict[str, str]]], changes: list[tuple[float, bytes]]

@@ -48,7 +48,7 @@ def test_a_job_is_called_after_the_program_that_runs(command: tuple[str, ...], s
     assert re.fullmatch(rf"{re.escape(stem)}-[0-9a-f]{{4}}", run._name(command))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=4))
 def test_any_command_gives_a_name_that_an_engine_takes(command: list[str]) -> None:
     assert CONTAINER_NAME.fullmatch(run._name(tuple(command)))
