@@ -27,6 +27,7 @@ from tests.lab.place import LabError, Say
 from tests.lab.programs import LESS_GARBAGE, missing
 from tests.lab.remote_host import Keys, new_keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
+from tests.long import WANTED
 
 # A shell that starts the tests in the background, and `nohup`, make them ignore these signals. The
 # programs that the tests start would inherit that, and neither Ctrl-C nor a closed terminal would
@@ -41,7 +42,12 @@ os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
 os.environ["GOGC"] = LESS_GARBAGE
 
 # How long an example takes tells of the machine's load, not of the code.
-settings.register_profile("jlr", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "jlr",
+    deadline=None,
+    max_examples=100 if WANTED else 40,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("jlr")
 
 # A test that asks for one of these runs a real server, engine or browser.
@@ -68,7 +74,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderSchedu
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of the lab, which `tests/run quick` leaves out."""
+    """Mark the tests of the lab, which `tests/run quick` leaves out.
+
+    What one worker must do alone comes first, else the others wait for it at the end.
+    """
+    items.sort(key=lambda item: not item.nodeid.startswith(ONE_LAB))
     for item in items:
         given = getattr(getattr(item, "callspec", None), "params", {})  # not a fixture's value
         if LAB_FIXTURES.intersection(getattr(item, "fixturenames", ())).difference(given):

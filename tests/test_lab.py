@@ -16,7 +16,6 @@ import pytest
 from tests.conftest import SSHServerFactory
 from tests.lab import images
 from tests.lab.accounts import Account, claimed_account
-from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine, running_engine
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.place import LabError, PrivateFolder
@@ -51,17 +50,6 @@ def test_a_recipe_that_changed_changes_the_images_that_stand_on_it(
     assert images.recipe_hash("lab/jupyter") != before
 
 
-def test_two_accounts_at_once_are_two_users_with_the_shells_asked_for(
-    engine: Engine, account: Account, sshd: SSHServer, keys: Keys, laptop: Laptop
-) -> None:
-    with claimed_account("/usr/bin/fish") as other:
-        assert other.name != account.name
-        laptop.add_host("fishy", sshd, other, key=keys.private)
-        answer = laptop.ssh("fishy", "echo $version; id -un")
-    assert answer.stdout.splitlines()[0].startswith("3."), answer
-    assert answer.stdout.split()[-1] == other.name
-
-
 def test_nothing_of_an_account_outlives_its_use(
     engine: Engine, sshd: SSHServer, keys: Keys
 ) -> None:
@@ -88,13 +76,6 @@ def test_dropped_connections_end_the_client_and_not_the_server(
     assert laptop.ssh("second", "true").status == 255
 
 
-def test_a_laptop_ends_what_was_started_on_it(laptop: Laptop) -> None:
-    laptop.run("sh", "-c", "setsid --fork sleep 600 >/dev/null 2>&1")
-    wait_until(lambda: len(laptop.processes()) == 1, "the start of a process of the laptop")
-    assert laptop.shut_down() == []
-    assert laptop.processes() == []
-
-
 def test_a_laptop_reports_processes_that_had_to_be_killed(laptop: Laptop) -> None:
     argv = ("sh", "-c", "trap '' TERM; echo; exec sleep 600")
     with subprocess.Popen(argv, env=laptop.environment, stdout=subprocess.PIPE) as process:
@@ -117,17 +98,6 @@ def test_a_forked_jlr_says_and_returns_what_a_started_one_does() -> None:
     with pytest.raises(LabError, match="took more than 1 s"):
         made.jlr("config", timeout=1)
     made.remove()
-
-
-def test_containers_of_a_test_are_removed_and_no_others(engine: Engine) -> None:
-    mine, theirs = ContainerFactory(engine, "lab-mine-"), ContainerFactory(engine, "lab-theirs-")
-    try:
-        mine("lab/plain")
-        kept = theirs("lab/plain")
-        assert mine.remove_all() == ["lab-mine-1"]
-        assert kept.running
-    finally:
-        theirs.remove_all()
 
 
 def test_a_second_user_of_the_engine_leaves_it_running(engine: Engine) -> None:

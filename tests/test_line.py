@@ -49,18 +49,6 @@ def client(line: Line) -> Iterator[socket.socket]:
         yield connected
 
 
-def test_all_bytes_and_the_end_of_the_stream_arrive(client: socket.socket) -> None:
-    sent = bytes(range(256)) * 8192
-    threading.Thread(target=send_all, args=(client, sent)).start()
-    with client.makefile("rb") as answers:
-        assert answers.read() == sent
-
-
-def send_all(client: socket.socket, sent: bytes) -> None:
-    client.sendall(sent)
-    client.shutdown(socket.SHUT_WR)
-
-
 def test_a_slow_line_delays_both_directions(line: Line, client: socket.socket) -> None:
     line.delay = 0.1
     began = time.monotonic()
@@ -78,25 +66,3 @@ def test_a_stalled_line_delivers_only_after_it_resumes(line: Line, client: socke
     line.resume()
     client.settimeout(5)
     assert client.recv(4) == b"ping"
-
-
-def test_a_cut_line_ends_connections_and_takes_new_ones(line: Line, client: socket.socket) -> None:
-    client.sendall(b"ping")
-    assert client.recv(4) == b"ping"
-    line.cut()
-    assert client.recv(4) == b""
-    with socket.create_connection(("127.0.0.1", line.port), timeout=5) as again:
-        again.sendall(b"pong")
-        assert again.recv(4) == b"pong"
-
-
-def test_a_line_that_is_down_refuses_and_comes_back_on_its_port(line: Line) -> None:
-    port = line.port
-    line.take_down()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=5)
-    line.bring_up()
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as again:
-        again.sendall(b"pong")
-        assert again.recv(4) == b"pong"
-    assert line.connections == 1

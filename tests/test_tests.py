@@ -10,7 +10,6 @@ from tests.rows import REPOSITORY
 TESTS = REPOSITORY / "tests"
 # Calls of libraries that fail a test: pytest's, pexpect's and playwright's.
 FAIL = {"pytest.raises", "pytest.fail", "pytest.warns", "expect", "expect_exact"}
-FAILING: dict[ast.FunctionDef, bool] = {}
 # Where time itself is the subject, or the program waits that a test gives to another machine.
 SLEEP = {
     *("adversity/arp_program", "adversity/test_faults", "adversity/test_interruptions"),
@@ -22,47 +21,78 @@ SLEEP = {
 }
 
 
+class Function:
+    """A function or a method: whether it can fail by itself, and what it calls.
+
+    Attributes:
+        can_fail: whether it asserts, or calls what does; first as far as its own text tells.
+        calls: the names of what it calls, a method's as `.name`.
+    """
+
+    def __init__(self, node: ast.FunctionDef) -> None:
+        self.line = node.lineno
+        nodes = list(ast.walk(node))
+        called = [part.func for part in nodes if isinstance(part, ast.Call)]
+        own = any(isinstance(part, ast.Assert | ast.Raise) for part in nodes)
+        self.can_fail = own or any(names_of(func) & FAIL for func in called)
+        self.calls = {f".{func.attr}" for func in called if isinstance(func, ast.Attribute)}
+        self.calls |= {func.id for func in called if isinstance(func, ast.Name)}
+
+
+def names_of(node: ast.AST) -> set[str]:
+    """Return the name of a node: of an attribute also with what it is one of, as `time.sleep`."""
+    if isinstance(node, ast.Attribute):
+        owner = f"{node.value.id}." if isinstance(node.value, ast.Name) else ""
+        return {node.attr, owner + node.attr}
+    if isinstance(node, ast.FunctionDef):
+        return {node.name}
+    return {node.id} if isinstance(node, ast.Name) else set()
+
+
 class Module:
-    """The functions and classes that a module of the tests defines or imports, by name."""
+    """What a module of the tests defines, imports and names."""
 
     def __init__(self, text: str) -> None:
-        self.tree = ast.parse(text)
-        self.defined = {
-            node.name: node
-            for node in reversed(list(ast.walk(self.tree)))
-            if isinstance(node, ast.FunctionDef | ast.ClassDef)
-        }
-        self.imported = {
-            alias.asname or alias.name: (node.module or "", alias.name)
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-        }
+        self.functions: dict[str, Function] = {}
+        self.classes: dict[str, dict[str, Function]] = {}
+        self.imported: dict[str, tuple[str, str]] = {}
+        self.names: set[str] = set()
+        for node in ast.walk(ast.parse(text)):
+            self.names |= names_of(node)
+            if isinstance(node, ast.FunctionDef):
+                self.functions.setdefault(node.name, Function(node))
+            elif isinstance(node, ast.ClassDef):
+                methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+                self.classes[node.name] = {part.name: Function(part) for part in methods}
+            elif isinstance(node, ast.ImportFrom):
+                for each in node.names:
+                    self.imported[each.asname or each.name] = node.module or "", each.name
 
-    def resolve(self, name: str) -> tuple[Module, ast.FunctionDef | ast.ClassDef] | None:
-        """Return what a name stands for, with its module, if that is one of the tests."""
-        if name in self.defined:
-            return self, self.defined[name]
+    def resolved(self, name: str) -> tuple[Module, str]:
+        """Return the module of the tests that defines a name, with the name there."""
         module, original = self.imported.get(name, ("", ""))
-        return source(module).resolve(original) if module.startswith("tests.") else None
+        known = name in self.functions or name in self.classes
+        return (
+            (self, name)
+            if known or not module.startswith("tests.")
+            else source(module).resolved(original)
+        )
 
     @cached_property
-    def methods(self) -> dict[str, list[tuple[Module, ast.FunctionDef]]]:
+    def methods(self) -> dict[str, list[tuple[Module, Function]]]:
         """The methods, by name, of all classes that the module can name."""
-        found: dict[str, list[tuple[Module, ast.FunctionDef]]] = {}
-        for resolved in filter(None, map(self.resolve, (*self.defined, *self.imported))):
-            for part in resolved[1].body if isinstance(resolved[1], ast.ClassDef) else ():
-                if isinstance(part, ast.FunctionDef):
-                    found.setdefault(part.name, []).append((resolved[0], part))
+        found: dict[str, list[tuple[Module, Function]]] = {}
+        for module, original in map(self.resolved, (*self.classes, *self.imported)):
+            for name, method in module.classes.get(original, {}).items():
+                found.setdefault(name, []).append((module, method))
         return found
 
-    def called(self, function: ast.Call) -> list[tuple[Module, ast.FunctionDef]]:
+    def called(self, name: str) -> list[tuple[Module, Function]]:
         """Return the functions of the tests that a call may run."""
-        called = function.func
-        if isinstance(called, ast.Attribute):
-            return self.methods.get(called.attr, [])
-        found = self.resolve(called.id) if isinstance(called, ast.Name) else None
-        return [(found[0], found[1])] if found and isinstance(found[1], ast.FunctionDef) else []
+        if name.startswith("."):
+            return self.methods.get(name[1:], [])
+        module, original = self.resolved(name)
+        return [(module, module.functions[original])] if original in module.functions else []
 
 
 @cache
@@ -79,38 +109,21 @@ def sources() -> dict[str, Module]:
     return {name: source("tests." + name.replace("/", ".")) for name in names}
 
 
-def can_fail(module: Module, function: ast.FunctionDef) -> bool:
+def can_fail(module: Module, function: Function) -> bool:
     """Return whether a function asserts, or calls one that does."""
-    if function not in FAILING:
-        FAILING[function] = False  # for one that calls itself
-        nodes = list(ast.walk(function))
-        calls = [node for node in nodes if isinstance(node, ast.Call)]
-        names = {name for call in calls for name in names_of(call.func)}
-        FAILING[function] = (
-            any(isinstance(node, ast.Assert | ast.Raise) for node in nodes)
-            or bool(FAIL & names)
-            or any(can_fail(*each) for call in calls for each in module.called(call))
-        )
-    return FAILING[function]
-
-
-def names_of(node: ast.AST) -> set[str]:
-    """Return the name of a node: of an attribute also with what it is one of, as `time.sleep`."""
-    if isinstance(node, ast.Attribute):
-        owner = f"{node.value.id}." if isinstance(node.value, ast.Name) else ""
-        return {node.attr, owner + node.attr}
-    if isinstance(node, ast.FunctionDef):
-        return {node.name}
-    return {node.id} if isinstance(node, ast.Name) else set()
+    if not function.can_fail:
+        calls, function.calls = function.calls, set()  # each is followed once
+        found = [each for name in calls for each in module.called(name)]
+        function.can_fail = any(can_fail(*each) for each in found)
+    return function.can_fail
 
 
 def test_every_test_asserts_something() -> None:
     idle = [
-        f"{name}.py:{node.lineno}: {node.name}"
-        for name, module in sources().items()
-        for node in module.defined.values()
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-        if not can_fail(module, node)
+        f"{place}.py:{function.line}: {name}"
+        for place, module in sources().items()
+        for name, function in module.functions.items()
+        if name.startswith("test_") and not can_fail(module, function)
     ]
     assert idle == [], "\n".join(idle)
 
@@ -128,11 +141,7 @@ def test_no_test_module_imports_from_another() -> None:
 
 def uses(*names: str) -> set[str]:
     """Return the modules of the tests that use or define one of these names."""
-    return {
-        place
-        for place, module in sources().items()
-        if any(names_of(node).intersection(names) for node in ast.walk(module.tree))
-    }
+    return {place for place, module in sources().items() if module.names.intersection(names)}
 
 
 def test_no_stand_in_answers_what_it_does_not_know() -> None:

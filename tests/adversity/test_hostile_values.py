@@ -275,7 +275,7 @@ def read(name: str, reader: Callable[[str], object], text: str) -> None:
 
 
 @pytest.mark.parametrize("name", JSON_READERS)
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(chance=st.randoms(use_true_random=False))
 def test_no_value_of_a_document_is_a_bug(name: str, chance: random.Random) -> None:
     reader, sample = JSON_READERS[name]
@@ -286,7 +286,7 @@ def test_no_value_of_a_document_is_a_bug(name: str, chance: random.Random) -> No
 
 
 @pytest.mark.parametrize("name", TEXT_READERS)
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(chance=st.randoms(use_true_random=False))
 def test_no_word_of_an_answer_is_a_bug(name: str, chance: random.Random) -> None:
     reader, sample = TEXT_READERS[name]
@@ -295,7 +295,7 @@ def test_no_word_of_an_answer_is_a_bug(name: str, chance: random.Random) -> None
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["kind"])
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(chance=st.randoms(use_true_random=False))
 def test_no_value_of_a_record_is_a_bug(record: dict[str, Any], chance: random.Random) -> None:
     lines = [json.dumps(each) for each in (RECORDS[0], RECORDS[1], record)]

@@ -82,7 +82,7 @@ def test_what_does_not_greet_as_ssh_is_an_error_about_the_host(said: bytes) -> N
     assert isinstance(error_of(said), Unreachable)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     st.lists(
         st.builds(packet, st.builds(lambda k, b: bytes((k,)) + b, st.integers(0, 255), BODIES))
@@ -114,7 +114,7 @@ def at_login() -> Iterator[tuple[UserAuthentication, paramiko.Transport]]:
         yield UserAuthentication(client, "me", SECONDS), server
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(st.lists(st.tuples(st.integers(1, 255), BODIES), min_size=1, max_size=10))
 def test_after_messages_of_all_kinds_a_connection_is_alive_or_ended(
     messages: list[tuple[int, bytes]],

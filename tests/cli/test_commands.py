@@ -84,13 +84,6 @@ def test_the_list_contains_no_token(jlr: Jlr, workflows: Workflows) -> None:
     assert "5ec2e7" not in jlr("list").stdout
 
 
-def test_list_as_json_is_an_array(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("show.listing.reports", [REPORT])
-    assert json.loads(jlr("list", "--json").stdout) == [REPORT.to_json()]
-    workflows.will("show.listing.reports", [])
-    assert json.loads(jlr("list", "--json").stdout) == []
-
-
 def test_an_empty_list_names_the_command_that_starts_a_session(
     jlr: Jlr, workflows: Workflows
 ) -> None:
@@ -262,17 +255,6 @@ def test_help_of_a_command_is_its_help(jlr: Jlr) -> None:
     assert jlr("help").stdout == jlr("--help").stdout
     unknown = jlr("help", "xyzzy")
     assert (unknown.code, "no such command `xyzzy`" in unknown.stderr) == (2, True)
-
-
-def test_stop_all_stops_all(jlr: Jlr, workflows: Workflows) -> None:
-    reports = [StopReport("a", "dgx", ("x",)), StopReport("b", "lab", ())]
-    workflows.will("session.stop.stop_all", StopAllReport(tuple(reports), None))
-    outcome = jlr("stop", "--all")
-    assert (outcome.code, outcome.stdout) == (0, "dgx/a: x\nlab/b: nothing to stop\n")
-    workflows.will("session.stop.stop_all", StopAllReport((reports[0],), Busy("`lab/b` is busy")))
-    outcome = jlr("stop", "--all")
-    assert (outcome.code, outcome.stdout) == (7, "dgx/a: x\n")
-    assert "`lab/b` is busy" in outcome.stderr
 
 
 def test_stop_refuses_all_together_with_a_session(jlr: Jlr, workflows: Workflows) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from jlremote.cli.commands import host
 from jlremote.cli.screen import gpu_live
 from jlremote.doctor.findings import Finding, Mark, Verdict
 from jlremote.gpus.inventory import Inventory
-from jlremote.schedulers.contract import ClusterGpus, GpuJob, GpuNodes
 from jlremote.workflow.doctor.doctor import DoctorRequest
 from jlremote.workflow.host.pools import PoolAnswer
 from tests.cli.conftest import Jlr, Workflows
@@ -183,27 +181,3 @@ def test_forget_names_what_it_deleted(
     workflows.will("host.links.forget", deleted)
     outcome = jlr("forget", "dgx")
     assert (outcome.stdout, outcome.stderr) == (stdout, stderr)
-
-
-def test_the_gpus_of_a_cluster_are_shown_with_their_holders(jlr: Jlr, workflows: Workflows) -> None:
-    jobs = (GpuJob("alice", "7", "gpu", 2, "n1", time.time() + 7230),)
-    found = ClusterGpus((GpuNodes("gpu", "a100", 2, 8, 1),), jobs, hidden=3)
-    workflows.will("host.gpus.inventory", found)
-    shown = jlr("gpus", "zih")
-    assert [line.split() for line in shown.stdout.splitlines() if line] == [
-        ["PARTITION", "GPU", "NODES", "FREE", "TOTAL"],
-        ["gpu", "a100", "2", "1", "8"],
-        ["USER", "JOB", "GPUS", "PARTITION", "NODES", "TIME", "LEFT"],
-        ["alice", "7", "2", "gpu", "n1", "2h"],
-    ]
-    assert "3 more GPUs are in use" in shown.stderr
-    document = json.loads(jlr("gpus", "zih", "--json").stdout)
-    assert document["host"] == "zih"
-    assert document["nodes"][0]["free"] == 1
-    workflows.will("host.gpus.watch", [found, found])
-    watched = jlr("gpus", "zih", "--watch", "--json").stdout.splitlines()
-    assert [json.loads(line) for line in watched] == [document, document]
-    assert jlr("gpus", "zih", "--watch").stdout.count("PARTITION  GPU") == 2
-    [drawing] = gpu_live.drawings("zih", [found])
-    drawn = "".join(str(part) for part in drawing.renderables)
-    assert "3 more GPUs are in use" in drawn

@@ -134,21 +134,6 @@ def test_login_reads_the_key_from_stdin_without_its_newline(
     assert workflows.arguments("images.login.log_in")[0] == request
 
 
-@pytest.mark.parametrize(
-    ("places", "told"),
-    [
-        (["a", "b"], "forgot the key of nvcr.io for dgx, which was kept in a and b\n"),
-        ([], "no key of nvcr.io is kept for dgx\n"),
-    ],
-)
-def test_a_forgotten_key_is_told(
-    places: list[str], told: str, jlr: Jlr, workflows: Workflows
-) -> None:
-    workflows.will("images.login.log_out", places)
-    outcome = jlr("login", "dgx", "--forget")
-    assert (outcome.code, outcome.stdout) == (0, told)
-
-
 @pytest.mark.parametrize("other", ["--keep", "--password-stdin"])
 def test_a_key_cannot_be_forgotten_and_given_at_once(
     other: str, jlr: Jlr, workflows: Workflows

@@ -276,15 +276,6 @@ def test_an_empty_value_drops_the_setting(
     )
 
 
-def test_dry_run_shows_the_plan_and_starts_nothing(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.start.plan", ("docker create 'a b'", "docker start cont1"))
-    outcome = jlr("start", "dgx", "cont1", "--dry-run")
-    assert outcome.stdout == "docker create 'a b'\ndocker start cont1\n"
-    assert [name for name, *_ in workflows.calls] == ["session.start.plan"]
-    as_json = jlr("start", "dgx", "cont1", "--dry-run", "--json").stdout
-    assert json.loads(as_json) == {"commands": ["docker create 'a b'", "docker start cont1"]}
-
-
 @pytest.mark.parametrize(
     ("argv", "volumes", "verbose"),
     [

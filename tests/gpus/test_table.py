@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import pytest
 from rich.console import Console, Group
 
 from jlremote.cli.screen import gpu_live, gpu_table
 from jlremote.gpus.inventory import Claim, Inventory
-from jlremote.workflow.host.pools import PoolAnswer
 from tests.gpus.parts import inventory, mig, process, record, row
 
 EVIL = "\x1b]0;gotcha\x07\x1b[31mpy\u202ethon"
@@ -116,27 +114,7 @@ def test_a_narrow_terminal_cuts_names_and_history_alone(monkeypatch: pytest.Monk
         assert max(map(len, text.splitlines())) <= width
 
 
-@pytest.mark.parametrize("width", [60, 70, 80, 100])
-def test_of_a_pool_names_alone_are_cut(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-    long = row(0, used=70000, busy=100).replace("A100", "RTX PRO 6000 Blackwell Max-Q Workstation")
-    found = inventory([long, row(1, used=5009)], processes=process(0))
-    answers = [PoolAnswer("gpu-17.cluster.example", found), PoolAnswer("dgx", None)]
-    [drawing] = gpu_live.drawings("@lab", [answers])
-    text = printed(drawing, width)
-    for whole in ("gpu-1", "68 GiB / 80 GiB ", " 100 % ", " busy", " idle, memory held", "answer"):
-        assert whole in text
-    assert re.search(r"^HOST.* PID *\n.* 100 *\n", text, re.MULTILINE), text
-    assert (" 30C " in text, " 60 / 400 W " in text) == (width >= 70, width >= 80), text
-    assert max(map(len, text.splitlines())) <= width
-
-
 def test_a_bar_is_as_high_as_the_gpu_is_busy() -> None:
     assert gpu_live.bars([0, 50, 89, 90, 100, None]).plain == "▁▅██" + "█?"
     styles = [span.style for span in gpu_live.bars([89, 90]).spans]
     assert styles == ["yellow", "green"]
-
-
-def test_sixteen_idle_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = drawn(inventory([row(index) for index in range(16)]), monkeypatch)
-    assert "no users" in text

@@ -30,7 +30,7 @@ def printing(data: bytes) -> str:
 
 
 @ANY_SHELL
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     steps=st.lists(st.tuples(OUTPUT, OUTPUT, st.integers(0, 255)), min_size=1, max_size=4),
     noise=st.tuples(OUTPUT, OUTPUT),
@@ -61,7 +61,7 @@ def test_a_step_knows_how_those_before_it_ended(shell: str) -> None:
 
 
 @ANY_SHELL
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(argv=st.lists(ARGUMENT, min_size=1, max_size=4))
 def test_arguments_arrive_as_they_are(shell: str, argv: list[str]) -> None:
     result = through(shell, {"echo": command_line(("printf", "%s\\0", *argv))})["echo"]

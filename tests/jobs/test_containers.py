@@ -114,7 +114,7 @@ def test_a_forced_stop_kills_and_another_one_asks_first() -> None:
     assert "docker rm" in jobs.remove("train")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 20), st.integers(0, 20))
 def test_the_bytes_that_were_shown_are_left_out_of_each_stream(out: int, err: int) -> None:
     show = "{ printf 0123456789 >&5; printf abcdefghij; }"

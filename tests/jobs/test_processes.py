@@ -53,21 +53,6 @@ def printed() -> str:
     return run_sh("sh", JOBS.log("a-job", None, follow=False)).stdout
 
 
-def test_a_job_keeps_its_output_and_exit_code() -> None:
-    launch("sh", "-c", "echo out; echo err >&2; exit 3")
-    ended = over()
-    assert (ended.state, ended.exit_code, ended.detail) == ("ended", 3, None)
-    assert ended.mark == "mine"
-    assert ended.command == "sh -c 'echo out; echo err >&2; exit 3'"
-    assert ended.since is not None
-    assert ended.ended is not None
-    assert ended.ended >= ended.since
-    shown = run_sh("sh", JOBS.rest("a-job", 0, 0))
-    assert (shown.stdout, shown.stderr) == ("out\n", "err\n")
-    later = run_sh("sh", JOBS.rest("a-job", 2, 1))
-    assert (later.stdout, later.stderr) == ("t\n", "rr\n")
-
-
 def test_only_the_user_may_look_into_the_folder_of_a_job(state: Path) -> None:
     launch("true")
     over()

@@ -44,21 +44,7 @@ LONG = "a" * 300
 
 @pytest.mark.parametrize(
     "name",
-    [
-        *(
-            "it's",
-            'say "x"',
-            "a\nb",
-            "$(id)",
-            "`id`",
-            "a b",
-            "",
-            LONG,
-            "naïve",
-            "x",
-        ),
-        *("../x", "a/b", "a;b", "\x1b[31mred"),
-    ],
+    ["it's", "a\nb", "$(id)", "", LONG, "x", "../x", "\x1b[31mred"],
     ids=lambda name: ascii(name[:20]),
 )
 def test_a_name_that_no_container_can_have_is_refused_before_the_host_is_asked(

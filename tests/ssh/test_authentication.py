@@ -76,23 +76,6 @@ def test_identities_only_leaves_other_agent_keys_out(
     assert "publickey (1 key)" in error.message
 
 
-def test_too_many_agent_keys_and_wrong_keys_are_different_errors(
-    start: StartServer, laptop: Laptop, account: Account, agent: AgentProcess
-) -> None:
-    server = start(["MaxAuthTries 3"])
-    for number in range(4):
-        agent.add(make_key(laptop.folder / f"stranger{number}"))
-    laptop.configure(server, account)
-    assert "Too many authentication failures" in str(laptop.theirs())
-    error = laptop.ours()
-    assert isinstance(error, Authentication)
-    assert "Too many authentication failures" in error.message
-    assert "IdentitiesOnly" in str(error.hint)
-    laptop.configure(server, account, "IdentitiesOnly yes")
-    assert laptop.theirs() is None
-    assert laptop.ours() is None
-
-
 @pytest.mark.parametrize("named", ["{socket}", "SSH_AUTH_SOCK", "none"])
 def test_identity_agent_names_the_agent(
     named: str, server: SSHServer, laptop: Laptop, account: Account, agent: AgentProcess
@@ -240,13 +223,6 @@ def interactive(laptop: Laptop, account: Account) -> Iterator[SSHServer]:
         yield server
 
 
-def test_a_wrong_password_is_asked_for_again_over_the_same_connection(
-    passwords: SSHServer, laptop: Laptop
-) -> None:
-    assert laptop.ours("wrong a", "wrong b", PASSWORD) is None
-    assert (connections(passwords), failures(passwords)) == (1, 2)
-
-
 def test_a_refused_password_is_never_sent_twice_in_the_life_of_the_process(
     passwords: SSHServer, laptop: Laptop
 ) -> None:
@@ -286,15 +262,6 @@ def test_without_a_person_to_ask_nothing_is_sent(passwords: SSHServer, laptop: L
     assert failures(passwords) == 0
 
 
-def test_the_error_names_the_tried_and_the_accepted_methods(
-    start: StartServer, laptop: Laptop, account: Account
-) -> None:
-    laptop.configure(start(), account, identity=make_key(laptop.folder / "stranger"))
-    error = laptop.ours()
-    assert isinstance(error, Authentication)
-    assert "tried publickey (1 key); the server accepts publickey" in error.message
-
-
 @pytest.mark.parametrize("method", ["publickey", "password", "keyboard-interactive"])
 def test_the_reason_of_an_expired_account_is_told_as_by_ssh(
     method: str, laptop: Laptop, account: Account
@@ -326,14 +293,6 @@ def test_password_and_code_are_asked_for_in_the_servers_words(
         assert not any(question.echo for question in person.asked)
 
 
-def test_after_a_used_code_the_next_one_works_with_the_same_password(
-    interactive: SSHServer, laptop: Laptop
-) -> None:
-    assert laptop.ours(PASSWORD, CODES[2]) is None
-    assert laptop.ours(PASSWORD, CODES[2], PASSWORD, CODES[3]) is None
-    assert failures(interactive) == 1
-
-
 def test_a_key_and_a_code_together_log_in(
     interactive: SSHServer, laptop: Laptop, account: Account
 ) -> None:
@@ -361,50 +320,6 @@ def test_without_a_person_to_ask_for_a_code_there_is_one_attempt(
 # Remembered secrets
 
 
-def test_a_right_password_is_kept_and_used_without_a_question(
-    passwords: SSHServer, laptop: Laptop
-) -> None:
-    drawer = MemoryKeychain()
-    with laptop.connected("wrong d", PASSWORD, keychain=drawer, remember="yes"):
-        pass
-    account = password_account(resolve(HOST, laptop.config))
-    assert drawer.kept == {account: PASSWORD}
-    with laptop.connected(keychain=drawer):
-        pass
-
-
-def test_whether_to_keep_it_is_asked_once(passwords: SSHServer, laptop: Laptop) -> None:
-    drawer = MemoryKeychain()
-    first = Person([PASSWORD, "no"])
-    with laptop.connected(person=first, keychain=drawer, remember="ask"):
-        assert first.kinds() == ["password", "remember"]
-    assert PASSWORD not in drawer.kept.values()
-    second = Person([PASSWORD])
-    with laptop.connected(person=second, keychain=drawer, remember="ask"):
-        # Not put to the person: only `--remember` answers it.
-        assert second.kinds() == ["password", "remember-again"]
-
-
-def test_a_password_declined_before_is_kept_when_asked_for(
-    passwords: SSHServer, laptop: Laptop
-) -> None:
-    drawer = MemoryKeychain()
-    with laptop.connected(PASSWORD, "no", keychain=drawer, remember="ask"):
-        pass
-    person = Person([PASSWORD, "yes"])
-    with laptop.connected(person=person, keychain=drawer, remember="ask"):
-        assert person.kinds() == ["password", "remember-again"]
-    assert list(drawer.kept.values()) == [PASSWORD]
-
-
-def test_a_keychain_that_does_not_answer_is_not_offered(
-    passwords: SSHServer, laptop: Laptop
-) -> None:
-    person = Person([PASSWORD])
-    with laptop.connected(person=person, keychain=MemoryKeychain(present=False), remember="ask"):
-        assert person.kinds() == ["password"]
-
-
 def test_an_unanswered_question_about_keeping_does_not_undo_the_login(
     passwords: SSHServer, laptop: Laptop
 ) -> None:
@@ -414,28 +329,6 @@ def test_an_unanswered_question_about_keeping_does_not_undo_the_login(
         assert person.kinds() == ["password", "remember"]
         assert connection.probe(5) < 5
     assert drawer.kept == {}
-
-
-def test_a_remembered_password_that_is_refused_is_forgotten_and_asked_for(
-    passwords: SSHServer, laptop: Laptop
-) -> None:
-    account = password_account(resolve(HOST, laptop.config))
-    drawer = MemoryKeychain(kept={account: "wrong e"})
-    with laptop.connected(PASSWORD, keychain=drawer):
-        pass
-    assert drawer.kept == {}
-    assert failures(passwords) == 1
-
-
-def test_a_remembered_password_answers_its_prompt_and_the_code_is_asked_for(
-    interactive: SSHServer, laptop: Laptop
-) -> None:
-    account = password_account(resolve(HOST, laptop.config))
-    drawer = MemoryKeychain(kept={account: PASSWORD})
-    person = Person([CODES[6]])
-    with laptop.connected(person=person, keychain=drawer, remember="yes"):
-        assert person.kinds() == ["code"]
-    assert drawer.kept == {account: PASSWORD}, "a code was kept"
 
 
 def test_a_stale_password_beside_a_code_is_forgotten_once_another_one_was_right(

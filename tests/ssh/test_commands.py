@@ -20,6 +20,7 @@ from tests.lab.accounts import Account, claimed_account
 from tests.lab.line import Line
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
+from tests.long import LONG
 from tests.ssh.conftest import StartServer, open_folder
 from tests.ssh.laptop import Laptop
 
@@ -294,7 +295,7 @@ def shell_user(request: pytest.FixtureRequest) -> Iterator[Account]:
         wait_until(lambda: not living(account), "the end of the user's processes")
 
 
-@pytest.mark.parametrize("rc", ["", NOISE, FLOOD], ids=["quiet", "noise", "megabytes"])
+@pytest.mark.parametrize("rc", [LONG(""), NOISE, FLOOD], ids=["quiet", "noise", "megabytes"])
 def test_a_script_works_after_output_of_the_login_shell(
     rc: str, shell_user: Account, shared: StartServer, shared_key: Path, key_folder: Path
 ) -> None:

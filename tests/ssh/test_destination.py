@@ -63,9 +63,7 @@ def test_without_ssh_a_host_may_hold_no_character_that_ssh_refuses(
 
 
 @given(host=st.text(max_size=30))
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_either_a_host_or_a_usage_error(host: str, tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("")
@@ -100,9 +98,7 @@ SETTINGS = (
     name=st.sampled_from(SETTINGS),
     value=st.text(st.sampled_from("aB0 -@:,./~%h$'{}\"[]!*"), max_size=25),
 )
-@settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_value_is_read_as_by_ssh_or_is_a_usage_error(
     name: str, value: str, tmp_path: Path
 ) -> None:

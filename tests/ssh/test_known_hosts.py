@@ -29,7 +29,7 @@ def known(line: str) -> KnownKey | None:
     return parse_line(PATH, 1, line.encode("utf-8", "surrogateescape"))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(pattern=patterns, name=names)
 def test_names_match_as_ssh_keygen_matches_them(
     pattern: str, name: str, tmp_path_factory: pytest.TempPathFactory

@@ -62,13 +62,6 @@ def test_the_latest_job_is_chosen_by_default() -> None:
     assert jobs.choose("third") is None
 
 
-def test_a_deleted_job_is_gone_and_deleting_it_twice_is_fine() -> None:
-    jobs.save(FULL)
-    jobs.delete(FULL.host, FULL.name)
-    jobs.delete(FULL.host, FULL.name)
-    assert jobs.load_all() == []
-
-
 @given(st.text(), st.text(), st.text(), st.text())
 def test_two_records_never_share_a_file(host: str, name: str, other: str, more: str) -> None:
     same = (host, name) == (other, more)

@@ -158,15 +158,6 @@ def test_files_without_an_end_are_passed_over(folder: Path) -> None:
     assert listing.stdout == "1 3\n", listing.stderr
 
 
-def test_a_record_that_was_cut_short_is_written_anew(folder: Path) -> None:
-    sessions.save(RECORD)
-    [path] = folder.iterdir()
-    path.write_text("{")
-    assert sessions.find(RECORD.host, RECORD.name) is None
-    sessions.save(RECORD)
-    assert sessions.load_all() == [RECORD]
-
-
 def test_the_latest_that_is_forwarded_is_chosen_by_default() -> None:
     sessions.save(replace(RECORD, name="stopped", forwarded=False, last_used=9.0))
     sessions.save(RECORD)

@@ -10,7 +10,6 @@ import pytest
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.host.contract import Completed, Steps
-from jlremote.link.connection import login_look
 from jlremote.link.connection.login_look import LoginLook, question, read
 from jlremote.link.wire.login_shell import LoginShell
 from tests.lab.programs import attempt
@@ -57,29 +56,6 @@ def test_a_login_shell_that_has_no_more_changes_nothing(tmp_path: Path) -> None:
     assert (found.helps, found.head(), found.trouble) == (False, "", "")
     assert "/opt/site" in found.path
     assert found.looked().startswith("looked for on the PATH of ssh and of the login shell `/")
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("exec >/dev/null", "gave no answer"),
-        ("exit 0", "gave no answer"),
-        ("trap '' TERM; sleep 60 & wait", "did not answer within 1 s"),
-        ("export DOCKER_HOST='fd://3'", "has a DOCKER_HOST that is refused: `fd://3` is no"),
-        ("export DOCKER_HOST='ssh://a;touch x'", "is refused"),
-        ("export DOCKER_HOST='unix://relative'", "is refused"),
-        (r"export DOCKER_HOST=$'unix:///a\033x'", "is refused"),
-    ],
-)
-def test_what_a_login_shell_does_not_tell_is_not_known(
-    text: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    late = login_look._ASK.replace(f"KILL {login_look.SECONDS}", "KILL 1")
-    monkeypatch.setattr(login_look, "_ASK", late)
-    monkeypatch.setattr(login_look, "SECONDS", 1)
-    found = asked(tmp_path, "bash", f"{text}\n")
-    assert why in found.trouble
-    assert found.head() == ""
 
 
 def test_an_engine_that_is_named_already_is_kept(tmp_path: Path) -> None:

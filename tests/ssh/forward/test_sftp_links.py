@@ -43,7 +43,7 @@ def test_a_target_stays_inside_or_not(target: bytes, depth: int, inside: bool) -
     assert stays_inside(target, depth) == inside
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 40), max_size=30), st.lists(st.integers(1, 40), max_size=30))
 def test_answers_are_judged_wherever_the_streams_are_cut(
     asked: list[int], answered: list[int]

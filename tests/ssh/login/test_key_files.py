@@ -35,11 +35,6 @@ DATA = b"what is signed"
 RSA = rsa.generate_private_key(65537, 2048)
 ED25519 = ed25519.Ed25519PrivateKey.generate()
 ECDSA = ec.generate_private_key(ec.SECP384R1())
-KEYS: dict[str, PrivateKey] = {
-    "ed25519": ED25519,
-    "ecdsa": ECDSA,
-    "rsa": RSA,
-}
 
 
 def write(
@@ -51,16 +46,6 @@ def write(
     path.write_bytes(key.private_bytes(Encoding.PEM, form, encryption or NoEncryption()))
     path.chmod(0o600)
     return path
-
-
-@pytest.mark.parametrize("kind", KEYS)
-@pytest.mark.parametrize("form", [PrivateFormat.OpenSSH, PrivateFormat.PKCS8])
-def test_a_key_of_every_kind_and_form_is_loaded(
-    kind: str, form: PrivateFormat, tmp_path: Path
-) -> None:
-    path = write(tmp_path / "id", KEYS[kind], form)
-    assert public_blob(load(path, None).public_key()) == public_blob(KEYS[kind].public_key())
-    assert public_blob(load(path, "needless").public_key()) == public_blob(KEYS[kind].public_key())
 
 
 def test_the_public_half_of_an_encrypted_key_is_in_its_own_file(tmp_path: Path) -> None:

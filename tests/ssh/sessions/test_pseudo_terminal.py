@@ -52,7 +52,7 @@ def test_a_shell_runs_the_script_that_is_meant(shell: str) -> None:
     assert done.returncode == 5
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0'"), max_size=30))
 def test_any_text_reaches_the_script_unchanged(text: str) -> None:
     done = subprocess.run(

@@ -23,6 +23,7 @@ from jlremote.ssh.config.rules import Algorithms, HostKeyRules, LoginRules
 from jlremote.ssh.trust.host_certificates import read_certificate, why_invalid
 from jlremote.ssh.trust.host_keys import look_up, verify
 from jlremote.ssh.trust.known_hosts import append, format_line
+from tests.long import WANTED
 from tests.ssh.certificates import blob_of, certificate, new_key, wire_blob
 
 HOST = "lab.example.org"
@@ -201,7 +202,7 @@ def test_a_loopback_address_needs_no_known_key_where_the_config_says_so(
             verify(destination(known, strict="yes"), blob, Person(), address)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300 if WANTED else 60, derandomize=True)
 @given(st.data())
 def test_no_changed_certificate_is_a_bug_or_proves_a_host(data: st.DataObject) -> None:
     line = certificate(new_key(), new_key(), kind=SSHCertificateType.HOST, names=(b"h",))

@@ -9,7 +9,7 @@ import pytest
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus.leases import Lease
 from jlremote.runtimes.contract import ContainerSpec
-from jlremote.runtimes.engine.engine import DOCKER, ENGINES
+from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.workflow.container import creation
 from jlremote.workflow.container.gpu_allocation import AllocatedGpus
@@ -88,25 +88,6 @@ def test_docker_before_20_10_is_not_told_not_to_pull() -> None:
     assert "--pull=never" not in second
     assert second.startswith("LC_ALL=C"), "it looks for the image instead"
     assert begun.notes.notes == [], "a person notices no difference"
-
-
-@pytest.mark.parametrize(("runtime", "goes_on"), [("auto", True), ("docker", False)])
-def test_docker_without_gpus_is_replaced_only_if_it_was_not_named(
-    runtime: str, goes_on: bool
-) -> None:
-    begun = creating(
-        refused("unknown flag: --gpus"), RUNS, request=StartRequest("dgx", "cont1", runtime=runtime)
-    )
-    if goes_on:
-        made = creation.create(begun.context, SPEC, AllocatedGpus(engine="all"))
-        assert made is not None
-        assert made[0].engine == ENGINES["nvidia-docker"]
-        assert begun.notes.notes == [
-            "using nvidia-docker, because `docker` on the host knows no `--gpus`"
-        ]
-    else:
-        with pytest.raises(JlrError, match=r"older than 19\.03"):
-            creation.create(begun.context, SPEC, AllocatedGpus(engine="all"))
 
 
 @pytest.mark.parametrize(

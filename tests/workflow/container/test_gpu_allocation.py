@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -204,57 +204,6 @@ def test_where_nothing_can_be_leased_the_engine_has_the_last_word(
     assert gpu_allocation.take_again(begun.context, container(labels)) == AllocatedGpus()
     told = "cannot tell whether the GPUs of `cont1` are still its own, and free: there is no"
     assert [note[: len(told)] for note in begun.notes.notes] == [told] * said
-
-
-FAILED = answer("\n".join((row(0), row(1, used="[GPU is lost]"))))
-
-
-@pytest.mark.parametrize(
-    ("gpus", "engine", "snapshot", "words"),
-    [
-        (uuid(7), f"device={uuid(7)}", FREE, f"`dgx` has no more {uuid(7)}, which was given to"),
-        (uuid(7), "device=1", FREE, f"`dgx` has no more {uuid(7)}, "),
-        (uuid(1), "device=1", FAILED, f"has no more {uuid(1)} (its driver answers with an error)"),
-        (uuid(1), "device=0", FREE, f"was given {uuid(1)}, and gets {uuid(0)}"),
-        (uuid(1), "2", FREE, f"and gets {uuid(0)}, {uuid(1)}"),
-    ],
-)
-def test_a_container_whose_gpu_is_gone_does_not_start_with_another(
-    gpus: str, engine: str, snapshot: str, words: str
-) -> None:
-    begun = asking(None, snapshot)
-    with pytest.raises(JlrError) as refused:
-        gpu_allocation.take_again(begun.context, container(gpus, engine))
-    assert words in refused.value.message
-    assert "`cont1`" in refused.value.message
-    assert (refused.value.hint or "").startswith("`jlr gpus dgx` shows the GPUs that work")
-    assert "`jlr stop dgx/cont1 --remove`" in (refused.value.hint or "")
-    assert begun.host.texts("lease") == []
-
-
-@pytest.mark.parametrize(
-    ("gpus", "changes", "runtime", "words"),
-    [
-        ("auto", {}, CONTAINERS, "the container `cont1` has no GPUs"),
-        ("device=0", {}, CONTAINERS, "`--gpus device=0` of a job in it chooses among"),
-        ("auto", {"in_job": True}, Bare(), "not for a job in `dgx/cont1`: it has the GPUs that"),
-        ("none", {}, CONTAINERS, None),
-        (None, {"in_job": True}, CONTAINERS, None),
-        ("auto", {}, Bare(), None),
-        ("2", {"engine_gpus": "all"}, CONTAINERS, None),
-    ],
-)
-def test_a_job_in_a_container_chooses_among_that_ones_gpus(
-    gpus: str | None, changes: dict[str, Any], runtime: Runtime, words: str | None
-) -> None:
-    begun, inside = asking(gpus, runtime=runtime), replace(container(""), **changes)
-    if words is None:
-        there = gpu_allocation.within(begun.context, inside)
-        assert there == (Within("cont1", "all") if changes.get("engine_gpus") else None)
-        return
-    with pytest.raises(Usage) as refused:
-        gpu_allocation.within(begun.context, inside)
-    assert words in refused.value.message
 
 
 def test_gpus_of_a_container_are_those_that_it_was_given_and_still_has() -> None:

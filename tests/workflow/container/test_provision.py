@@ -170,14 +170,6 @@ def test_installing_nothing_asks_nothing() -> None:
     assert begun.host.scripts == []
 
 
-@pytest.mark.parametrize(("status", "again"), [(0, False), (66, True), (1, False)])
-def test_packages_that_are_gone_are_installed_again(status: int, again: bool) -> None:
-    begun = start({"script": [refused("", status)], "stream": ["done\n"]})
-    has = replace(HERE, options=ContainerOptions(packages=("keras",)))
-    assert package_install.restore(begun.context, has) == again
-    assert bool(begun.host.texts("stream")) == again
-
-
 def test_packages_that_cannot_be_had_any_more_are_noted() -> None:
     begun = start({"script": [refused("", 66)], "stream": [refused("", 1)]})
     has = replace(HERE, options=ContainerOptions(packages=("keras",)))

@@ -67,15 +67,6 @@ def followed(address: str) -> str:
     return unescape(str(target))
 
 
-def test_the_browser_gets_a_file_that_leads_to_the_url(recorder: tuple[Path, Record]) -> None:
-    program, argv = recorder
-    assert open_in_browser(ADDRESS, str(program)) is None
-    [address] = argv()
-    assert address.startswith("file:///")
-    assert "5ec2e7" not in address
-    assert followed(address) == PAGE
-
-
 def test_an_address_cannot_leave_its_place_in_the_page(recorder: tuple[Path, Record]) -> None:
     program, argv = recorder
     hostile = f"{PAGE}\"'><script>alert(1)</script></a><meta http-equiv=refresh content=0;url=//x>"

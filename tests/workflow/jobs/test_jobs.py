@@ -167,13 +167,6 @@ def test_a_later_job_of_the_same_name_is_told_from_it_by_its_mark(host: FakeHost
             ask()
 
 
-def test_a_job_of_another_laptop_is_found_with_its_host(host: FakeHost) -> None:
-    assert jobs.find("lab/train", context()).job.container == "train"
-    with pytest.raises(NotFound, match="no job `train` was started on this machine") as error:
-        jobs.find("train", context())
-    assert "jlr runs HOST" in (error.value.hint or "")
-
-
 def test_a_job_that_is_gone_from_the_host_is_forgotten(host: FakeHost) -> None:
     records.save(JobRecord("lab", "gone", "docker", None))
     host.answers |= {"processes": "", "containers": "[]"}

@@ -19,7 +19,6 @@ from jlremote.storage.sessions import SessionRecord
 from jlremote.workflow.host.requests import RunRequest, StartRequest
 from jlremote.workflow.jobs import process, run
 from tests.workflow.container.parts import refused, start
-from tests.workflow.parts import FakeHost
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +48,7 @@ def test_a_job_is_called_after_the_program_that_runs(command: tuple[str, ...], s
     assert re.fullmatch(rf"{re.escape(stem)}-[0-9a-f]{{4}}", run._name(command))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=4))
 def test_any_command_gives_a_name_that_an_engine_takes(command: list[str]) -> None:
     assert CONTAINER_NAME.fullmatch(run._name(tuple(command)))
@@ -85,16 +84,6 @@ def test_a_known_session_brings_its_runtime() -> None:
     assert runtime(inside="cont1") == "sudo podman"
     assert runtime(inside="lab/cont1") == "sudo podman"
     assert runtime(inside="other") == "docker"
-
-
-def test_an_engine_that_was_named_is_tried_and_not_searched_for() -> None:
-    host: Any = FakeHost("lab", {"script": ""})  # refuses each other question
-    for request in (
-        RunRequest(StartRequest("lab", image="x", runtime="podman"), ("true",)),
-        RunRequest(StartRequest("lab", runtime="none"), ("true",)),
-    ):
-        named = run._runtime(request)
-        assert run._with_engine(host, request, named) == named
 
 
 def test_a_host_without_python_keeps_no_place_of_a_detached_job() -> None:

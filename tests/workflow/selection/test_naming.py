@@ -35,25 +35,6 @@ def record(name: str, typed: str | None, host: str = "dgx") -> None:
     sessions.save(SessionRecord(host, name, "docker", 8888, typed))
 
 
-@pytest.mark.parametrize(
-    ("rule", "typed", "image", "expected"),
-    [
-        ("{user}_{name}", "tf", "torch", ("anna_tf",)),
-        ("{user}_{name}", "anna_tf", "torch", ("anna_tf",)),
-        ("{user}_{name}", None, "torch", ("anna_jupyter",)),
-        ("{user}_{name}", None, None, ("anna_jupyter",)),
-        ("lab-{name}-x", "tf", "torch", ("lab-tf-x",)),
-        ("{name}", "tf", None, ("tf",)),
-        # what is there under that very name is meant where nothing could be created
-        ("{user}_{name}", "tf", None, ("anna_tf", "tf")),
-    ],
-)
-def test_a_naming_template_makes_the_name_of_a_new_container(
-    rule: str, typed: str | None, image: str | None, expected: tuple[str, ...]
-) -> None:
-    assert names(StartRequest("dgx", typed, rule, image=image), FakeHost()) == expected
-
-
 @pytest.mark.parametrize("user", ["CORP\\anna", "corp+anna", "_corp anna"])
 def test_characters_that_engines_refuse_are_replaced_in_the_users_name(user: str) -> None:
     [name] = names(StartRequest("dgx", "tf", "{user}_{name}", image="x"), FakeHost(user))

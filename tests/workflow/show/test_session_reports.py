@@ -121,15 +121,6 @@ def test_a_silent_server_that_is_still_there_is_down(
     assert (report.state, report.detail) == ("down", "no answer (nothing listens there)")
 
 
-def test_a_server_that_was_started_again_is_asked_again(
-    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
-) -> None:
-    answers += [NoAnswer("no answer"), KERNEL]
-    moved = replace(UP, endpoint=new_endpoint(pid=43))
-    report = reported(monkeypatch, FakeLink(UP, checked=moved))
-    assert (report.state, report.kernels) == ("up", (RUNS,))
-
-
 @pytest.mark.parametrize(
     ("failure", "state"),
     [

@@ -65,13 +65,6 @@ def test_a_dead_server_has_no_kernels_any_more(seen: watch._Seen, link: FakeLink
     assert (seen.now().state, seen.now().kernels) == ("jupyter-dead", None)
 
 
-def test_a_session_that_was_stopped_is_reported_so(seen: watch._Seen) -> None:
-    sessions.save(replace(RECORD, forwarded=False))
-    assert seen.now().state == "stopped"
-    sessions.delete(RECORD)
-    assert seen.now().state == "stopped"
-
-
 def test_kernels_are_asked_for_in_the_background(
     seen: watch._Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
