@@ -77,6 +77,7 @@ class PassedStreams:
 
     def __init__(self, descriptors: Sequence[int], marker: str, given: bytes = b"") -> None:
         stdin, stdout, stderr = map(_End, descriptors)
+        self._given = given
         self._stdin = stdin
         self._out = {"stdout": stdout, "stderr": stderr}
         self._marked = {name: FromMarker(marker) for name in self._out}
@@ -84,8 +85,6 @@ class PassedStreams:
         self._stopped = False
         self._stop = os.pipe()  # its end wakes the threads that wait
         self.stdin = StdinPieces(self._taken)
-        if given:
-            self.stdin.add(given)
         self._reader = threading.Thread(target=self._read, name="stdin", daemon=True)
         self._reader.start()
 
@@ -131,7 +130,7 @@ class PassedStreams:
         """
         data = self._marked[stream].take(data)
         if self._marked["stdout"].begun:
-            self.stdin.open()
+            self.stdin.open(self._given)
         self._write(self._out[stream], data)
 
     def _taken(self, _pieces: int) -> None:
@@ -147,6 +146,8 @@ class PassedStreams:
             self._stdin.close()
 
     def _read_all(self) -> None:
+        if sys.platform == "win32":
+            raise NotImplementedError
         data = b"-"
         while data:
             if self.stdin.waiting >= _MOST_INPUT:
@@ -197,11 +198,9 @@ class _End:
     """One descriptor. A file or device may wait for its disk, and `poll` knows nothing of that."""
 
     def __init__(self, descriptor: int) -> None:
-        if sys.platform == "win32":
-            raise NotImplementedError
         self.descriptor = descriptor
         is_socket = stat.S_ISSOCK(os.fstat(descriptor).st_mode)
-        self.never_waits = is_socket or not os.get_blocking(descriptor)
+        self.never_waits = is_socket or not _may_wait(descriptor)
         self._socket = socket.socket(fileno=descriptor) if is_socket else None
 
     def read(self) -> bytes:
@@ -216,3 +215,9 @@ class _End:
 
     def close(self) -> None:
         os.close(self.descriptor) if self._socket is None else self._socket.close()
+
+
+def _may_wait(descriptor: int) -> bool:
+    if sys.platform == "win32":
+        raise NotImplementedError
+    return os.get_blocking(descriptor)

@@ -13,13 +13,13 @@ import paramiko
 import pytest
 from paramiko import common
 
+from jlremote.ssh.channels.channel_registry import FIRST_WINDOW
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.sessions.script_channel import ScriptChannel
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
-from jlremote.ssh.transport.tuning import FIRST_WINDOW
 from jlremote.ssh.wire_format import string
 from tests.adversity.ssh_peer import SECONDS, connected
 from tests.lab.programs import wait_until

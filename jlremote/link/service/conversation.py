@@ -75,10 +75,10 @@ class Conversation:
 
         def wait_for_hang_up() -> None:
             try:
-                message = receive(self._socket, as_view=True)
+                message = receive(self._socket)
                 while take is not None:
                     take(message)
-                    message = receive(self._socket, as_view=True)
+                    message = receive(self._socket)
             except (OSError, EOFError, ValueError):
                 pass
             except Exception:

@@ -37,7 +37,7 @@ class CommandStdin(StdinPieces):
         Raises:
             ValueError: it is not a piece.
         """
-        if "given" not in message or not isinstance(message.get(DATA), memoryview):
+        if "given" not in message or not isinstance(message.get(DATA), bytes):
             raise ValueError(f"not a piece of stdin: {message.keys()}")
         self.add(message[DATA])
 

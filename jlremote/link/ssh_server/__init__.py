@@ -6,11 +6,10 @@ unix socket to the server here. Each thing that the client asks for becomes a ch
 one connection to the host, so there is no second login, and nothing is installed on the host.
 
 Read `ssh_clients` (all clients of a link, and their event loop), `client_connection` (the login of
-one, and what it may ask for), `command_channel` (a shell, command or subsystem) with
-`remote_command` (its thread), `place_forwards` (sockets in the session, both ways, and the client's
-agent) and `served_place` (how a command gets where the session runs). A plain command needs none of
-that: `control_sockets` and `control_client` share the link's own connection with it, by
-`control_messages`.
+one, and what it may ask for), `command_channel` (a shell, command or subsystem), `place_forwards`
+(sockets in the session, both ways, and the client's agent) and `served_place` (how a command gets
+where the session runs). A plain command needs none of that: `control_sockets` and `control_client`
+share the link's own connection with it, by `control_messages`.
 
 Decisions:
 

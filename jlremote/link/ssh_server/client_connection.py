@@ -11,8 +11,7 @@ import asyncssh
 
 from jlremote.link.ssh_server.command_channel import CommandChannel
 from jlremote.link.ssh_server.place_forwards import OpenChannel, PlaceForwards, PlaceSocket
-from jlremote.link.ssh_server.remote_command import Connect
-from jlremote.link.ssh_server.served_place import ServedPlace
+from jlremote.link.ssh_server.served_place import Connect, ServedPlace
 from jlremote.ssh.forward.relay import Where
 
 for _name in ("asyncssh", "asyncio"):

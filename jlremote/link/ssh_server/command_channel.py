@@ -3,40 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import asyncssh
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, LinkLost
+from jlremote.host.framing import FromMarker, announced, ended_early, new_marker
 from jlremote.link.ssh_server.place_forwards import PlaceForwards, PlaceSocket
-from jlremote.link.ssh_server.remote_command import (
+from jlremote.link.ssh_server.served_place import (
     CONNECTION_SECONDS,
+    FAILED,
+    PIPE_CLOSED,
     Connect,
-    RemoteCommand,
+    ServedPlace,
+    allowed,
+    line_argv,
+    on_free_session,
 )
-from jlremote.link.ssh_server.served_place import ServedPlace, allowed, line_argv
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.scripts import sftp, variables
-from jlremote.ssh.contract import Stream, Terminal
+from jlremote.ssh.contract import Connection, Output, Stdin, Stream, Terminal
+from jlremote.ssh.sessions.pieces import StdinPieces
+from jlremote.ssh.sessions.typed_text import TypedText
+
+log = logging.getLogger(__name__)
 
 # Input that waits for the host; beyond it the client has to wait.
 _MOST_INPUT = 4 << 20
 _BUFFER = 4 << 20
+# Pieces of output that the client may leave unread before the host has to wait.
+_PIECES = 16
 _SIGNAL_SECONDS = 10.0
 _END_OF_INPUT = b"\x04"  # Ctrl-D, which a terminal takes for an end of file
 _NO_SIZE = os.terminal_size((80, 24))
 
 
 class CommandChannel(asyncssh.SSHServerSession[bytes]):
-    """A channel of a client, whose events come in the event loop's thread.
+    """A channel of a client: its events come in the event loop's thread.
 
-    As a `CommandClient` it is called from other threads.
+    Its command runs on the host in a thread of its own.
     """
 
     def __init__(self, place: ServedPlace, connect: Connect, forwards: PlaceForwards) -> None:
@@ -47,13 +60,17 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         self._loop = asyncio.get_running_loop()
         self._argv: tuple[str, ...] = ()
         self._word = secrets.token_hex(8)
-        self._command: RemoteCommand | None = None
-        self._early: list[bytes] = []  # input that came before the command began
+        self._marker = new_marker()
+        self._marked = {name: FromMarker(self._marker) for name in ("stdout", "stderr")}
+        self._terminal: Terminal | None = None
+        self._given = b""  # what the script gets before the client's input
+        self._stdin = StdinPieces(self._taken)
+        self._room = threading.Semaphore(_PIECES)
+        self._unsent = 0  # pieces of output
         self._reading = True
         self._paused = False
-        self._unsent = 0
         self._has_reader = True
-        self._closed = False
+        self._cancelled = threading.Event()  # the client has gone
 
     def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
         self._channel = chan
@@ -93,25 +110,20 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         self._start(environment)
 
     def _start(self, environment: Mapping[str, str]) -> None:
-        terminal = self._terminal()
-        attached = Attachment(terminal.size if terminal else None)
+        kind = self._channel.get_terminal_type()
+        if kind is not None:
+            columns, rows, *_ = self._channel.get_terminal_size()
+            self._terminal = Terminal(kind or "xterm-256color", _size(columns, rows))
+        attached = Attachment(self._terminal.size if self._terminal else None)
         _, given = variables.parted(environment)
         script = self._place.command(self._argv, attached, self._word, given)
-        self._command = RemoteCommand(script, terminal, self, bytes_of(given), self._word)
-        for data in self._early:
-            self._command.stdin.add(data)
-        self._command.start(self._connect)
-
-    def _terminal(self) -> Terminal | None:
-        kind = self._channel.get_terminal_type()
-        if kind is None:
-            return None
-        columns, rows, *_ = self._channel.get_terminal_size()
-        return Terminal(kind or "xterm-256color", _size(columns, rows))
+        self._given = bytes_of(given)
+        run = partial(self._run, script)
+        threading.Thread(target=run, name="ssh-command", daemon=True).start()
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
-        self._feed(data)
-        if self._waiting() > _MOST_INPUT and self._reading:
+        self._stdin.add(data)
+        if self._stdin.waiting > _MOST_INPUT and self._reading:
             self._reading = False
             self._channel.pause_reading()
             self._consumed()  # the command may have taken all of it meanwhile
@@ -119,25 +131,22 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
     def eof_received(self) -> bool:
         """End the command's input; its output goes on."""
         in_terminal = self._channel.get_terminal_type() is not None
-        self._feed(_END_OF_INPUT if in_terminal else b"")
+        self._stdin.add(_END_OF_INPUT if in_terminal else b"")
         return True
 
-    def _feed(self, data: bytes) -> None:
-        if self._command is None:
-            self._early.append(data)
-        else:
-            self._command.stdin.add(data)
-
     def _reader_left(self, _packet: Any) -> bool:
-        """Handle that what reads the client's stdout has gone (OpenSSH's PROTOCOL 2.1)."""
+        """End the command as a closed pipe would: what reads the client's stdout has gone.
+
+        See OpenSSH's PROTOCOL 2.1.
+        """
         self._has_reader = False
-        if self._command is not None:
-            self._command.reader_left()
+        self._room.release()  # the client may take no more
         return True
 
     def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
-        if self._command is not None:
-            self._command.resized(_size(width, height))
+        if self._terminal is not None:
+            self._terminal.size = _size(width, height)
+            self._stdin.wake()
 
     def signal_received(self, signal: str) -> None:
         """Send the command a signal; another command on the host does it."""
@@ -158,23 +167,62 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         self._all_sent()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._closed = True
         if self._agent is not None:
             self._agent.close()
-        if self._command is not None:
-            self._command.cancel()
+        self._cancelled.set()
+        self._room.release()
+        self._stdin.wake()
 
-    # `CommandClient`, in the command's thread.
+    # In the command's thread.
 
-    def printed(self, stream: Stream, data: bytes) -> None:
+    def _run(self, script: str) -> None:
+        status, failure = FAILED, None
+        try:
+            execute = partial(self._execute, script)
+            status = on_free_session(self._connect, self._cancelled, execute)
+        except JlrError as error:
+            status, failure = (FAILED, error) if self._has_reader else (PIPE_CLOSED, None)
+        except Exception as bug:
+            log.exception("a command of an ssh client failed")
+            failure = JlrError(f"the link failed: {bug!r}")
+        self._call(lambda: self._over(status, failure))
+
+    def _execute(self, script: str, connection: Connection) -> int:
+        stdin: Stdin = self._stdin
+        output: Output = self._output
+        if self._terminal is None:
+            script = announced(script, self._marker)
+        else:
+            self._stdin.open()
+            if self._given:
+                stdin = typed = TypedText(self._given, self._word, stdin, output)
+                output = typed.output
+        status = connection.execute(
+            bytes_of(script),
+            output,
+            cancelled=self._cancelled,
+            stdin=stdin,
+            terminal=self._terminal,
+        )
+        if self._terminal is None and not self._marked["stdout"].begun:
+            raise ended_early(*(stream.noise for stream in self._marked.values()))
+        return status
+
+    def _output(self, stream: Stream, data: bytes) -> None:
+        if self._terminal is None:
+            data = self._marked[stream].take(data)
+            if self._marked["stdout"].begun:
+                self._stdin.open(self._given)
+        if not data:
+            return
+        self._room.acquire()
+        if self._cancelled.is_set() or not (self._has_reader or stream == "stderr"):
+            raise LinkLost("the client has gone")
         self._call(lambda: self._print(stream, data))
 
-    def consumed(self) -> None:
-        if not self._reading and self._waiting() < _MOST_INPUT // 2:
+    def _taken(self, _pieces: int) -> None:
+        if not self._reading and self._stdin.waiting < _MOST_INPUT // 2:
             self._call(self._consumed)
-
-    def over(self, status: int, error: JlrError | None) -> None:
-        self._call(lambda: self._over(status, error))
 
     def _call(self, action: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop is closed: the link ends
@@ -183,7 +231,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
     # In the loop's thread.
 
     def _print(self, stream: Stream, data: bytes) -> None:
-        if self._closed:
+        if self._cancelled.is_set():
             return
         kind = asyncssh.EXTENDED_DATA_STDERR if stream == "stderr" else None
         with suppress(OSError):  # the client has closed it, as `connection_lost` tells soon
@@ -193,22 +241,18 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
             self._all_sent()
 
     def _all_sent(self) -> None:
-        assert self._command is not None
         while self._unsent:
             self._unsent -= 1
-            self._command.sent()
-
-    def _waiting(self) -> int:
-        """Return how many bytes of input the host has not taken."""
-        return self._command.stdin.waiting if self._command else sum(map(len, self._early))
+            self._room.release()
 
     def _consumed(self) -> None:
-        if not self._reading and self._waiting() < _MOST_INPUT // 2 and not self._closed:
+        has_room = self._stdin.waiting < _MOST_INPUT // 2
+        if not self._reading and has_room and not self._cancelled.is_set():
             self._reading = True
             self._channel.resume_reading()
 
     def _over(self, status: int, error: JlrError | None) -> None:
-        if self._closed:
+        if self._cancelled.is_set():
             return
         if not self._has_reader:
             # What is unsent waits for a window that the client may never open again.

@@ -40,8 +40,15 @@ from jlremote.link.ssh_server.control_messages import (
     ControlFields,
     ControlMessages,
 )
-from jlremote.link.ssh_server.remote_command import FAILED, PIPE_CLOSED, Connect, on_free_session
-from jlremote.link.ssh_server.served_place import ServedPlace, allowed, line_argv
+from jlremote.link.ssh_server.served_place import (
+    FAILED,
+    PIPE_CLOSED,
+    Connect,
+    ServedPlace,
+    allowed,
+    line_argv,
+    on_free_session,
+)
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.runtimes.contract import Attachment
 from jlremote.runtimes.scripts import sftp, variables

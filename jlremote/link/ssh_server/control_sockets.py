@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.link.ssh_server.control_client import ControlClient, Denied, Runs, SharedPlace
-from jlremote.link.ssh_server.remote_command import Connect
-from jlremote.link.ssh_server.served_place import ServedPlace
+from jlremote.link.ssh_server.served_place import Connect, ServedPlace
 from jlremote.ssh.contract import Connection
 from jlremote.storage import ssh_names
 

@@ -12,7 +12,7 @@ from typing import Any
 import asyncssh
 
 from jlremote.errors import JlrError
-from jlremote.link.ssh_server.remote_command import CONNECTION_SECONDS, Connect
+from jlremote.link.ssh_server.served_place import CONNECTION_SECONDS, Connect
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.forward.place_streams import PlaceListener, PlaceStreams
 from jlremote.ssh.forward.relay import Where

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from jlremote.errors import Busy, LinkLost
 from jlremote.host import process_mark
 from jlremote.host.shell_text import KEEP_ODD_VARIABLES, command_line
 from jlremote.remote import sending
 from jlremote.runtimes.contract import Attachment, Runtime
 from jlremote.runtimes.scripts import shells
 from jlremote.runtimes.table import for_container, runtime_named
+from jlremote.ssh.contract import Connection
 
 # Variables that a client may set, as OpenSSH on Debian has it, and git's own.
 ALLOWED = ("LANG", "LC_*", "COLORTERM", "NO_COLOR", "GIT_PROTOCOL")
+
+# How long a command waits for the link's connection, and for a free session on it.
+CONNECTION_SECONDS = 30.0
+SESSION_SECONDS = 15.0
+_PAUSE = 0.1
+FAILED = 255  # as ssh, where it is not the command's own status
+PIPE_CLOSED = 141  # 128 + SIGPIPE
+
+Connect = Callable[[float], Connection]
 
 # sshd gives a command to the user's login shell; a container's is bash where it has one.
 _LINE = f"""\
@@ -107,3 +120,24 @@ def allowed(environment: Mapping[str, str]) -> dict[str, str]:
         if name.isascii() and name.isidentifier()
         if any(fnmatchcase(name, pattern) for pattern in ALLOWED)
     }
+
+
+def on_free_session(
+    connect: Connect, cancelled: threading.Event, execute: Callable[[Connection], int]
+) -> int:
+    """Execute a command once the link is connected and has a free session.
+
+    Raises:
+        LinkLost: the client has gone meanwhile, or the connection broke.
+        Busy: none was free for `SESSION_SECONDS`.
+    """
+    until = time.monotonic() + SESSION_SECONDS
+    while True:
+        connection = connect(CONNECTION_SECONDS)
+        try:
+            return execute(connection)
+        except Busy:
+            if time.monotonic() > until:
+                raise
+            if cancelled.wait(_PAUSE):
+                raise LinkLost("the client has gone") from None

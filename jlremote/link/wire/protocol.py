@@ -70,25 +70,25 @@ def send(connection: Socket, message: Message) -> None:
         OSError: the other side is gone.
     """
     data = message.get(DATA)
-    if not isinstance(data, bytes | memoryview):
+    if not isinstance(data, bytes):
         write_frame(connection, json.dumps(message).encode("ascii"))
         return
     head = {key: value for key, value in message.items() if key != DATA}
     write_frame(connection, json.dumps(head).encode("ascii") + b"\n", data)
 
 
-def receive(connection: Socket, *, as_view: bool = False) -> Message:
-    """Return the next message; with `as_view` its bytes are not copied once more.
+def receive(connection: Socket) -> Message:
+    """Return the next message.
 
     Raises:
         EOFError: the other side closed.
         OSError: the other side is gone, or sent more than a message may hold.
         ValueError: what came is not a message.
     """
-    return _message(read_frame(connection, MESSAGE_BYTES), as_view=as_view)
+    return _message(read_frame(connection, MESSAGE_BYTES))
 
 
-def _message(frame: bytes | bytearray, *, as_view: bool = False) -> Message:
+def _message(frame: bytes | bytearray) -> Message:
     end = frame.find(b"\n")
     try:
         message = json.loads(frame if end < 0 else frame[:end])
@@ -97,8 +97,7 @@ def _message(frame: bytes | bytearray, *, as_view: bool = False) -> Message:
     if not isinstance(message, dict):
         raise ValueError("a message is a JSON object")
     if end >= 0:
-        view = memoryview(frame)[end + 1 :]
-        message[DATA] = view if as_view else bytes(view)
+        message[DATA] = bytes(memoryview(frame)[end + 1 :])
     return message
 
 
@@ -116,7 +115,7 @@ def is_there(connection: Socket, seconds: float) -> bool:
 _SIZE = struct.Struct("!i")
 
 
-def write_frame(connection: Socket, *parts: bytes | memoryview) -> None:
+def write_frame(connection: Socket, *parts: bytes) -> None:
     """Write one frame, in parts.
 
     Raises:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from jlremote.ssh.transport.tuning import FIRST_WINDOW, window_for
+# OpenSSH's own first window; bytes.
+FIRST_WINDOW = 2 << 20
+LARGEST_PACKET = 32 << 10
+_LARGEST_WINDOW = 16 << 20
+# More would fill the line's own buffers, behind which other channels' messages wait.
+_BYTES_PER_SECOND = 160e6
 
 # Bytes that all channels of a connection may hold for slow readers before windows stop growing.
 BUFFER_LIMIT = 32 << 20
@@ -79,3 +84,11 @@ class ChannelRegistry:
         if self._unread > BUFFER_LIMIT:
             return FIRST_WINDOW
         return min(4 * window, window_for(self._round_trip))
+
+
+def window_for(round_trip: float) -> int:
+    """Return the receive window in bytes of a channel whose reader keeps up.
+
+    `round_trip` is in seconds.
+    """
+    return int(min(max(FIRST_WINDOW, round_trip * _BYTES_PER_SECOND), _LARGEST_WINDOW))

@@ -20,9 +20,8 @@ import paramiko
 from paramiko import common
 
 from jlremote.ssh.channels.channel_handler import ChannelHandler, ChannelLoop
-from jlremote.ssh.channels.channel_registry import ChannelRegistry
+from jlremote.ssh.channels.channel_registry import FIRST_WINDOW, LARGEST_PACKET, ChannelRegistry
 from jlremote.ssh.transport.packet_reader import PacketReader
-from jlremote.ssh.transport.tuning import FIRST_WINDOW, LARGEST_PACKET
 from jlremote.ssh.wire_format import string
 
 _DATA = struct.Struct(">BII")

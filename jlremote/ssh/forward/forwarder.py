@@ -14,6 +14,7 @@ import functools
 import logging
 import os
 import socket
+import sys
 import threading
 from typing import Any
 
@@ -25,7 +26,6 @@ from jlremote.ssh.channels.event_loop import READ, EventLoop
 from jlremote.ssh.contract import Gateway
 from jlremote.ssh.forward.browser_requests import hosts_of
 from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
-from jlremote.ssh.transport.tuning import has_descriptors_to_spare
 from jlremote.text import reason_of
 
 # sshtunnel's constructor needs a target; ours comes from the gateway with every connection.
@@ -188,7 +188,7 @@ class _Server(sshtunnel._ForwardServer):  # type: ignore[misc]  # sshtunnel has 
             self._loop.watch(listener, old, new, functools.partial(self._accept, listener))
 
     def _accept(self, listener: socket.socket, _events: int) -> None:
-        if self._paused or not has_descriptors_to_spare(listener.fileno()):
+        if self._paused or not _has_descriptors_to_spare(listener.fileno()):
             self._pause()
             return
         try:
@@ -244,3 +244,27 @@ def _cannot_listen(port: int, error: OSError) -> JlrError:
         if 0 < port < 1024
         else None,
     )
+
+
+# Descriptors for the link itself: requests of commands, a new connection, files that it reads.
+_RESERVED_DESCRIPTORS = 32
+
+
+def _has_descriptors_to_spare(one: int) -> bool:
+    """Return whether more file descriptors are free than the link needs for itself.
+
+    If local connections took all of them, no command could reach the link, and it could not read
+    `known_hosts` or make a new connection. `one` is any open descriptor: a copy of it gets the
+    lowest free number.
+    """
+    if sys.platform == "win32":
+        return True  # no such limit
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        lowest = os.dup(one)
+    except OSError:
+        return False
+    os.close(lowest)
+    return limit == resource.RLIM_INFINITY or lowest < limit - _RESERVED_DESCRIPTORS

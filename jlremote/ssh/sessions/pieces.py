@@ -22,6 +22,9 @@ class Pieces(Generic[Label]):
     def add(self, label: Label, data: Piece) -> None:
         self._waiting.append((label, data))
 
+    def add_first(self, label: Label, data: Piece) -> None:
+        self._waiting.appendleft((label, data))
+
     def take(self) -> tuple[Label, list[Piece]] | None:
         """Return neighbours of one label, `None` if nothing waits."""
         if not self._waiting:
@@ -51,9 +54,12 @@ class StdinPieces:
     def waiting(self) -> int:
         return self._added - self._taken
 
-    def open(self) -> None:
-        """Let the input pass. Twice is fine."""
+    def open(self, first: bytes = b"") -> None:
+        """Let the input pass, after what comes `first`. Twice is fine."""
         if not self._is_open:
+            if first:
+                self._taken -= len(first)
+                self._pieces.add_first(True, first)
             self._is_open = True
             self.wake()
 

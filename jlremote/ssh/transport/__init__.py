@@ -28,9 +28,9 @@ From Jupyter to the browser:
    the two (`forward/relay.py`).
 8. Forward's thread: what the browser did not take at once follows in `SocketBridge._flush`.
    `TunnelChannel._grant` lets the host send more; `ChannelRegistry`
-   (`channels/channel_registry.py`) and `tuning.py` decide how much.
+   (`channels/channel_registry.py`) decides how much.
 
 Read `transport`, `packetizer`, `packet_reader`, then `channel_messages` (how channels get theirs).
-`algorithms`, `paramiko_defaults` and `tuning` hold choices and numbers.
+`algorithms` and `paramiko_defaults` hold choices.
 `tests/ssh/test_private_names.py` lists what we rely on.
 """

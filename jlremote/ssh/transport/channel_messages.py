@@ -10,9 +10,9 @@ from typing import Any
 import paramiko
 from paramiko import common
 
-from jlremote.ssh.transport.tuning import LARGEST_PACKET
-
-WINDOW = 4 << 20  # of paramiko's channels
+# Of paramiko's channels.
+WINDOW = 4 << 20
+_LARGEST_PACKET = 32 << 10
 _SIGNALS = {"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "ABRT": 6, "FPE": 8, "KILL": 9, "USR1": 10}
 _SIGNALS |= {"SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15}
 
@@ -88,7 +88,7 @@ def open_channel(transport: Any, kind: str, details: bytes, seconds: float) -> A
     channel, answered = _registered(transport)
     request = paramiko.Message()
     request.add_byte(common.cMSG_CHANNEL_OPEN).add_string(kind)
-    for number in (channel.chanid, WINDOW, LARGEST_PACKET):
+    for number in (channel.chanid, WINDOW, _LARGEST_PACKET):
         request.add_int(number)
     request.add_bytes(details)
     transport._send_user_message(request)
@@ -112,7 +112,7 @@ def _registered(transport: Any) -> tuple[Any, threading.Event]:
         transport.channels_seen[channel.chanid] = True
         transport.channel_events[channel.chanid] = answered
         channel._set_transport(transport)
-        channel._set_window(WINDOW, LARGEST_PACKET)
+        channel._set_window(WINDOW, _LARGEST_PACKET)
     return channel, answered
 
 

@@ -17,9 +17,8 @@ from paramiko import common
 from jlremote.errors import LinkLost
 from jlremote.ssh.transport.algorithms import Offer, is_sealed
 from jlremote.ssh.transport.channel_messages import CHANNEL_HANDLERS, WINDOW, open_channel
-from jlremote.ssh.transport.packetizer import Packetizer
+from jlremote.ssh.transport.packetizer import Packetizer, send_at_once
 from jlremote.ssh.transport.paramiko_defaults import KEY_EXCHANGES, set_defaults
-from jlremote.ssh.transport.tuning import send_at_once
 from jlremote.ssh.wire_format import direct_tcpip, key_type, string
 
 # paramiko logs to stderr where logging is not configured.

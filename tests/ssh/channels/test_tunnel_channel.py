@@ -9,10 +9,14 @@ import pytest
 from paramiko import Message, common
 
 from jlremote.ssh.channels import session_slots
-from jlremote.ssh.channels.channel_registry import BUFFER_LIMIT, ChannelRegistry
+from jlremote.ssh.channels.channel_registry import (
+    BUFFER_LIMIT,
+    FIRST_WINDOW,
+    ChannelRegistry,
+    window_for,
+)
 from jlremote.ssh.channels.session_slots import KEPT, SessionChannel, SessionSlots
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.transport.tuning import FIRST_WINDOW, window_for
 from jlremote.ssh.wire_format import direct_tcpip, string
 from tests.link.fakes import until
 from tests.ssh.channels.parts import Handler, Transport

@@ -6,8 +6,8 @@ from typing import Any
 
 from paramiko import Message
 
+from jlremote.ssh.channels.channel_registry import FIRST_WINDOW
 from jlremote.ssh.sessions.script_channel import ScriptChannel
-from jlremote.ssh.transport.tuning import FIRST_WINDOW
 from jlremote.ssh.wire_format import string
 from tests.ssh.channels.parts import Transport
 

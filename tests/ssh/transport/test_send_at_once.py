@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 
-from jlremote.ssh.transport.tuning import send_at_once
+from jlremote.ssh.transport.packetizer import send_at_once
 
 
 def test_little_waits_in_the_socket_for_a_line_that_is_full() -> None:
