@@ -24,7 +24,9 @@ def test_its_modules_have_no_newer_syntax_than_the_oldest_python() -> None:
         left = {other for module in left for other in ours(module)} - needed
     for module in needed:
         text = (PACKAGE / f"{module.partition('.')[2].replace('.', '/')}.py").read_text("utf-8")
-        assert ast.parse(text, feature_version=archive.OLDEST).body, module
+        for node in ast.walk(ast.parse(text, feature_version=archive.OLDEST)):
+            # `list[int]()` is of Python 3.9.
+            assert not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)), module
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it runs on hosts")
