@@ -44,9 +44,6 @@ printf %s MARKER; IFS= read -r jlr_typed; stty echo
 """
 _FORGET = "unset jlr_typed\n"
 
-# For a shell that outlives the one that was given the password.
-KEEP = 'case ${SUDO_PROMPT-} in /proc/*) SUDO_PROMPT="/proc/$$/fd/9";; esac\n'
-
 
 def endable(argv: tuple[str, ...], by: tuple[str, ...] = ()) -> str:
     """Return shell text that runs a command which its user can end, also behind `sudo`.

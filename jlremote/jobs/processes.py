@@ -32,6 +32,7 @@ from jlremote.host.answers import (
 )
 from jlremote.host.process_mark import ADOPTER, sweep_argv
 from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_up
+from jlremote.host.sudo import SUDO
 from jlremote.jobs.job import FolderJobs, Job
 from jlremote.remote.sending import FIND_PYTHON, NO_PYTHON, program
 from jlremote.text import is_name, one_line
@@ -136,8 +137,10 @@ def launch(plan: ProcessPlan) -> str:
     no_folder = f'{{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}'
     python = f'{FIND_PYTHON}[ -n "$python" ] || exit {NO_PYTHON}\n'
     waiter = "" if plan.wait is None else f"(set -e\n{archive.put(plan.wait)}) || {no_folder}\n"
+    # The link gives `sudo` its password where a script names that.
+    by_sudo = f"# {one_line(' '.join(plan.argv[:8]))}\n" if plan.argv[:1] == SUDO[:1] else ""
     return (
-        f"{python if plan.wait is None else archive.FIND_PYTHON}{JOBS.folder(plan.name)}"
+        f"{by_sudo}{python if plan.wait is None else archive.FIND_PYTHON}{JOBS.folder(plan.name)}"
         f'(umask 077; mkdir -p "${{directory%/*}}") || exit {NO_FOLDER}\n'
         f'(umask 077; mkdir "$directory") ||\n'
         f'  {{ [ ! -e "$directory" ] || exit {TAKEN}; exit {NO_FOLDER}; }}\n'

@@ -64,7 +64,7 @@ class Adopter:
 def begin(command: List[bytes], prepare: Callable[[], object]) -> int:
     """Begin a command in a new process, after `prepare` there; return its number."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _CAUGHT)
-    child = os.fork()
+    child: int = os.fork()
     if not child:
         try:
             prepare()
@@ -91,7 +91,9 @@ def become(command: List[bytes]) -> None:
 
 def exit_code(status: int) -> int:
     """Return the exit code of a process from what `waitpid` says, as a shell does."""
-    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    killed: bool = os.WIFSIGNALED(status)
+    code: int = 128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)
+    return code
 
 
 def reaped() -> "Optional[tuple[int, int]]":

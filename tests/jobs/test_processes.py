@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jlremote.host.shell_text import command_line, wait_while
+from jlremote.host.shell_text import command_line
 from jlremote.jobs import processes
 from jlremote.jobs.job import Job
 from jlremote.jobs.processes import JOBS, NO_FOLDER, ProcessPlan
@@ -43,9 +43,7 @@ def job(name: str = "a-job") -> Job:
 
 def over(name: str = "a-job") -> Job:
     """Return a job once it is over."""
-    script = f"{wait_while(f'[ ! -e {name} ]', 10, every=0.05)}"
-    folder = Path(os.environ["XDG_STATE_HOME"], "jlr", "jobs", os.uname().nodename)
-    run_sh("sh", script.replace(name, command_line([str(folder / name / "exit")])))
+    wait_until(lambda: job(name).over, "its end")
     return job(name)
 
 
@@ -96,8 +94,7 @@ def test_a_signal_reaches_the_job_and_its_children() -> None:
     assert run_sh("sh", JOBS.signal("a-job", "TERM")).returncode == 0
     assert over().exit_code == 128 + signal.SIGTERM
     child = int(printed())
-    ended = wait_while(f"[ -e /proc/{child} ]", 10, every=0.05)
-    assert run_sh("sh", f"{ended}[ ! -e /proc/{child} ]").returncode == 0
+    wait_until(lambda: not psutil.pid_exists(child), "the child's end")
 
 
 def test_a_job_that_is_stopped_by_force_is_killed() -> None:
