@@ -22,14 +22,19 @@ class Invocation:
     remember: bool | None = None  # keep correct passwords in the keychain; `None` asks once
 
     def context(self, *, silent: bool = False, lasting: bool = True) -> Context:
-        """Return the context of a workflow; `silent` and `lasting` are those of `Steps`."""
+        """Return the context of a workflow; `silent` and `lasting` are those of `Steps`.
+
+        With `--json` it is silent, too.
+        """
         from pathlib import Path
 
         from jlremote.cli.keyboard import prompts
         from jlremote.cli.screen.progress import Steps
+        from jlremote.cli.screen.terminal import as_json
         from jlremote.workflow.host.context import Context
 
-        steps = Steps(silent=silent or self.quiet, verbose=self.verbose, lasting=lasting)
+        silent = silent or self.quiet or as_json()
+        steps = Steps(silent=silent, verbose=self.verbose, lasting=lasting)
         asker = prompts.NO_INPUT if self.no_input else prompts.Person(steps.paused, self.remember)
         path = Path(self.ssh_config).absolute() if self.ssh_config else None
         return Context(path, asker, steps, _restore)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from jlremote.text import begun_sequence, without_controls
 from jlremote.untrusted import count
@@ -14,10 +15,11 @@ _RESET = "\x1b[0m"
 
 # The colours; the cursor's steps, its column, the erased line; CR and backspace.
 _KEPT = re.compile(r"\x1b\[[0-9;:]{0,40}[mABCDGK]|[\r\b]")
+_MOVES = re.compile(r"[\x1b\r\b]")
 _TOKEN = re.compile(r"\x1b\[([0-9;:]{0,40})([mABCDGK])|([\r\b\n])")
 _CONTROL = re.compile(r"[\n\b\r]")
 
-_Line = tuple[list[str], list[str]]  # the character of each column, and its style
+_Line = list[tuple[str, str]]  # of each column the character and its style
 
 
 class LineScreen:
@@ -30,7 +32,7 @@ class LineScreen:
         self.moved_up = False  # whether the cursor was ever moved to a line above
         self._topmost: int | None = None
         self._above: list[str] = []  # the lines beyond its reach
-        self._lines: list[_Line] = [([], [])]
+        self._lines: list[_Line | str] = [""]  # a string as long as it is plain
         self._row = self._column = 0
         self._style = ""
         self._held = ""  # the beginning of a sequence
@@ -40,45 +42,72 @@ class LineScreen:
         """The number of the cursor's line, from 0."""
         return len(self._above) + self._row
 
+    @property
+    def height(self) -> int:
+        """How many lines there are; the last one may be empty."""
+        return len(self._above) + len(self._lines)
+
     def topmost(self) -> int | None:
         """Return the topmost line that the cursor moved up to since the last call."""
         topmost, self._topmost = self._topmost, None
         return topmost
 
     def lines(self, begin: int = 0, end: int | None = None) -> list[str]:
-        """Return lines, with no sequences but colours, each of which ends with its line.
-
-        The last one may be empty.
-        """
+        """Return lines, with no sequences but colours, each of which ends with its line."""
+        end = self.height if end is None else end
         here = len(self._above)
-        reached = self._lines[max(0, begin - here) : None if end is None else max(0, end - here)]
-        return self._above[begin:end] + [_drawn(line) for line in reached]
+        drawn = [_drawn(line) for line in self._lines[max(0, begin - here) : max(0, end - here)]]
+        return self._above[begin:end] + drawn
 
     def write(self, text: str) -> None:
         """Write text at the cursor; a sequence may come in several pieces."""
         text = self._held + text
         self._held = begun_sequence(text)
         text = without_controls(text.removesuffix(self._held), _KEPT)
+        if self._append(text):
+            return
         at = 0
-        for token in _TOKEN.finditer(text):
-            self._put(text[at : token.start()])
-            at = token.end()
-            if token[3]:
-                self._control(token[3])
+        for found in _TOKEN.finditer(text):
+            self._put(text[at : found.start()])
+            at = found.end()
+            if found[3]:
+                self._control(found[3])
             else:
-                self._sequence(token[1], token[2])
+                self._sequence(found[1], found[2])
         self._put(text[at:])
+
+    def _append(self, text: str) -> bool:
+        """Put plain lines at the end of all at once, as most are; return whether it can be done."""
+        last, is_plain = self._lines[-1], not self._style and not _MOVES.search(text)
+        if not is_plain or not isinstance(last, str) or self._row != len(self._lines) - 1:
+            return False
+        if self._column != len(last) or len(last) >= max(WIDEST, 64 * len(text)):
+            return False
+        first, *more = text.split("\n")
+        self._lines[-1:] = [last + first, *more]
+        self._row, self._column = len(self._lines) - 1, len(self._lines[-1])
+        self._down(0, grow=False)
+        return True
 
     def _put(self, text: str) -> None:
         if not text:
             return
-        signs, styles = self._lines[self._row]
-        gap, end = max(0, self._column - len(signs)), self._column + len(text)
-        signs.extend(" " * gap)
-        styles.extend([""] * gap)
-        signs[self._column : end] = text
-        styles[self._column : end] = [self._style] * len(text)
-        self._column = end
+        line = self._lines[self._row]
+        # A string grows in as many steps as it has signs, which is slow for long ones.
+        plain = not self._style and self._column == len(line) < WIDEST
+        if isinstance(line, str) and plain:
+            self._lines[self._row] = line + text
+        else:
+            cells = self._cells()
+            cells.extend([(" ", "")] * (self._column - len(cells)))
+            cells[self._column : self._column + len(text)] = [(sign, self._style) for sign in text]
+        self._column += len(text)
+
+    def _cells(self) -> _Line:
+        line = self._lines[self._row]
+        if isinstance(line, str):
+            line = self._lines[self._row] = [(sign, "") for sign in line]
+        return line
 
     def _control(self, control: str) -> None:
         if control == "\b":
@@ -86,12 +115,13 @@ class LineScreen:
             return
         self._column = 0
         if control == "\n":
-            if self._row + 1 == len(self._lines):
-                self._lines.append(([], []))
-            self._down(1)
+            self._down(1, grow=True)
 
-    def _down(self, count: int) -> None:
-        self._row = min(self._row + count, len(self._lines) - 1)
+    def _down(self, count: int, *, grow: bool) -> None:
+        self._row += count
+        if grow and self._row == len(self._lines):
+            self._lines.append("")
+        self._row = min(self._row, len(self._lines) - 1)
         beyond = max(0, self._row - REACH)
         self._above += map(_drawn, self._lines[:beyond])
         del self._lines[:beyond]
@@ -111,20 +141,19 @@ class LineScreen:
             self._row = max(0, self._row - step)
             self._topmost = self.row if self._topmost is None else min(self._topmost, self.row)
         elif kind == "B":
-            self._down(step)
+            self._down(step, grow=False)
         else:
             column = {"C": self._column + step, "D": self._column - step, "G": step - 1}[kind]
             # A line that is longer already keeps its cursor.
             self._column = max(0, min(column, max(WIDEST, self._column)))
 
     def _erase(self, which: int) -> None:
-        signs, styles = self._lines[self._row]
+        cells = self._cells()
         if which == 1:
-            blank = min(self._column + 1, len(signs), WIDEST)
-            signs[:blank], styles[:blank] = " " * blank, [""] * blank
+            blank = min(self._column + 1, len(cells), WIDEST)
+            cells[:blank] = [(" ", "")] * blank
         else:
-            begin = 0 if which == 2 else self._column
-            del signs[begin:], styles[begin:]
+            del cells[0 if which == 2 else self._column :]
 
 
 def _styled(style: str, parameters: str) -> str:
@@ -137,18 +166,19 @@ def _styled(style: str, parameters: str) -> str:
     return "".join(f"{sequence}m" for sequence in sequences[-_STYLES:])
 
 
-def _drawn(line: _Line) -> str:
-    """Return a line with its colours."""
-    signs, styles = line
-    if not any(styles):
-        return "".join(signs)
-    drawn, current = [], ""
-    for sign, style in zip(signs, styles, strict=True):
+def _drawn(line: _Line | str) -> str:
+    return line if isinstance(line, str) else "".join(_parts(line))
+
+
+def _parts(line: _Line) -> Iterator[str]:
+    current = ""
+    for sign, style in line:
         if style != current:
-            drawn.append((_RESET if current else "") + style)
+            yield (_RESET if current else "") + style
             current = style
-        drawn.append(sign)
-    return "".join(drawn) + (_RESET if current else "")
+        yield sign
+    if current:
+        yield _RESET
 
 
 def shown(text: str) -> list[str]:

@@ -13,7 +13,7 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer, answer_each, answer_json, tell, watched
+from jlremote.cli.screen.terminal import answer, answer_each, answer_json, as_json, tell, watched
 from jlremote.errors import Usage
 from jlremote.storage.settings.options import is_pool
 from jlremote.text import printable
@@ -50,7 +50,7 @@ POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
 )
 @shared.json_option("Print a JSON object; with --watch one per line.")
 @click.pass_obj
-def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) -> None:
+def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
     """Show the GPUs of a host and their users, containers, ages and load.
 
     STATE is `free`, `busy` (at least 90 % of the time), `partly busy`, `idle, memory held` (memory
@@ -63,42 +63,42 @@ def gpus(invocation: Invocation, host: str, watch: float | None, as_json: bool) 
     HOST may be a pool, `@NAME`: its hosts are asked at the same time.
     """
     if watch is None:
-        _show_gpus(host, invocation.context(silent=as_json), as_json=as_json)
+        _show_gpus(host, invocation.context())
         return
     with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-        _watch_gpus(host, watch, invocation, as_json=as_json)
+        _watch_gpus(host, watch, invocation)
 
 
-def _show_gpus(host: str, context: Context, *, as_json: bool) -> None:
+def _show_gpus(host: str, context: Context) -> None:
     from jlremote.cli.screen import gpu_table
     from jlremote.workflow.host import gpus, pool_gpus, pools
 
     shown: gpu_table.Shown
     if is_pool(host):
         shown = answers = pool_gpus.of_pool(host, context)
-        if not as_json:
+        if not as_json():
             pools.note_silent(answers, context)
     else:
         shown = gpus.inventory(host, context)
-    if as_json:
+    if as_json():
         answer_json(gpu_table.document(shown, host))
     else:
         _print_gpus(shown, context, ())
 
 
-def _watch_gpus(host: str, seconds: float, invocation: Invocation, *, as_json: bool) -> None:
+def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
     from jlremote.cli.screen import gpu_table, tables
     from jlremote.workflow.host import gpus, pool_gpus
 
     snapshots: Iterator[gpu_table.Shown]
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     if is_pool(host):
         # A step for each look would bury what is watched.
         quiet = invocation.context(silent=True)
         snapshots = pool_gpus.watch_pool(host, max(seconds, POOL_SECONDS), quiet)
     else:
         snapshots = gpus.watch(host, seconds, context)
-    if as_json:
+    if as_json():
         for shown in snapshots:
             answer_json(gpu_table.document(shown, host), indent=None)
     elif watched(sys.stdout):
@@ -148,9 +148,7 @@ def _print_gpus(shown: Shown, context: Context, told: tuple[str, ...]) -> tuple[
 )
 @shared.json_option("Print one JSON object at the end.")
 @click.pass_context
-def doctor(
-    click_context: click.Context, /, *, as_json: bool, report_file: Path | None, **options: Any
-) -> None:
+def doctor(click_context: click.Context, /, *, report_file: Path | None, **options: Any) -> None:
     """Find out what is wrong, and what to do about it.
 
     Without HOST it checks this machine; with HOST the whole chain: name, login, engine, GPUs,
@@ -167,7 +165,7 @@ def doctor(
     request = DoctorRequest(**options)
     invocation = click_context.ensure_object(Invocation)
     if report_file is not None:
-        if as_json:
+        if as_json():
             raise Usage(
                 "`--report` and `--json` cannot be combined", hint="leave out one of the two"
             )
@@ -175,15 +173,15 @@ def doctor(
             raise Usage(f"`{report_file}` exists already", hint="name a new file, or remove it")
     printer = FindingPrinter(quiet=invocation.quiet)
     findings: list[Finding] = []
-    context = invocation.context(silent=as_json, lasting=False)
-    collects = as_json or report_file is not None
+    context = invocation.context(lasting=False)
+    collects = as_json() or report_file is not None
     verdict = examine(request, context, findings.append if collects else printer.show)
     if report_file is not None:
         from jlremote.workflow.doctor.report import report
 
         text = report(request.host, findings, verdict, context)
         _write_report(text, report_file, asks=not invocation.no_input and sys.stdin.isatty())
-    elif as_json:
+    elif as_json():
         checks = [finding.to_json() for finding in findings]
         answer_json({"host": request.host} | verdict.to_json() | {"checks": checks})
     else:
@@ -207,9 +205,7 @@ def _write_report(text: str, file: Path, *, asks: bool) -> None:
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
-def disconnect(
-    invocation: Invocation, host: str | None, every: bool, yes: bool, as_json: bool
-) -> None:
+def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool) -> None:
     """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
 
     Open shells, copies and ssh clients over it end; a terminal is told which, and asked. Jobs of
@@ -221,18 +217,18 @@ def disconnect(
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
     from jlremote.workflow.selection import disconnection
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     names = disconnection.disconnect(host, context, yes=yes)
     ended = ((f"disconnected from {name}", {"host": name}) for name in names)
     none = f"not connected to {host}" if host else "no connections"
-    answer_each(ended, context, as_json=as_json, none=none)
+    answer_each(ended, context, none=none)
 
 
 @command("forget", examples=("jlr forget dgx",))
 @shared.host_argument
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
-def forget(invocation: Invocation, host: str, as_json: bool) -> None:
+def forget(invocation: Invocation, host: str) -> None:
     """Delete the passwords and passphrases of a host from the keychain.
 
     Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
@@ -240,7 +236,7 @@ def forget(invocation: Invocation, host: str, as_json: bool) -> None:
     """
     from jlremote.workflow.host import links
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     accounts = links.forget(host, context)
     deleted = ((f"forgot the {account}", {"forgotten": account}) for account in accounts)
-    answer_each(deleted, context, as_json=as_json, none=f"nothing is remembered for {host}")
+    answer_each(deleted, context, none=f"nothing is remembered for {host}")

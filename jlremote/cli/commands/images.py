@@ -11,7 +11,7 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer_either
+from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.text import size_in_words
@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 @shared.json_option("Print a JSON array.")
 @shared.engine_options
 @click.pass_obj
-def images(
-    invocation: Invocation, host: str, engine: EngineChoice, every: bool, as_json: bool
-) -> None:
+def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool) -> None:
     """List the images on a host, one per line, the latest first.
 
     AGE is the time since the image was built. SIZE includes what it shares with other images.
@@ -48,12 +46,12 @@ def images(
     from jlremote.cli.screen import reports, tables
     from jlremote.workflow.images.images import images as found_images
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     found = found_images(host, context, every=every, engine=engine)
     chosen = "" if engine.runtime == "auto" else f" --runtime {engine.runtime}"
     image = f"{'docker://' if engine.runtime in IMAGE_RUNTIMES else ''}IMAGE"
     none = f"no images on {host}; `jlr pull {host} {image}{chosen}` pulls one"
-    tables.show_reports(found, reports.IMAGES, context, as_json=as_json, none=none)
+    tables.show_reports(found, reports.IMAGES, context, none=none)
 
 
 @command(
@@ -111,7 +109,6 @@ def build(
     dockerfile: str | None,
     arguments: tuple[str, ...],
     secrets: tuple[str, ...],
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Build an image on a host from a local folder.
@@ -142,9 +139,9 @@ def build(
         secrets=dict(map(_secret, secrets)),
         **options,
     )
-    report = build_image(request, invocation.context(silent=as_json))
+    report = build_image(request, invocation.context())
     short = image_in_short(report.tags, report.id, report.size)
-    answer_either(short, report.to_json(), as_json=as_json)
+    answer_either(short, report.to_json())
 
 
 def _secret(text: str) -> tuple[str, Path]:
@@ -169,7 +166,7 @@ def _secret(text: str) -> tuple[str, Path]:
 @click.argument("image")
 @shared.image_json_option
 @click.pass_obj
-def save(invocation: Invocation, session: str, image: str, as_json: bool) -> None:
+def save(invocation: Invocation, session: str, image: str) -> None:
     """Save a session's container as an image, with everything that was installed in it.
 
     Its processes are paused meanwhile. Volumes and folders of the host are not in the image; they
@@ -178,7 +175,7 @@ def save(invocation: Invocation, session: str, image: str, as_json: bool) -> Non
     from jlremote.cli.screen.reports import image_in_short
     from jlremote.workflow.images.images import save as save_image
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     report = save_image(session, image, context)
     if report.outside:
         context.progress.note(f"not in the image: {', '.join(report.outside)}")
@@ -186,7 +183,7 @@ def save(invocation: Invocation, session: str, image: str, as_json: bool) -> Non
         names = ", ".join(report.variables)
         context.progress.note(f"the image contains these variables with their values: {names}")
     short = image_in_short((report.image,), report.id, report.size)
-    answer_either(short, report.to_json(), as_json=as_json)
+    answer_either(short, report.to_json())
 
 
 @command(
@@ -200,12 +197,7 @@ def save(invocation: Invocation, session: str, image: str, as_json: bool) -> Non
 @shared.engine_options
 @click.pass_obj
 def rmi(
-    invocation: Invocation,
-    host: str,
-    names: tuple[str, ...],
-    engine: EngineChoice,
-    yes: bool,
-    as_json: bool,
+    invocation: Invocation, host: str, names: tuple[str, ...], engine: EngineChoice, yes: bool
 ) -> None:
     """Remove images from a host, by name or id, and say how much space that frees.
 
@@ -214,8 +206,8 @@ def rmi(
     """
     from jlremote.workflow.images.removal import remove
 
-    report = remove(host, names, invocation.context(silent=as_json), engine, yes=yes)
-    answer_either(_removal_in_words(report), report.to_json(), as_json=as_json)
+    report = remove(host, names, invocation.context(), engine, yes=yes)
+    answer_either(_removal_in_words(report), report.to_json())
 
 
 @command("prune", examples=("jlr prune dgx", "jlr prune dgx --yes --json | jq .freed"))
@@ -224,9 +216,7 @@ def rmi(
 @shared.json_option("Print a JSON object.")
 @shared.engine_options
 @click.pass_obj
-def prune(
-    invocation: Invocation, host: str, engine: EngineChoice, yes: bool, as_json: bool
-) -> None:
+def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) -> None:
     """Remove the images without a name from a host, and say how much space that frees.
 
     With them go networks of sessions whose container was removed without jlr.
@@ -236,12 +226,12 @@ def prune(
     """
     from jlremote.workflow.images import removal
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     report = removal.prune(host, context, engine, yes=yes)
-    if not report.deleted and not report.networks and not as_json:
+    if not report.deleted and not report.networks and not as_json():
         context.progress.note(f"{host} has no images without a name that no container uses")
         return
-    answer_either(_removal_in_words(report), report.to_json(), as_json=as_json)
+    answer_either(_removal_in_words(report), report.to_json())
 
 
 def _removal_in_words(report: RemovalReport) -> str:

@@ -11,7 +11,14 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import announce, answer, answer_either, answer_json, shown
+from jlremote.cli.screen.terminal import (
+    announce,
+    answer,
+    answer_either,
+    answer_json,
+    as_json,
+    shown,
+)
 from jlremote.errors import JlrError, Usage
 
 if TYPE_CHECKING:
@@ -78,7 +85,6 @@ def config(
     of_host: str | None,
     path: bool,
     edit: bool,
-    as_json: bool,
 ) -> None:
     """Show the settings and the source of each; `jlr config set OPTION VALUE` changes one.
 
@@ -92,10 +98,10 @@ def config(
 
     file = settings.config_file()
     if path:
-        answer_either(str(file), {"path": str(file)}, as_json=as_json)
+        answer_either(str(file), {"path": str(file)})
         return
     if host == "set":
-        _set(change, of_host, profile, as_json=as_json)
+        _set(change, of_host, profile)
         return
     if change or of_host is not None:
         raise Usage("`--host` and values are for `set`", hint="`jlr config set OPTION VALUE`")
@@ -104,13 +110,13 @@ def config(
     origins = settings.load().origins(host, {"profile": profile})
     if edit:
         return
-    if as_json:
+    if as_json():
         answer_json([{"option": o.option, "value": o.value, "from": o.place} for o in origins])
     else:
         _show(origins)
 
 
-def _set(words: tuple[str, ...], host: str | None, profile: str | None, *, as_json: bool) -> None:
+def _set(words: tuple[str, ...], host: str | None, profile: str | None) -> None:
     """Change a setting, and tell where."""
     from jlremote.gpus.request import parse_request
     from jlremote.storage.settings.setting_change import change
@@ -128,7 +134,7 @@ def _set(words: tuple[str, ...], host: str | None, profile: str | None, *, as_js
     file = change(table, option, values)
     text = f"{option} = {' '.join(values)}" if values else f"no {option}"
     facts = {"option": option, "value": values, "from": place}
-    answer_either(f"{text} in {place} of {file}", facts, as_json=as_json)
+    answer_either(f"{text} in {place} of {file}", facts)
 
 
 def _show(origins: list[Origin]) -> None:
@@ -166,7 +172,7 @@ def _edit(file: Path) -> None:
 @command("notify", examples=("jlr notify test", "jlr config set notify true"))
 @click.argument("action", metavar="test", type=click.Choice(["test"]))
 @shared.json_option("Print an object: `shown` is `desktop` or `terminal`.")
-def notify(action: str, as_json: bool) -> None:
+def notify(action: str) -> None:
     """Show a notice on the desktop of this machine, to try `--notify`.
 
     Where there is no desktop, the terminal's bell rings and its title tells. With --notify, or
@@ -185,7 +191,7 @@ def notify(action: str, as_json: bool) -> None:
         "desktop": "a notice is on the desktop",
         "terminal": "this desktop shows no notices; the terminal's bell and title tell",
     }
-    answer_either(words[way], {"shown": way}, as_json=as_json)
+    answer_either(words[way], {"shown": way})
 
 
 @command("demo", examples=("jlr demo", "jlr demo --runtime none --no-browser"))
@@ -208,7 +214,6 @@ def demo(
     runtime: str,
     browser: str | None,
     no_browser: bool,
-    as_json: bool,
 ) -> None:
     """Try jlr on this machine, without a server.
 
@@ -220,13 +225,13 @@ def demo(
     from jlremote.workflow.session.demo import demo as run_demo
 
     name = shared.chosen_browser(browser, no_browser)
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     running = False
 
     def ready(report: SessionReport) -> None:
         nonlocal running
         running = True
-        answer_either(shown(report.address), report.to_json(), as_json=as_json)
+        answer_either(shown(report.address), report.to_json())
         shared.browse(report.address, context, browser=name, asked=browser is not None)
         context.progress.note("Ctrl-C ends the demo")
 

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 @shared.image_json_option
 @shared.engine_options
 @click.pass_obj
-def pull(
-    invocation: Invocation, host: str, image: str, engine: EngineChoice, as_json: bool
-) -> None:
+def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
     """Pull an image on a host; the default tag is `latest`, and docker://NAME is for Apptainer.
 
     The host pulls: nothing passes through this machine, and a broken connection does not stop it.
@@ -43,9 +41,9 @@ def pull(
     from jlremote.cli.screen.reports import image_in_short
     from jlremote.workflow.images.registry import pull as pull_image
 
-    found = pull_image(host, image, invocation.context(silent=as_json), engine)
+    found = pull_image(host, image, invocation.context(), engine)
     facts = {"image": image, "id": found.id, "created": utc(found.created), "size": found.size}
-    answer_either(image_in_short((image,), found.id, found.size), facts, as_json=as_json)
+    answer_either(image_in_short((image,), found.id, found.size), facts)
 
 
 @command(
@@ -60,17 +58,15 @@ def pull(
 @shared.image_json_option
 @shared.engine_options
 @click.pass_obj
-def push(
-    invocation: Invocation, host: str, image: str, engine: EngineChoice, as_json: bool
-) -> None:
+def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
     """Push an image of a host to the registry in its name.
 
     `jlr build HOST FOLDER -t NAME` and `jlr save SESSION NAME` name images.
     """
     from jlremote.workflow.images.registry import push as push_image
 
-    push_image(host, image, invocation.context(silent=as_json), engine)
-    answer_either(f"pushed {image}", {"host": host, "image": image}, as_json=as_json)
+    push_image(host, image, invocation.context(), engine)
+    answer_either(f"pushed {image}", {"host": host, "image": image})
 
 
 @command(
@@ -107,7 +103,6 @@ def login(
     keep: bool,
     forget: bool,
     engine: EngineChoice,
-    as_json: bool,
 ) -> None:
     """Let a host pull from a registry and push to it with your key. REGISTRY defaults to nvcr.io.
 
@@ -120,7 +115,7 @@ def login(
 
     if forget and (keep or password_stdin):
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     if forget:
         places = workflow.log_out(host, registry, context, engine)
         where = " and ".join(places)
@@ -130,7 +125,7 @@ def login(
             else f"no key of {registry} is kept for {host}"
         )
         facts = {"host": host, "registry": registry, "forgotten": places}
-        answer_either(text, facts, as_json=as_json)
+        answer_either(text, facts)
         return
     key = sys.stdin.read().rstrip("\r\n") if password_stdin else None
     request = workflow.LoginRequest(host, registry, username, key, keep, engine)
@@ -141,4 +136,4 @@ def login(
             f"the key of {report.user} at {report.registry} is kept in {report.kept}; "
             "whether it is right shows at the first pull"
         )
-    answer_either(text, vars(report), as_json=as_json)
+    answer_either(text, vars(report))

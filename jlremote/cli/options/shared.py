@@ -14,6 +14,7 @@ import click
 from jlremote.cli.command import Function, option, options
 from jlremote.cli.completion import candidates
 from jlremote.cli.options.origin import named_as_set
+from jlremote.cli.screen.terminal import AS_JSON
 from jlremote.errors import JlrError
 from jlremote.storage.settings.options import RUNTIMES, is_pool
 from jlremote.text import one_of
@@ -67,8 +68,12 @@ session_argument = click.argument("session", required=False, shell_complete=cand
 
 
 def json_option(text: str) -> Callable[[Function], Function]:
-    """Return `--json`, which the command gets as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help=text)
+    """Return `--json`, which the printing functions see (`terminal.as_json`)."""
+
+    def keep(context: click.Context, _option: click.Parameter, value: bool) -> None:
+        context.meta[AS_JSON] = value
+
+    return click.option("--json", is_flag=True, expose_value=False, callback=keep, help=text)
 
 
 shared_option = click.option("--as-shared", is_flag=True, help="Join a session of another user.")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from jlremote.cli.screen.terminal import answer, answer_json, coloured, watched
+from jlremote.cli.screen.terminal import answer, answer_json, as_json, coloured, watched
 from jlremote.text import one_line
 
 if TYPE_CHECKING:
@@ -48,11 +48,9 @@ R = TypeVar("R", bound=Report)
 Columns = Mapping[str, Callable[[T], str]]  # each heading, and a value's cell below it
 
 
-def show_reports(
-    reports: Sequence[R], columns: Columns[R], context: Context, *, as_json: bool, none: str
-) -> None:
+def show_reports(reports: Sequence[R], columns: Columns[R], context: Context, *, none: str) -> None:
     """Print reports as a table or a JSON array; where there are none, note `none`."""
-    if as_json:
+    if as_json():
         answer_json([report.to_json() for report in reports])
     elif reports:
         show_rows(reports, columns)

@@ -23,9 +23,16 @@ if TYPE_CHECKING:
     from jlremote.workflow.forward.address import Address
     from jlremote.workflow.host.context import Context
 
+AS_JSON = "jlremote.as_json"  # the key of `--json` in click's context
 _TITLE_LENGTH = 120
 # A word of a message, with what is in backticks as one.
 _WORD = re.compile(r"(?:[^\s`]|`[^`]*`)+")
+
+
+def as_json() -> bool:
+    """Return whether the command was called with `--json`."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get(AS_JSON))
 
 
 def answer(text: str, *, newline: bool = True) -> None:
@@ -55,9 +62,7 @@ def writing() -> Iterator[None]:
         raise JlrError(f"cannot write the output: {reason_of(failure)}") from failure
 
 
-def answer_each(
-    told: Iterable[tuple[str, Any]], context: Context, *, as_json: bool, none: str
-) -> None:
+def answer_each(told: Iterable[tuple[str, Any]], context: Context, *, none: str) -> None:
     """Print lines as they come or, with `--json`, an array of their values, also after an error.
 
     Where there are none, note `none`.
@@ -66,10 +71,10 @@ def answer_each(
     try:
         for line, value in told:
             values.append(value)
-            if not as_json:
+            if not as_json():
                 answer_words(line)
     finally:
-        if as_json:
+        if as_json():
             answer_json(values)
     if not values:
         context.progress.note(none)
@@ -87,9 +92,9 @@ def json_text(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")  # json leaves DEL
 
 
-def answer_either(text: str, value: Any, *, as_json: bool) -> None:
+def answer_either(text: str, value: Any) -> None:
     """Print `value` as JSON or, without `--json`, `text`, a sentence or a URL."""
-    answer_json(value) if as_json else answer_words(text)
+    answer_json(value) if as_json() else answer_words(text)
 
 
 def shown(address: Address) -> str:

@@ -39,7 +39,6 @@ def open_session(
     browser: str | None,
     no_browser: bool,
     as_shared: bool,
-    as_json: bool,
 ) -> None:
     """Open a running session in the browser.
 
@@ -50,10 +49,10 @@ def open_session(
     from jlremote.workflow.session.open import address
 
     name = shared.chosen_browser(browser, no_browser)
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     selector, wanted = _session_or_path(session, path, invocation)
     found = address(selector, wanted, context, as_shared=as_shared)
-    answer_either(shown(found), {"url": found.url}, as_json=as_json)
+    answer_either(shown(found), {"url": found.url})
     shared.browse(found, context, browser=name, asked=browser is not None)
 
 
@@ -63,7 +62,7 @@ def open_session(
 @click.option("--token", "part", flag_value="token", help="Print the token.")
 @shared.json_option("Print all three as a JSON object.")
 @click.pass_obj
-def url(invocation: Invocation, session: str | None, part: str | None, as_json: bool) -> None:
+def url(invocation: Invocation, session: str | None, part: str | None) -> None:
     """Print a session's URL and nothing else.
 
     The URL contains the token, which gives full access to the session. Give it to a script, or to
@@ -71,10 +70,10 @@ def url(invocation: Invocation, session: str | None, part: str | None, as_json: 
     """
     from jlremote.workflow.session.open import address
 
-    found = address(session, None, invocation.context(silent=as_json)).url
+    found = address(session, None, invocation.context()).url
     token = parse_qs(urlsplit(found).query).get("token", [""])[0]
     parts = {"url": found, "base": urljoin(found, "."), "token": token}
-    answer_either(parts[part or "url"], parts, as_json=as_json)
+    answer_either(parts[part or "url"], parts)
 
 
 def _session_or_path(

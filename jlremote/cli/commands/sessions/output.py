@@ -11,7 +11,7 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer_either, answer_json
+from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ def output(
     follow: bool,
     save: Path | None,
     force: bool,
-    as_json: bool,
 ) -> int:
     """Show what a session's cells printed, also while no page was open.
 
@@ -64,26 +63,26 @@ def output(
         raise Usage("`--save` and `--follow` cannot be combined", hint="leave one of them out")
     if force and save is None:
         raise Usage("`--force` is for `--save`", hint="add `--save COPY.ipynb`")
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     if save is not None:
-        _save(session, notebook, save, context, force=force, as_json=as_json)
+        _save(session, notebook, save, context, force=force)
     elif follow:
-        _follow(session, notebook, context, as_json=as_json)
+        _follow(session, notebook, context)
     else:
-        return _show(session, notebook, context, as_json=as_json)
+        return _show(session, notebook, context)
     return 0
 
 
-def _show(session: str | None, notebook: str | None, context: Context, *, as_json: bool) -> int:
+def _show(session: str | None, notebook: str | None, context: Context) -> int:
     from jlremote.output import live
     from jlremote.output.runs import KERNEL_ENDS
     from jlremote.text import size_in_words
     from jlremote.workflow.output.reading import recorded
 
-    found = recorded(session, notebook, context, end_only=not as_json)
+    found = recorded(session, notebook, context, end_only=not as_json())
     latest = {run.notebook: run for run in found.runs}.values()
     code = 1 if any(run.status in KERNEL_ENDS for run in latest) else 0
-    if as_json:
+    if as_json():
         answer_json([run.to_json() for run in found.runs])
         return code
     from jlremote.cli.screen.program_output import CellOutput
@@ -99,12 +98,12 @@ def _show(session: str | None, notebook: str | None, context: Context, *, as_jso
     return code
 
 
-def _follow(session: str | None, notebook: str | None, context: Context, *, as_json: bool) -> None:
+def _follow(session: str | None, notebook: str | None, context: Context) -> None:
     from jlremote.output.live import Live, ended
     from jlremote.workflow.output.reading import followed
 
     records = followed(session, notebook, context)
-    if as_json:
+    if as_json():
         for run in ended(record for record in records if record is not None):
             answer_json(run.to_json(), indent=None)
         return
@@ -118,13 +117,7 @@ def _follow(session: str | None, notebook: str | None, context: Context, *, as_j
 
 
 def _save(
-    session: str | None,
-    notebook: str | None,
-    copy: Path,
-    context: Context,
-    *,
-    force: bool,
-    as_json: bool,
+    session: str | None, notebook: str | None, copy: Path, context: Context, *, force: bool
 ) -> None:
     from jlremote.text import one_line
     from jlremote.workflow.output import copy as copies
@@ -134,7 +127,7 @@ def _save(
     saved = copies.save(recorded(session, notebook, context), copy, context, force=force)
     cells = "1 cell" if saved.cells == 1 else f"{saved.cells} cells"
     told = f"`{saved.file}` is `{one_line(saved.notebook)}` with the outputs of {cells}"
-    answer_either(told, saved.to_json(), as_json=as_json)
+    answer_either(told, saved.to_json())
     if saved.incomplete:
         context.progress.note(
             f"some output of {saved.incomplete} of them was not recorded; `jlr output` says why"

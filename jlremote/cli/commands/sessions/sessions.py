@@ -13,7 +13,7 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer, answer_json, answer_words, watched
+from jlremote.cli.screen.terminal import answer, answer_json, answer_words, as_json, watched
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ _LINES = 100
 @click.option("--running", is_flag=True, help="Leave out the sessions that were stopped.")
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
-def list_sessions(
-    invocation: Invocation, host: str | None, every: bool, running: bool, as_json: bool
-) -> None:
+def list_sessions(invocation: Invocation, host: str | None, every: bool, running: bool) -> None:
     """List the sessions, one per line: host, state, kernels, port, GPUs, image, job of a cluster.
 
     Without HOST these are the sessions of this laptop; `stopped` are those whose containers still
@@ -52,18 +50,18 @@ def list_sessions(
     if every and running:
         raise Usage("`--all` and `--running` cannot be combined", hint="leave one of them out")
     if every:
-        _list_containers(invocation, host, as_json=as_json)
+        _list_containers(invocation, host)
         return
     from jlremote.cli.screen import reports, tables
     from jlremote.workflow.show import listing
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     found = listing.reports(context, host, stopped=not running)
     where = f" on `{host}`" if host else ""
     none = f"no sessions{where}; `jlr start HOST CONTAINER` starts one"
     columns = reports.session_columns(found)
-    tables.show_reports(found, columns, context, as_json=as_json, none=none)
-    if not as_json:
+    tables.show_reports(found, columns, context, none=none)
+    if not as_json():
         _show_reasons(found)
         mounts = [mount for report in found for mount in report.mounts]
         tables.show_section(mounts, reports.MOUNTS)
@@ -72,15 +70,15 @@ def list_sessions(
         _explain_running(found, context)
 
 
-def _list_containers(invocation: Invocation, host: str | None, *, as_json: bool) -> None:
+def _list_containers(invocation: Invocation, host: str | None) -> None:
     if host is None:
         raise Usage("`--all` needs a host", hint="`jlr list HOST --all`")
     from jlremote.cli.screen import reports, tables
     from jlremote.workflow.show.listing import containers
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     found, none = containers(host, context), f"no containers on `{host}`"
-    tables.show_reports(found, reports.CONTAINERS, context, as_json=as_json, none=none)
+    tables.show_reports(found, reports.CONTAINERS, context, none=none)
 
 
 @command(
@@ -96,27 +94,27 @@ def _list_containers(invocation: Invocation, host: str | None, *, as_json: bool)
 @click.option("--watch", is_flag=True, help="Show every change until Ctrl-C.")
 @shared.json_option("Print a JSON object; with --watch one per line.")
 @click.pass_obj
-def status(invocation: Invocation, session: str | None, watch: bool, as_json: bool) -> None:
+def status(invocation: Invocation, session: str | None, watch: bool) -> None:
     """Show one session: its state and for how long, its URL, kernels, ports and mounts."""
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     if watch:
         with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
-            _watch(session, context, as_json=as_json)
+            _watch(session, context)
         return
     from jlremote.workflow.show.listing import report
 
     found = report(session, context)
-    if as_json:
+    if as_json():
         answer_json(found.to_json())
     else:
         _show(found)
 
 
-def _watch(session: str | None, context: Context, *, as_json: bool) -> None:
+def _watch(session: str | None, context: Context) -> None:
     from jlremote.workflow.show.watch import watch
 
     changing = watch(session, context)
-    if not as_json and watched(sys.stdout):
+    if not as_json() and watched(sys.stdout):
         from jlremote.cli.screen import reports, tables
 
         tables.show_live(map(reports.drawn, changing))
@@ -128,7 +126,7 @@ def _watch(session: str | None, context: Context, *, as_json: bool) -> None:
         if (now := facts | {"time_left": None}) == last:
             continue
         last = now
-        if as_json:
+        if as_json():
             answer_json(facts, indent=None)
         else:
             _show(report)

@@ -12,7 +12,7 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, creation, shared
 from jlremote.cli.options.origin import named_as_set
-from jlremote.cli.screen.terminal import answer, answer_either, answer_json, shown
+from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown
 from jlremote.errors import NotFound, Usage
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
 from jlremote.times import seconds_of
@@ -113,7 +113,6 @@ def start(
     *,
     notebook: str | None,
     no_browser: bool,
-    as_json: bool,
     dry_run: bool,
     forwarded: tuple[int, ...],
     allow_open: bool,
@@ -138,7 +137,7 @@ def start(
     """
     cancels, typed = options["cancel_on_interrupt"], options["host"]
     options = _with_session(creation.after_dashes(options))
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     name, waits = options["container"], wait is not None
     host = shared.host_of(options.pop("host"), name, options, context, or_latest=True, waits=waits)
     how, options = cluster.parted(host, options)
@@ -157,14 +156,14 @@ def start(
             from jlremote.workflow.jobs.scheduled import estimate
 
             words = estimate(host, how, context)
-            answer_either(words, {"estimate": words}, as_json=as_json)
+            answer_either(words, {"estimate": words})
             return
         if dry_run:
-            _show_plan(request, context, as_json=as_json)
+            _show_plan(request, context)
             return
         report = _start(request, notebook, context)
         urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
-        answer_either(urls, report.to_json(), as_json=as_json)
+        answer_either(urls, report.to_json())
         _explain(report, context)
         browser = "none" if no_browser else chosen.get("browser")
         shared.browse(
@@ -258,11 +257,11 @@ def _explain(report: SessionReport, context: Context) -> None:
         context.progress.note(f"idle stop {rule}")
 
 
-def _show_plan(request: StartRequest, context: Context, *, as_json: bool) -> None:
+def _show_plan(request: StartRequest, context: Context) -> None:
     from jlremote.workflow.session.start import plan
 
     lines = plan(request, context)
-    if as_json:
+    if as_json():
         answer_json({"commands": list(lines)})
     else:
         answer("\n".join(lines))  # to be pasted into a shell, so no line is broken

@@ -50,7 +50,6 @@ def stop(
     every: bool,
     force: bool,
     yes: bool,
-    as_json: bool,
 ) -> None:
     """Stop a session: its Jupyter server, its kernels and the local port.
 
@@ -73,13 +72,13 @@ def stop(
             "`--all` and a session cannot be combined",
             hint=f"`jlr stop {shlex.join(chosen)}{request.options}` stops only what is named",
         )
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     done = _all_stopped(request, context) if every else _each_stopped(chosen, request, context)
     told = (
         (f"{one.host}/{one.name}: {', '.join(one.done) or 'nothing to stop'}", vars(one))
         for one in done
     )
-    answer_each(told, context, as_json=as_json, none="no sessions")
+    answer_each(told, context, none="no sessions")
 
 
 @command(
@@ -96,9 +95,7 @@ def stop(
 @shared.yes_option
 @shared.json_option("Print the session as a JSON object.")
 @click.pass_obj
-def restart(
-    invocation: Invocation, session: str, container: bool, force: bool, yes: bool, as_json: bool
-) -> None:
+def restart(invocation: Invocation, session: str, container: bool, force: bool, yes: bool) -> None:
     """Stop a session and start it again: a new Jupyter server, on the same local ports.
 
     It has the variables of `jlr start --env` again; of a cluster's job one with the same options is
@@ -111,15 +108,15 @@ def restart(
     from jlremote.workflow.session import restart as workflow
 
     request = StopRequest(container=container, force=force, yes=yes, again=True)
-    report = workflow.restart(session, request, invocation.context(silent=as_json))
-    answer_either(shown(report.address), report.to_json(), as_json=as_json)
+    report = workflow.restart(session, request, invocation.context())
+    answer_either(shown(report.address), report.to_json())
 
 
 @command("renew", examples=("jlr renew", "jlr renew hpc/work"))
 @click.argument("session", required=False, shell_complete=candidates.sessions)
 @shared.json_option("Print the successor as a JSON object.")
 @click.pass_obj
-def renew(invocation: Invocation, session: str | None, as_json: bool) -> None:
+def renew(invocation: Invocation, session: str | None) -> None:
     """Queue a job that follows the one of a session on a cluster, before its time limit ends that.
 
     It asks for the same, begins when the present job is over, and takes over the session's name and
@@ -127,12 +124,12 @@ def renew(invocation: Invocation, session: str | None, as_json: bool) -> None:
     """
     from jlremote.workflow.session import restart as workflow
 
-    report = workflow.renew(session, invocation.context(silent=as_json))
+    report = workflow.renew(session, invocation.context())
     words = (
         f"job {report.job} follows job {report.follows} of {report.host}/{report.name}, with its "
         "name and local port and new kernels; `jlr open` opens it then"
     )
-    answer_either(words, report.to_json(), as_json=as_json)
+    answer_either(words, report.to_json())
 
 
 def _each_stopped(

@@ -9,7 +9,7 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.options.origin import named_as_set
-from jlremote.cli.screen.terminal import answer, answer_json, tell
+from jlremote.cli.screen.terminal import answer, answer_json, as_json, tell
 from jlremote.errors import JlrError, Usage
 from jlremote.storage.settings.options import EDITORS
 
@@ -42,7 +42,6 @@ def code(
     path: str | None,
     editor: str | None,
     only_shown: bool,
-    as_json: bool,
 ) -> None:
     """Open an editor of this machine on a session's folder.
 
@@ -54,10 +53,10 @@ def code(
     from jlremote.workflow.editors import code as workflow
 
     chosen = str(settings.load().chosen(None, {"editor": editor}).get("editor", EDITORS[0]))
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     with named_as_set(None, {"editor": editor}, ("editor",)):
         found = workflow.code(where, path, chosen, context, only_shown=only_shown)
-    if as_json:
+    if as_json():
         answer_json({"editor": chosen, **vars(found)})
     elif only_shown:
         answer(found.command)
@@ -78,9 +77,7 @@ def code(
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before ~/.ssh/config is changed.")
 @shared.json_option("Print the block, or what was changed, as a JSON object.")
 @click.pass_obj
-def ssh_config(
-    invocation: Invocation, install: bool, plain: bool, remove: bool, yes: bool, as_json: bool
-) -> None:
+def ssh_config(invocation: Invocation, install: bool, plain: bool, remove: bool, yes: bool) -> None:
     """Let ssh, and all that uses it, reach sessions as `NAME.jlr`.
 
     `cont1.jlr` and `cont1.dgx.jlr` are a session, `dgx.jlr` is the host itself. They go over the
@@ -95,16 +92,16 @@ def ssh_config(
         raise Usage("`--install`, `--plain` and `--remove` cannot be combined", hint="choose one")
     if not (install or remove):
         block = workflow.plain_blocks() if plain else workflow.block()
-        if as_json:
+        if as_json():
             answer_json({"block": block, "installed": workflow.is_installed()})
         else:
             answer(block, newline=False)
         return
     act = workflow.install if install else workflow.remove
-    change = act(invocation.context(silent=as_json).asker, tell, agreed=yes)
+    change = act(invocation.context().asker, tell, agreed=yes)
     if not change.done:
         raise JlrError(f"left `{change.file}` as it is, because the answer was no")
-    if as_json:
+    if as_json():
         told = {"file": str(change.file), "changed": bool(change.line), "line": change.line or None}
         answer_json(told)
     elif not change.line:
@@ -163,7 +160,7 @@ def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -
 @shared.session_argument
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
-def kernels(invocation: Invocation, action: str, session: str | None, as_json: bool) -> None:
+def kernels(invocation: Invocation, action: str, session: str | None) -> None:
     """Install the kernels of a session in every Jupyter of this machine, list or remove them.
 
     `install` writes a kernel spec for each kind of kernel of the session. VS Code, JupyterLab,
@@ -177,10 +174,10 @@ def kernels(invocation: Invocation, action: str, session: str | None, as_json: b
     from jlremote.cli.screen import reports, tables
     from jlremote.workflow.kernels import specs
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     if action == "install":
         found = specs.install(session, context, _PROGRAM)
     else:
         found = specs.remove(session) if action == "remove" else specs.listed(session)
     none = "no kernels are installed; `jlr kernels install SESSION` installs them"
-    tables.show_reports(found, reports.KERNEL_SPECS, context, as_json=as_json, none=none)
+    tables.show_reports(found, reports.KERNEL_SPECS, context, none=none)

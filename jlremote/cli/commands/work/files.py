@@ -11,7 +11,13 @@ from jlremote.cli.command import command
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer_each, answer_either, answer_json, answer_words
+from jlremote.cli.screen.terminal import (
+    answer_each,
+    answer_either,
+    answer_json,
+    answer_words,
+    as_json,
+)
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
@@ -45,13 +51,7 @@ _REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
 @shared.json_option("Print the mount as a JSON object, or all as an array.")
 @click.pass_obj
 def mount(
-    invocation: Invocation,
-    /,
-    *,
-    local: str | None,
-    source: str | None,
-    as_json: bool,
-    **options: Any,
+    invocation: Invocation, /, *, local: str | None, source: str | None, **options: Any
 ) -> None:
     """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.
 
@@ -64,12 +64,12 @@ def mount(
 
     Without LOCAL, the mounts are listed.
     """
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     local, source = _in_order(local, source, context)
     if local is None:
         if source is not None or any(value not in (None, False) for value in options.values()):
             raise Usage("LOCAL is missing", hint="`jlr mount ~/proj …` mounts at ~/proj")
-        _list(invocation, as_json=as_json)
+        _list(invocation)
         return
     options |= _named(source, options["remote"], context)
     if options["on_host"] and options["remote"] is None:
@@ -81,7 +81,7 @@ def mount(
     request = MountRequest(local, **options)
     report = mount_folder(request, context)
     text = one_line(f"{report.local} shows {report.host}:{report.remote}")
-    answer_either(text, report.to_json(), as_json=as_json)
+    answer_either(text, report.to_json())
 
 
 def _in_order(
@@ -151,9 +151,7 @@ def _hosts(context: Context) -> list[str]:
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
-def unmount(
-    invocation: Invocation, local: str | None, every: bool, force: bool, yes: bool, as_json: bool
-) -> None:
+def unmount(invocation: Invocation, local: str | None, every: bool, force: bool, yes: bool) -> None:
     """Unmount the folder LOCAL, which `jlr mount` mounted; nothing changes on the host.
 
     This also works while the host is unreachable or sshfs has ended. A mount that programs use
@@ -163,24 +161,24 @@ def unmount(
         raise Usage("name a folder or use `--all`", hint="`jlr mount` lists the mounts")
     from jlremote.workflow.mounts import unmount as workflow
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     if local is not None:
         done = [workflow.unmount(local, context, force=force, yes=yes)]
     else:
         done = workflow.unmount_all(context, force=force, yes=yes)
     told = ((f"unmounted {path}", {"local": path}) for path in done)
-    answer_each(told, context, as_json=as_json, none="nothing is mounted")
+    answer_each(told, context, none="nothing is mounted")
 
 
-def _list(invocation: Invocation, *, as_json: bool) -> None:
+def _list(invocation: Invocation) -> None:
     from jlremote.cli.screen import reports, tables
     from jlremote.workflow.mounts import known_mounts
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     found = known_mounts.reports(context)
     none = "nothing is mounted; `jlr mount LOCAL` mounts a session's folder"
-    tables.show_reports(found, reports.MOUNTS, context, as_json=as_json, none=none)
-    for reason in () if as_json else reports.mount_reasons(found):
+    tables.show_reports(found, reports.MOUNTS, context, none=none)
+    for reason in () if as_json() else reports.mount_reasons(found):
         answer_words(reason)
 
 
@@ -206,9 +204,7 @@ def _list(invocation: Invocation, *, as_json: bool) -> None:
 )
 @shared.json_option("Print what was copied as a JSON object.")
 @click.pass_obj
-def cp(
-    invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve: bool, as_json: bool
-) -> None:
+def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve: bool) -> None:
     """Copy files between this machine and a session, a container or a host.
 
     WHERE:PATH is there, all else is here; WHERE is a SESSION, HOST/CONTAINER or HOST. Times are
@@ -221,7 +217,7 @@ def cp(
     *sources, target = paths
     if not sources:
         raise Usage("`jlr cp` needs a source and a target", hint="`jlr cp FILE SESSION:PATH`")
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     copied = workflow.copy(sources, target, context, recursive=recursive, preserve=preserve)
-    if as_json:
+    if as_json():
         answer_json(vars(copied))

@@ -9,7 +9,7 @@ import click
 from jlremote.cli.command import command
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer_either, answer_words, shown
+from jlremote.cli.screen.terminal import answer_either, answer_words, as_json, shown
 from jlremote.errors import Usage
 
 
@@ -46,7 +46,6 @@ def forward(
     port: tuple[int | None, int] | None,
     on_host: bool,
     remove: int | None,
-    as_json: bool,
 ) -> None:
     """Forward a further port of a session, or list the forwarded ports.
 
@@ -72,12 +71,12 @@ def forward(
         raise Usage("`--remove` already names the port", hint=f"`{removal}`")
     from jlremote.workflow.session import further_ports
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     if port is not None:
         local, there = port
         report = further_ports.add(session, there, context, exact=local, on_host=on_host)
         address = report.address
-        answer_either(shown(address), [report.to_json()], as_json=as_json)
+        answer_either(shown(address), [report.to_json()])
         if shown(address) != address.url:
             context.progress.note(f"in Safari, or if the program refuses that name: {address.url}")
         if report.detail:
@@ -90,6 +89,6 @@ def forward(
 
     found = further_ports.listed(session, context)
     none = "no further ports; `jlr forward PORT` adds one"
-    tables.show_reports(found, reports.PORTS, context, as_json=as_json, none=none)
-    for reason in () if as_json else reports.port_reasons(found):
+    tables.show_reports(found, reports.PORTS, context, none=none)
+    for reason in () if as_json() else reports.port_reasons(found):
         answer_words(reason)

@@ -11,7 +11,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer_json
+from jlremote.cli.screen.terminal import answer_json, as_json
 
 if TYPE_CHECKING:
     from jlremote.jobs.job import Job
@@ -42,7 +42,7 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
-def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool, as_json: bool) -> None:
+def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> None:
     """List the jobs, one per line: those on HOST, or on every host where this machine started one.
 
     All your jobs on a host are listed, also those that another machine started. --clean deletes
@@ -51,12 +51,12 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool, as_js
     from jlremote.cli.screen import tables
     from jlremote.workflow.jobs import jobs
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     if clean:
         for name in jobs.clean(host, context, yes=yes):
             context.progress.note(f"deleted {name}")
     found = list(jobs.listed(host, context))
-    if as_json:
+    if as_json():
         answer_json([document(*each) for each in found])
     elif found:
         tables.show_table(HEADINGS, [_row(where, job) for where, job in found])
@@ -84,11 +84,7 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool, as_js
 @shared.json_option("Print the job as a JSON object at its end, its output on stderr.")
 @click.pass_obj
 def attach(
-    invocation: Invocation,
-    job: str | None,
-    interactive: bool,
-    detach_keys: str | None,
-    as_json: bool,
+    invocation: Invocation, job: str | None, interactive: bool, detach_keys: str | None
 ) -> int:
     """Show a job's output from the beginning, wait for its end and return its exit code.
 
@@ -101,11 +97,11 @@ def attach(
     """
     from jlremote.workflow.jobs import jobs
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     found = jobs.find(job, context)
     if job is None:
         context.progress.note(f"job {found.selector}")
-    told: list[dict[str, Any]] | None = [] if as_json else None
+    told: list[dict[str, Any]] | None = [] if as_json() else None
     code = show_to_its_end(found, context, detach_keys, gives=interactive, told=told)
     for each in told or ():
         answer_json(each)

@@ -13,7 +13,7 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, creation, shared
 from jlremote.cli.options.origin import named_as_set
-from jlremote.cli.screen.terminal import answer_either, answer_json
+from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
 from jlremote.errors import Usage
 from jlremote.storage.settings.options import IMAGE_RUNTIMES
 
@@ -89,7 +89,6 @@ def run(
     kernel: str | None,
     inside: str | None,
     name: str | None,
-    as_json: bool,
     wait: str | None,
     command: tuple[str, ...],
     **options: Any,
@@ -123,13 +122,13 @@ def run(
     command, options = _of_notebook(notebook, kernel, parameters, command, options)
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
-    if as_json and options["terminal"] and not options["detach"]:
+    if as_json() and options["terminal"] and not options["detach"]:
         raise Usage("`-t` and `--json` cannot be combined", hint="leave out one, or add `--detach`")
     watched = _interaction(options)
     from jlremote.workflow.jobs import notices
     from jlremote.workflow.jobs import run as workflow
 
-    context = invocation.context(silent=as_json)
+    context = invocation.context()
     host = shared.host_of(host, inside, options, context, waits=wait is not None)
     how, others = cluster.parted(host, options)
     with named_as_set(host, {**options, "host": host}):
@@ -139,7 +138,7 @@ def run(
             from jlremote.workflow.jobs.scheduled import estimate
 
             words = estimate(host, how, context)
-            answer_either(words, {"estimate": words}, as_json=as_json)
+            answer_either(words, {"estimate": words})
             return 0
         found = workflow.run(request, context)
     if request.wanted.notify:
@@ -149,10 +148,10 @@ def run(
     if request.detach:
         told = [document(each.host.name, each.job) for each in found]
         names = "\n".join(each.job.name for each in found)
-        answer_either(names, told if array else told[0], as_json=as_json)
+        answer_either(names, told if array else told[0])
         return 0
     codes = []
-    ends: list[dict[str, Any]] | None = [] if as_json else None
+    ends: list[dict[str, Any]] | None = [] if as_json() else None
     for each in found:
         context.progress.note(f"job {each.selector}")
         cancels = options["cancel_on_interrupt"]
