@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.gpus.waiting import archive
-from jlremote.gpus.waiting.placeholders import first_words
 from jlremote.host.answers import (
     PRINT_FIELD,
     PRINT_FILE,
@@ -167,7 +166,7 @@ def _told(plan: ProcessPlan) -> str:
         ),
     }
     if plan.wait is not None:
-        files["waiting"] = json.dumps(first_words(plan.wait))
+        files["waiting"] = json.dumps(archive.first_words(plan.wait))
     told = {name: getattr(plan, name) for name in ("argv", "mark", "variables")}
     told |= {"interactive": plan.interactive, "terminal": plan.terminal, "files": files}
     return json.dumps(told | {"waiter": _WAITER if plan.wait is not None else ()}) + "\n"

@@ -33,3 +33,8 @@ cat >"$directory/.wait" <<'jlr-plan-end'
 {json.dumps(plan)}
 jlr-plan-end
 """
+
+
+def first_words(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a waiter with this plan tells first; that of a start names what it wants."""
+    return {"why": plan["why"]} | ({"start": plan["gpus"]} if "hold" in plan else {})

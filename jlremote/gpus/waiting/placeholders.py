@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from jlremote.gpus.choice import Chosen
 
 _WORD = re.compile(r"jlr-gpu-(uuid|place)-(\d+)-")
-
-
-def first_words(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a waiter with this plan tells first; that of a start names what it wants."""
-    return {"why": plan["why"]} | ({"start": plan["gpus"]} if "hold" in plan else {})
 
 
 def promised(count: int) -> Chosen:
