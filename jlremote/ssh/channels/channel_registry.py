@@ -91,4 +91,4 @@ def window_for(round_trip: float) -> int:
 
     `round_trip` is in seconds.
     """
-    return int(min(max(FIRST_WINDOW, round_trip * _BYTES_PER_SECOND), _LARGEST_WINDOW))
+    return round(min(max(FIRST_WINDOW, round_trip * _BYTES_PER_SECOND), _LARGEST_WINDOW))
