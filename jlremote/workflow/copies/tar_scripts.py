@@ -129,15 +129,7 @@ printf {LANDED}
 
 def fetch(paths: Sequence[str], *, recursive: bool) -> tuple[str, ...]:
     """Return the command that writes which files there are, and then an archive of each."""
-    return (
-        "sh",
-        "-c",
-        _BEGIN + _FETCH,
-        "sh",
-        program("jlremote.remote.tar"),
-        "r" if recursive else "",
-        *paths,
-    )
+    return (*_command(_FETCH), "r" if recursive else "", *paths)
 
 
 def send(
@@ -148,19 +140,11 @@ def send(
     `mark` names the folder of what has arrived. `needs` is `several` where the target has to be a
     folder, or tells what the one name is: `folder` or `file`.
     """
-    unpack = "unpack_p" if preserve else "unpack"
-    return (
-        "sh",
-        "-c",
-        _BEGIN + _SEND,
-        "sh",
-        program("jlremote.remote.tar"),
-        unpack,
-        needs,
-        mark,
-        path,
-        *names,
-    )
+    return (*_command(_SEND), "unpack_p" if preserve else "unpack", needs, mark, path, *names)
+
+
+def _command(script: str) -> tuple[str, ...]:
+    return ("sh", "-c", _BEGIN + script, "sh", program("jlremote.remote.tar"))
 
 
 def check(ended: Ended, what: str) -> None:
