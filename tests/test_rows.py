@@ -5,7 +5,6 @@ That each of them ran and passed is for `tests/run` to say (`tests/verdict.py`).
 
 from __future__ import annotations
 
-import ast
 import re
 
 import pytest
@@ -39,6 +38,5 @@ def test_every_row_names_tests_of_this_tree(page: str) -> None:
         assert tests, f"{row} names no test"
         for test in tests:
             file, _, name = test.partition("::")
-            source = ast.parse((REPOSITORY / f"tests/{file}.py").read_text(encoding="utf-8"))
-            there = {node.name for node in source.body if isinstance(node, ast.FunctionDef)}
-            assert name in there, f"{row} names {test}"
+            text = (REPOSITORY / f"tests/{file}.py").read_text(encoding="utf-8")
+            assert f"\ndef {name}(" in text, f"{row} names {test}"

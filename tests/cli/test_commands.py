@@ -103,18 +103,6 @@ def test_status_prints_every_fact_of_a_session(jlr: Jlr, workflows: Workflows) -
     assert workflows.arguments("show.listing.report")[0] == "cont1"
 
 
-def test_status_as_json_is_one_object(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("show.listing.report", REPORT)
-    assert json.loads(jlr("status", "--json").stdout) == REPORT.to_json()
-
-
-def test_logs_are_printed_as_they_come(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.logs.log", lambda *_arguments, **_options: iter(("one\ntw", "o\n")))
-    outcome = jlr("logs", "-f", "--tail", "7", "cont1")
-    assert (outcome.code, outcome.stdout) == (0, "one\ntwo\n")
-    assert workflows.arguments("session.logs.log")[:2] == ("cont1", LogRequest(True, 7))
-
-
 @pytest.mark.parametrize(
     ("flags", "wanted"),
     [
@@ -262,23 +250,6 @@ def test_stop_refuses_all_together_with_a_session(jlr: Jlr, workflows: Workflows
     assert refused.code == 2
     assert "`jlr stop 'a b' cont1 --remove --force` stops only what is named" in refused.stderr
     assert not workflows.calls
-
-
-def test_busy_kernels_exit_with_7(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.stop.stop", Busy("`train.ipynb` is busy", hint="`--force`"))
-    assert jlr("stop").code == 7
-
-
-@pytest.mark.parametrize(
-    ("argv", "host", "yes"), [(("dgx",), "dgx", False), (("--all", "--yes"), None, True)]
-)
-def test_disconnect_names_the_hosts(
-    argv: tuple[str, ...], host: str | None, yes: bool, jlr: Jlr, workflows: Workflows
-) -> None:
-    workflows.will("selection.disconnection.disconnect", ["dgx"])
-    assert jlr("disconnect", *argv).stdout == "disconnected from dgx\n"
-    [(_, arguments, options)] = workflows.calls
-    assert (arguments[0], options) == (host, {"yes": yes})
 
 
 @pytest.mark.parametrize("argv", [(), ("dgx", "--all")])

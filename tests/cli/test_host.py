@@ -118,22 +118,6 @@ def gpus() -> Inventory:
     return inventory([row(0, used=5009), row(1)], processes=process(0))
 
 
-def test_gpus_are_shown_in_words_and_told_by_name_in_json(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("host.gpus.inventory", gpus())
-    text = jlr("gpus", "dgx").stdout
-    assert "idle, memory held" in text.splitlines()[1]
-    assert text.splitlines()[2].endswith("free")
-    told = json.loads(jlr("gpus", "dgx", "--json").stdout)
-    assert [gpu["state"] for gpu in told["gpus"]] == ["idle, memory held", "free"]
-
-
-def test_watched_gpus_are_one_object_a_line(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("host.gpus.watch", [gpus(), gpus()])
-    outcome = jlr("gpus", "dgx", "--watch", "5", "--json")
-    assert [len(json.loads(line)["gpus"]) for line in outcome.stdout.splitlines()] == [2, 2]
-    assert workflows.arguments("host.gpus.watch")[:2] == ("dgx", 5.0)
-
-
 def test_watched_gpus_in_a_pipe_are_tables_one_after_the_other(
     jlr: Jlr, workflows: Workflows
 ) -> None:
@@ -162,22 +146,3 @@ def test_a_watched_pool_tells_once_what_a_driver_complains_of(
 def test_an_invalid_pause_is_refused(seconds: str, jlr: Jlr, workflows: Workflows) -> None:
     assert jlr("gpus", "dgx", "--watch", seconds).code == 2
     assert not workflows.calls
-
-
-@pytest.mark.parametrize(
-    ("deleted", "stdout", "stderr"),
-    [
-        (
-            ("password of me", "passphrase"),
-            "forgot the password of me\nforgot the passphrase\n",
-            "",
-        ),
-        ((), "", "nothing is remembered for dgx\n"),
-    ],
-)
-def test_forget_names_what_it_deleted(
-    deleted: tuple[str, ...], stdout: str, stderr: str, jlr: Jlr, workflows: Workflows
-) -> None:
-    workflows.will("host.links.forget", deleted)
-    outcome = jlr("forget", "dgx")
-    assert (outcome.stdout, outcome.stderr) == (stdout, stderr)

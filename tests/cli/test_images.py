@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from jlremote.images.commands import Image
 from jlremote.images.image_removal import StoredImage
 from jlremote.workflow.host.requests import EngineChoice
 from jlremote.workflow.images.build import BuildReport, BuildRequest
 from jlremote.workflow.images.images import SaveReport
-from jlremote.workflow.images.login import LoginReport, LoginRequest
 from jlremote.workflow.images.removal import RemovalReport
 from tests.cli.conftest import Jlr, Workflows
 
 ID = "sha256:" + "0123456789ab" + "0" * 52
-TORCH = Image(ID, "me/torch", "24.05", "2026-01-02T03:04:05Z", 20_400_000_000)
-NAMELESS = Image(ID, None, None, "2026-01-02T03:04:05Z", 421_000_000)
 
 
 @pytest.fixture(autouse=True)
@@ -30,21 +24,6 @@ def taken_over(workflows: Workflows) -> None:
         *("login.log_in", "login.log_out"),
     ):
         workflows.take_over(f"images.{name}")
-
-
-def test_images_are_listed_with_short_ids_and_sizes(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("images.images.images", [TORCH, NAMELESS])
-    outcome = jlr("images", "dgx")
-    heading, torch, nameless = outcome.stdout.splitlines()
-    assert heading.split() == ["REPOSITORY", "TAG", "ID", "AGE", "SIZE"]
-    assert torch.split()[:3] == ["me/torch", "24.05", "0123456789ab"]
-    assert torch.endswith("20 GB")
-    assert nameless.split()[:2] == ["<none>", "<none>"]
-
-
-def test_images_as_json_are_whole(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("images.images.images", [TORCH])
-    assert json.loads(jlr("images", "dgx", "--json").stdout) == [TORCH.to_json()]
 
 
 def test_a_host_without_images_names_the_command_that_pulls_one(
@@ -88,13 +67,6 @@ def test_the_engine_of_the_settings_is_used_without_a_flag(
     assert workflows.arguments("images.registry.push")[3].runtime == "podman"
 
 
-def test_a_pulled_image_is_told_in_a_line_or_as_json(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("images.registry.pull", TORCH)
-    assert jlr("pull", "dgx", "me/torch:24.05").stdout == "me/torch:24.05: 0123456789ab, 20 GB\n"
-    told = json.loads(jlr("pull", "dgx", "torch", "--json").stdout)
-    assert told == {"image": "torch", "id": ID, "created": TORCH.created, "size": TORCH.size}
-
-
 def test_build_passes_on_its_folder_tags_and_arguments(
     jlr: Jlr, workflows: Workflows, tmp_path: Path
 ) -> None:
@@ -121,17 +93,6 @@ def test_save_tells_what_is_not_in_the_image_and_which_variables_are(
         "the image contains these variables with their values: HF_TOKEN, X",
     ]
     assert json.loads(jlr("save", "cont1", "me/torch", "--json").stdout) == report.to_json()
-
-
-def test_login_reads_the_key_from_stdin_without_its_newline(
-    jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO("s3cret\n"))
-    workflows.will("images.login.log_in", LoginReport("dgx", "nvcr.io", "me", "the keychain"))
-    outcome = jlr("login", "dgx", "--username", "me", "--password-stdin")
-    assert outcome.stdout == "nvcr.io accepts the key of me; it is kept in the keychain\n"
-    request = LoginRequest("dgx", "nvcr.io", "me", "s3cret", False, EngineChoice())
-    assert workflows.arguments("images.login.log_in")[0] == request
 
 
 @pytest.mark.parametrize("other", ["--keep", "--password-stdin"])

@@ -137,14 +137,6 @@ def test_a_question_without_a_terminal_is_an_error() -> None:
     assert (done.stdout, done.stderr) == (message, "")
 
 
-@pytest.mark.parametrize("kind", ["host-key", "passphrase", "password", "code", "remember"])
-def test_with_no_input_every_question_is_refused_with_advice(kind: QuestionKind) -> None:
-    with pytest.raises(NeedsAuthentication) as refusal:
-        NO_INPUT.ask(Question(kind, "x?"))
-    assert refusal.value.exit_code == 4
-    assert "`--no-input`" in (refusal.value.hint or "")
-
-
 def test_the_remember_option_answers_the_question() -> None:
     kinds: tuple[QuestionKind, ...] = ("remember", "remember-again")
     for kind in kinds:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.errors import Busy, NotFound, Unreachable
+from jlremote.errors import Busy, NotFound
 from jlremote.runtimes.options.container_options import ContainerOptions
 from jlremote.storage.settings.options import variable
 from jlremote.workflow.forward.address import Address
@@ -24,15 +24,6 @@ def settle(laptop: Path, text: str) -> None:
     folder = laptop / "config" / "jlr"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(text)
-
-
-def test_the_url_is_the_only_line_on_stdout(jlr: Jlr, workflows: Workflows) -> None:
-    outcome = jlr("start", "dgx", "cont1")
-    assert (outcome.code, outcome.stdout) == (0, URL + "\n")
-    assert workflows.arguments("session.start.start")[0] == StartRequest(
-        host="dgx", container="cont1"
-    )
-    assert workflows.arguments("forward.browser.open_in_browser") == (ADDRESS, None)
 
 
 def test_a_bare_start_takes_host_and_container_of_the_settings_or_the_latest_session(
@@ -388,14 +379,6 @@ def test_an_invalid_value_is_a_usage_error_before_the_host_is_asked(
 ) -> None:
     assert jlr("start", "dgx", "cont1", option).code == 2
     assert not workflows.calls
-
-
-@pytest.mark.parametrize(("error", "code"), [(Busy("port 9"), 7), (Unreachable("dgx"), 5)])
-def test_failures_keep_their_exit_codes(
-    error: Exception, code: int, jlr: Jlr, workflows: Workflows
-) -> None:
-    workflows.will("session.start.start", error)
-    assert jlr("start", "dgx").code == code
 
 
 def test_global_options_may_stand_before_or_after_the_command(
