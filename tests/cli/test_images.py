@@ -20,10 +20,11 @@ ID = "sha256:" + "0123456789ab" + "0" * 52
 @pytest.fixture(autouse=True)
 def taken_over(workflows: Workflows) -> None:
     for name in (
-        *("images.images", "images.save", "build.build", "registry.pull", "registry.push"),
-        *("login.log_in", "login.log_out"),
+        *("images.images.images", "images.images.save", "images.build.build"),
+        *("images.registry.pull", "images.registry.push"),
+        *("images.login.log_in", "images.login.log_out"),
     ):
-        workflows.take_over(f"images.{name}")
+        workflows.take_over(name)
 
 
 def test_a_host_without_images_names_the_command_that_pulls_one(
