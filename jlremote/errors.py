@@ -28,7 +28,7 @@ An error that is defined in another package is drawn with that package's name. :
     ├── OddAnswer                host      a program there answered in no form that it has
     ├── NoLink                   link      no link runs for the host
     ├── LinkStuck                link      the host's link does not answer
-    ├── OtherVersion             link      … it is of a version that is not understood
+    ├── OtherVersion             link      … it was started by another version of jlr
     ├── Unproved                 link      … it does not know whether a session runs
     ├── ReaderLeft               link      … what reads the output of a command has ended
     ├── EngineUnusable           runtimes  the container engine cannot be used

@@ -61,7 +61,7 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
     """Return the link to `host`; its process starts on first use.
 
     A new process restores the host's sessions on their ports: the last one may have been killed, or
-    replaced by a newer version. The session `without` is left to the caller.
+    ended for another version. The session `without` is left to the caller.
     """
     if is_pool(host):
         from jlremote.storage.settings import settings

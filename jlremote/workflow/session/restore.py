@@ -13,7 +13,7 @@ from jlremote.workflow.mounts import known_mounts
 
 
 def restore(link: Link, ssh_config: Path | None, without: str | None, progress: Progress) -> None:
-    """Restore the forwards and mounts of a link that was killed, or replaced by an upgrade.
+    """Restore the forwards and mounts of a link that was killed or ended for another version.
 
     The session `without` is left to the caller; `ssh_config` is an absolute path.
 
