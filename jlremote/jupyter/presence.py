@@ -13,7 +13,7 @@ from jlremote.host.contract import USER_LABEL, Host
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import PAGES, read_probe
 from jlremote.runtimes import container_list
-from jlremote.runtimes.apptainer import definition
+from jlremote.runtimes.apptainer import apptainer
 from jlremote.runtimes.container_list import ListedContainer
 from jlremote.runtimes.contract import WHO, Runtime
 from jlremote.runtimes.engine.engine import Engine
@@ -123,6 +123,6 @@ def _of_processes(runtime: Runtime, output: str) -> Iterator[Present]:
         name, image, gpus = found.directory.rpartition("/")[2], None, None
         if found.definition:
             with suppress(ValueError, LookupError, TypeError):  # written by hand
-                image, gpus, _ = definition.read(found.definition)
+                image, gpus, _ = apptainer.read_definition(found.definition)
         if found.servers and is_name(name):
             yield Present(name, runtime.name, jupyter=True, image=image, gpus=gpus)

@@ -17,7 +17,7 @@ from jlremote.host.answers import FIELD, PRINT_FIELD, TAKE_OUT, understood
 from jlremote.host.contract import Completed, Steps
 from jlremote.host.process_mark import LIST
 from jlremote.host.shell_text import command_line
-from jlremote.runtimes.apptainer import definition
+from jlremote.runtimes.apptainer import apptainer
 from jlremote.runtimes.apptainer.apptainer import Apptainer
 from jlremote.runtimes.bare import KEEP_PATH, Bare
 from jlremote.runtimes.contract import SESSION_LABEL, Attachment, Container, Runtime
@@ -133,7 +133,9 @@ class OnNode(Runtime):
             return None
         *texts, told = printed.split(FIELD)
         facts = dict(zip((*_FACTS, *_TAILS), texts, strict=True))
-        image, gpus, options = definition.read(told) if told.strip() else (None, None, NO_OPTIONS)
+        image, gpus, options = (
+            apptainer.read_definition(told) if told.strip() else (None, None, NO_OPTIONS)
+        )
         over = bool(facts["exit"] or facts["ending"] or not facts["mark"])
         began, until = facts["began"].strip(), facts["until"].strip()
         return Container(

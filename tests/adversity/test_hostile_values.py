@@ -40,7 +40,7 @@ from jlremote.output.screen import shown
 from jlremote.output.view import ending, missing
 from jlremote.ports import listeners
 from jlremote.runtimes import container_list
-from jlremote.runtimes.apptainer import definition
+from jlremote.runtimes.apptainer import apptainer
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.engine.engine import DOCKER
 from jlremote.runtimes.options.container_options import ContainerOptions
@@ -188,7 +188,7 @@ JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
         lambda text: decoded(struct.pack("!2I", 1, 8) + text.encode("utf-8", "replace")),
         MESSAGE,
     ),
-    "definition": (definition.read, json.loads(definition.written(SPEC))),
+    "definition": (apptainer.read_definition, json.loads(apptainer.written_definition(SPEC))),
     "notebook": (lambda text: notebook.read(text.encode("utf-8", "replace"), "a"), NOTEBOOK),
     "names of notebooks": (pieces.names, {"notebook": "a"}),
     "a wait": (processes.waits, {"place": 1, "why": "x"}),

@@ -1,7 +1,7 @@
 """Apptainer, and its older form singularity: sessions in an image, without a daemon or root.
 
-Read `definition` first (a session's image and options, and the command that enters it), then
-`apptainer`, the runtime.
+`apptainer` has the runtime, and the definition of a session: its image and options, and the script
+that enters it.
 
 Decisions:
 

@@ -17,7 +17,7 @@ from jlremote.images.image_files import file_name, is_docker, is_reference, logi
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.runtimes import bare
-from jlremote.runtimes.apptainer import definition
+from jlremote.runtimes.apptainer import apptainer
 from jlremote.runtimes.contract import Attachment, Container, ContainerSpec, Runtime
 from jlremote.runtimes.engine.engine import Argv
 from jlremote.runtimes.engine.engine_errors import EngineMissing
@@ -83,7 +83,7 @@ def again(start: StartContext, container: Container) -> None:
 def plan(start: StartContext) -> list[str]:
     """Return the script that would enter the session; for `--dry-run`."""
     spec = _spec(start, str(start.request.image))
-    return [definition.enter(start.runtime.program, spec, _folder(start.runtime, start.name))]
+    return [apptainer.enter(start.runtime.program, spec, _folder(start.runtime, start.name))]
 
 
 def keeps_image(typed: str | None, container: Container) -> bool:
@@ -131,7 +131,7 @@ def entered(
     spec = replace(spec, options=replace(spec.options, environment=(), workdir=None))
     workdir = how.workdir or (WORKSPACE if start.request.workspace else None)
     begun = bare.attached(start.name, command, replace(how, workdir=workdir), environment)
-    text = definition.enter(start.runtime.program, spec, f'"${_JOB}"')
+    text = apptainer.enter(start.runtime.program, spec, f'"${_JOB}"')
     return ("sh", "-c", text, "sh", *begun)
 
 
@@ -171,8 +171,8 @@ def _folder(runtime: Runtime, name: str) -> str:
 
 
 def _write(start: StartContext, spec: ContainerSpec) -> None:
-    enter = definition.enter(start.runtime.program, spec, _folder(start.runtime, start.name))
-    program = start.runtime.program
+    enter = apptainer.enter(start.runtime.program, spec, _folder(start.runtime, start.name))
+    definition, program = apptainer.written_definition(spec), start.runtime.program
     # The nodes of a cluster may have it, and its login node not.
     there = "" if start.runtime.in_jobs else f"{_is_there(program)} || exit {_MISSING}\n"
     done = run_script(
@@ -187,7 +187,7 @@ mkdir -p "$directory/tmp" || fails {scripts.NO_FOLDER}
 }}
 # `cat` says why it cannot write, where a shell's own `printf` may not.
 printf %s {shlex.quote(enter)} | cat >"$directory/enter" &&
-  printf '%s\\n' {shlex.quote(definition.written(spec))} | cat >"$directory/container.json" ||
+  printf '%s\\n' {shlex.quote(definition)} | cat >"$directory/container.json" ||
   fails 1
 """,
     )
@@ -245,7 +245,7 @@ def _tried(start: StartContext, image: str, trial: str, *, elsewhere: bool) -> C
         trial = f"! {_is_there(start.runtime.program)} || {trial}"
     if _pulled_by_job(start):
         trial = f"[ ! -e {shlex.quote(image)} ] || {trial}"
-    text = f"{definition.TRIAL}=--nocolor; export {definition.TRIAL}\n{trial}"
+    text = f"{apptainer.TRIAL}=--nocolor; export {apptainer.TRIAL}\n{trial}"
     done = run_script(start.host, text, timeout=_TRY_SECONDS)
     if done.status != 0:
         raise _refused(start.runtime.program, image, done)

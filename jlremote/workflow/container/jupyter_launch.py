@@ -18,7 +18,7 @@ from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, wi
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.ports.origins import hostname
-from jlremote.runtimes.apptainer.definition import GPUS_FILE
+from jlremote.runtimes.apptainer.apptainer import GPUS_FILE
 from jlremote.runtimes.contract import Container, Runtime
 from jlremote.runtimes.docker import docker_errors
 from jlremote.runtimes.docker.docker_commands import logs_argv, state_argv

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import Usage
-from jlremote.runtimes.apptainer import definition
+from jlremote.runtimes.apptainer import apptainer
 from jlremote.runtimes.contract import ContainerSpec
 from jlremote.runtimes.options.container_options import ContainerOptions
 
@@ -31,7 +31,7 @@ def entered(tmp_path: Path, spec: ContainerSpec, program: str = "apptainer") -> 
     (tmp_path / program).write_text(SHOWS)
     (tmp_path / program).chmod(0o755)
     done = subprocess.run(
-        ("sh", "-c", definition.enter(program, spec, '"$HOME/s 1"'), "sh", "echo", "a b"),
+        ("sh", "-c", apptainer.enter(program, spec, '"$HOME/s 1"'), "sh", "echo", "a b"),
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": "/h", "PYTHONPATH": "/outside"},
         capture_output=True,
         text=True,
@@ -59,8 +59,8 @@ def test_what_enters_later_has_the_servers_gpus_unless_it_has_its_own(
 ) -> None:
     (tmp_path / "apptainer").write_text('#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES"\n')
     (tmp_path / "apptainer").chmod(0o755)
-    (tmp_path / definition.GPUS_FILE).write_text("export CUDA_VISIBLE_DEVICES=GPU-1\n")
-    text = definition.enter("apptainer", ContainerSpec("s", "x.sif"), f"'{tmp_path}'")
+    (tmp_path / apptainer.GPUS_FILE).write_text("export CUDA_VISIBLE_DEVICES=GPU-1\n")
+    text = apptainer.enter("apptainer", ContainerSpec("s", "x.sif"), f"'{tmp_path}'")
     variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}"} | own
     done = subprocess.run(("sh", "-c", text), env=variables, capture_output=True, check=True)
     assert done.stdout.decode().strip() == seen
@@ -78,12 +78,16 @@ def test_the_older_program_has_variables_of_its_own_and_no_gpus_unless_asked(
 def test_a_name_that_no_shell_takes_is_refused() -> None:
     spec = ContainerSpec("s", "x.sif", options=ContainerOptions(environment=("A B=1",)))
     with pytest.raises(Usage, match="invalid name in `--env A B="):
-        definition.enter("apptainer", spec, "/s")
+        apptainer.enter("apptainer", spec, "/s")
 
 
 def test_what_is_written_is_read_again() -> None:
     spec = ContainerSpec("s", "/i/x.sif", options=OPTIONS, gpus="auto:2")
-    assert definition.read(definition.written(spec)) == ("/i/x.sif", "auto:2", OPTIONS)
+    assert apptainer.read_definition(apptainer.written_definition(spec)) == (
+        "/i/x.sif",
+        "auto:2",
+        OPTIONS,
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,4 +95,4 @@ def test_what_is_written_is_read_again() -> None:
 )
 def test_another_text_is_not_taken_for_one(text: str) -> None:
     with pytest.raises((ValueError, LookupError, TypeError)):
-        definition.read(text)
+        apptainer.read_definition(text)
