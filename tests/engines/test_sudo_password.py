@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -133,6 +134,15 @@ def test_jobs_run_in_containers_of_their_own_and_in_the_sessions(
     for where in (words, ("run", "lab", "--in", session)):  # `sudo` asks for nothing on stdin
         given = owner.jlr(*where, "-i", "--rm", "--", "sh", "-c", "cat; exit 5", stdin="a\nb")
         assert (given.status, given.stdout) == (5, "a\nb"), given
+
+
+def test_a_job_in_a_session_is_stopped(owner: Laptop, session: str) -> None:
+    name = f"{session}-job"
+    run = ("run", "lab", "--in", session, "--name", name, "--detach", "--", "sleep", "641")
+    assert without_terminal(owner, *run).status == 0
+    assert without_terminal(owner, "stop", name).status == 0
+    shown = without_terminal(owner, "attach", name)
+    assert shown.status == 128 + signal.SIGTERM, shown
 
 
 def test_a_folder_that_is_built_has_stdin_for_itself(
