@@ -19,7 +19,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.lab import browser, images
 from tests.lab.accounts import Account, claimed_account
-from tests.lab.containers import ContainerFactory
+from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine, running_engine
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
@@ -28,6 +28,7 @@ from tests.lab.programs import LESS_GARBAGE, missing
 from tests.lab.remote_host import Keys, new_keys, new_laptop, running_sshd
 from tests.lab.sshd import SSHServer
 from tests.long import WANTED
+from tests.mounts.parts import remember_session
 
 # A shell that starts the tests in the background, and `nohup`, make them ignore these signals. The
 # programs that the tests start would inherit that, and neither Ctrl-C nor a closed terminal would
@@ -226,6 +227,28 @@ def container(engine: Engine) -> Iterator[ContainerFactory]:
     factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
     yield factory
     factory.remove_all()
+
+
+@pytest.fixture(scope="module")
+def containers(engine: Engine) -> Iterator[ContainerFactory]:
+    """Starts containers, which are removed when the last test of a file ends."""
+    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
+    yield factory
+    factory.remove_all()
+
+
+@pytest.fixture(scope="module")
+def inside(containers: ContainerFactory) -> Container:
+    """The container of `owner`'s session, in which nothing runs."""
+    return containers("lab/plain")
+
+
+@pytest.fixture(scope="module")
+def owner(sshd: SSHServer, account: Account, keys: Keys, inside: Container) -> Iterator[Laptop]:
+    """A laptop for all tests of a file, which knows the container `inside` as its session."""
+    with new_laptop(sshd, account, keys) as fresh:
+        remember_session(fresh, inside.name, "docker")
+        yield fresh
 
 
 @pytest.fixture(scope="module")

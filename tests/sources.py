@@ -54,6 +54,7 @@ def imports(tree: ast.AST, *, module: str) -> Iterator[str]:
                 yield inner if inner in modules() else node.module
 
 
+@cache
 def ours(module: str) -> set[str]:
     """Return the modules of ours that `module` imports."""
     found = set(imports(modules()[module], module=module)) & modules().keys()

@@ -83,6 +83,7 @@ def package(module: str) -> str:
     return "entry" if parts[0] == "__main__" else parts[0]
 
 
+@cache
 def room(module: str) -> str:
     """Return the folder of a module; one beside folders is a room of its own."""
     folder = module if module in folders() else module.rpartition(".")[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import stat
 import subprocess
@@ -19,29 +18,13 @@ from jlremote.workflow.copies.staging import leads_out
 from tests.cli.terminal import Terminal
 from tests.copies.parts import same
 from tests.lab.accounts import Account, claimed_account
-from tests.lab.containers import Container, ContainerFactory
-from tests.lab.engine import Engine
+from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
-from tests.lab.remote_host import Keys, new_laptop
+from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
-from tests.mounts.parts import remember_session
 
 NAMES = ("it's a name", 'with "quotes"', "é\n$(id)", "-n", "a*b")
-
-
-@pytest.fixture(scope="module")
-def inside(engine: Engine) -> Iterator[Container]:
-    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
-    yield factory("lab/jupyter", options=("--workdir", "/srv"))
-    factory.remove_all()
-
-
-@pytest.fixture(scope="module")
-def owner(sshd: SSHServer, account: Account, keys: Keys, inside: Container) -> Iterator[Laptop]:
-    with new_laptop(sshd, account, keys) as fresh:
-        remember_session(fresh, inside.name, "docker")
-        yield fresh
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ Its `sh` answers with bytes that the test has chosen: a list of what is there, a
 from __future__ import annotations
 
 import re
-import secrets
 import shutil
 import stat
 import subprocess
@@ -18,14 +17,9 @@ from pathlib import Path
 import pytest
 
 from jlremote.remote import sending
-from tests.lab.accounts import Account
-from tests.lab.containers import Container, ContainerFactory
-from tests.lab.engine import Engine
+from tests.lab.containers import Container
 from tests.lab.laptop import Laptop
 from tests.lab.programs import Result
-from tests.lab.remote_host import Keys, new_laptop
-from tests.lab.sshd import SSHServer
-from tests.mounts.parts import remember_session
 
 SHELL = """\
 #!/bin/sh
@@ -87,20 +81,6 @@ class Sandbox:
 
 
 PRECIOUS = {".ssh/authorized_keys": "mine", ".bash_profile": "mine"}
-
-
-@pytest.fixture(scope="module")
-def inside(engine: Engine) -> Iterator[Container]:
-    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
-    yield factory("lab/jupyter", options=("--workdir", "/srv"))
-    factory.remove_all()
-
-
-@pytest.fixture(scope="module")
-def owner(sshd: SSHServer, account: Account, keys: Keys, inside: Container) -> Iterator[Laptop]:
-    with new_laptop(sshd, account, keys) as fresh:
-        remember_session(fresh, inside.name, "docker")
-        yield fresh
 
 
 def install(container: Container, program: str, text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
@@ -16,7 +15,6 @@ import pytest
 from tests.jupyter.parts import AGES, Age
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
-from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import LabError
 from tests.lab.programs import wait_until
@@ -56,18 +54,10 @@ def laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
 
 
 @pytest.fixture(scope="module")
-def factory(engine: Engine) -> Iterator[ContainerFactory]:
-    """Starts containers, which are removed at the end."""
-    made = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
-    yield made
-    made.remove_all()
-
-
-@pytest.fixture(scope="module")
-def running(factory: ContainerFactory) -> dict[Age, Container]:
+def running(containers: ContainerFactory) -> dict[Age, Container]:
     """Containers whose own process is a server, begun together as each takes its seconds."""
     wanted = [age for name, age in AGES.items() if WANTED or name in ALWAYS]
-    return {age: factory("lab/ages", *age.command(), options=age.options) for age in wanted}
+    return {age: containers("lab/ages", *age.command(), options=age.options) for age in wanted}
 
 
 def page_of(url: str) -> str:
@@ -141,9 +131,9 @@ def answers_outside(address: str, base: str) -> str:
 
 @each_of(LAUNCHED)
 def test_every_version_is_launched_with_its_own_token_and_ended(
-    laptop: Laptop, factory: ContainerFactory, age: Age
+    laptop: Laptop, containers: ContainerFactory, age: Age
 ) -> None:
-    here = factory("lab/ages", options=age.options)
+    here = containers("lab/ages", options=age.options)
     if age is NOTEBOOK_7:
         here.execute("sh", "-c", LINKS)
     session = started(laptop, here)
@@ -180,10 +170,10 @@ def test_a_server_started_by_hand_is_found_and_left_running(
 
 @pytest.mark.parametrize("name", ["Notebook 6", "JupyterLab 4"])
 def test_a_server_that_is_open_to_all_is_forwarded_only_when_that_is_allowed(
-    laptop: Laptop, factory: ContainerFactory, name: str
+    laptop: Laptop, containers: ContainerFactory, name: str
 ) -> None:
     age = AGES[name]
-    here = factory("lab/ages", *age.command(f"--{age.family}.token="), options=age.options)
+    here = containers("lab/ages", *age.command(f"--{age.family}.token="), options=age.options)
     here.await_output("is running at")
     words = ("open to all on `lab`", "neither token nor password", "--allow-unauthenticated")
     failed(start(laptop, "lab", here.name), 1, *words)
@@ -197,11 +187,11 @@ def test_a_server_that_is_open_to_all_is_forwarded_only_when_that_is_allowed(
 
 
 def test_an_old_server_with_a_password_asks_for_it_in_the_browser(
-    laptop: Laptop, factory: ContainerFactory
+    laptop: Laptop, containers: ContainerFactory
 ) -> None:
     age = AGES["JupyterLab 2"]
     password = ("--NotebookApp.password=sha1:c0ffee:0123456789abcdef", "--NotebookApp.token=")
-    here = factory("lab/ages", *age.command(*password), options=age.options)
+    here = containers("lab/ages", *age.command(*password), options=age.options)
     here.await_output("is running at")
     session = started(laptop, here)
     assert session.report["access"] == "password"

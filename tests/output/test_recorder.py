@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -23,11 +22,9 @@ FOLDER = "/tmp/jlr-0"
 
 
 @pytest.fixture(scope="module")
-def here(engine: Any) -> Iterator[Container]:
+def here(containers: ContainerFactory) -> Container:
     """A container for all tests of this file; the first one's start launches Jupyter in it."""
-    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
-    yield factory()
-    factory.remove_all()
+    return containers()
 
 
 @pytest.fixture(scope="module", autouse=True)

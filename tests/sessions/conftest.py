@@ -38,11 +38,9 @@ def session(lasting_laptop: Laptop, engine: Engine) -> Iterator[Session]:
 
 
 @pytest.fixture(scope="module")
-def here(engine: Engine) -> Iterator[Container]:
+def here(containers: ContainerFactory) -> Container:
     """A container for all tests of a file; the first one's start launches Jupyter in it."""
-    factory = ContainerFactory(engine, f"lab-{secrets.token_hex(4)}-")
-    yield factory()
-    factory.remove_all()
+    return containers()
 
 
 @pytest.fixture(scope="module")
