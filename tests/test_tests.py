@@ -13,7 +13,7 @@ FAIL = {"pytest.raises", "pytest.fail", "pytest.warns", "expect", "expect_exact"
 # Where time itself is the subject, or the program waits that a test gives to another machine.
 SLEEP = {
     *("adversity/arp_program", "adversity/test_faults", "adversity/test_interruptions"),
-    *("gpus/test_pictures", "images/parts", "jupyter/test_resumption"),
+    *("gpus/test_pictures", "jupyter/test_resumption"),
     *("lab/line", "lab/place", "lab/programs", "link/test_drops", "login/test_passwords"),
     *("mounts/test_away", "mounts/test_sleep", "outages/parts", "outages/test_engine_restart"),
     *("outages/test_outages", "outages/test_output", "outages/test_page"),

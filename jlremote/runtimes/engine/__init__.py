@@ -1,7 +1,7 @@
 """The container engines docker, podman and nvidia-docker, with and without `sudo`.
 
 `engine` has the table of engines and their differences, `engine_errors` what keeps one from
-working, `engine_gpus` how each gives GPUs to a container.
+working, `engine_gpus` how each gives GPUs to a container, and `given_gpus` which it has given.
 
 Decisions:
 

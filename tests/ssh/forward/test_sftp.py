@@ -12,6 +12,7 @@ import pytest
 from paramiko import Message, common
 
 from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.channels.session_slots import PAUSES
 from jlremote.ssh.forward.sftp import SftpStream, SftpStreams
 from jlremote.ssh.wire_format import string
 from tests.ssh.channels.parts import Transport
@@ -96,7 +97,8 @@ def test_a_host_without_the_subsystem_ends_the_stream_with_the_reason(desk: Desk
 
 
 def test_a_refused_session_ends_the_stream_with_the_reason(desk: Desk) -> None:
-    desk.channel.refuse("open failed")
+    for _ in range(len(PAUSES) + 1):  # it asks again meanwhile
+        desk.channel.refuse("open failed")
     desk.turn()
     (reason,) = desk.ends
     assert reason is not None
