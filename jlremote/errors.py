@@ -23,22 +23,22 @@ An error that is defined in another package is drawn with that package's name. :
     │   └── NoWebSocket          jupyter   HTTP passes the forward, WebSocket does not
     ├── NotFound                 exit 6    no such session, container, image or file
     ├── Busy                     exit 7    kernels, a GPU or a port in use
-    │   └── JustCreated          runtimes  another command created that container a moment ago
+    │   └── JustCreated          place     another command created that container a moment ago
     ├── NoShell                            the login shell on the host runs no scripts
-    ├── OddAnswer                host      a program there answered in no form that it has
+    ├── OddAnswer                place     a program there answered in no form that it has
     ├── NoLink                   link      no link runs for the host
     ├── LinkStuck                link      the host's link does not answer
     ├── OtherVersion             link      … it was started by another version of jlr
     ├── Unproved                 link      … it does not know whether a session runs
     ├── ReaderLeft               link      … what reads the output of a command has ended
-    ├── EngineUnusable           runtimes  the container engine cannot be used
-    │   ├── EngineMissing        runtimes  … it was not found
-    │   ├── EngineNotPermitted   runtimes  … the user may not use it
-    │   │   └── SudoPasswordNeeded  runtimes
-    │   ├── EngineNotRunning     runtimes  … its daemon does not run
-    │   │   └── EngineSilent     runtimes  … its daemon does not answer
-    │   └── DockerIsPodman      runtimes  … it is podman under docker's name
-    ├── EngineRefused            workflow  the engine does not list its containers
+    ├── EngineUnusable           place     the container engine cannot be used
+    │   ├── EngineMissing        place     … it was not found
+    │   ├── EngineNotPermitted   place     … the user may not use it
+    │   │   └── SudoPasswordNeeded  place
+    │   ├── EngineNotRunning     place     … its daemon does not run
+    │   │   └── EngineSilent     place     … its daemon does not answer
+    │   └── DockerIsPodman       place     … it is podman under docker's name
+    ├── EngineRefused            jobs      the engine does not list its containers
     ├── ContainerGone            jupyter   the session's container is missing
     ├── ContainerStopped         jupyter   … it does not run
     ├── ContainerPaused          jupyter   … it is paused
@@ -52,9 +52,9 @@ An error that is defined in another package is drawn with that package's name. :
     ├── JobEnded                 jupyter   … it has ended, or there is none
     ├── AccessRefused            jupyter   Jupyter wants a password
     ├── IdentityRefused          jupyter   … it does not take its own token
-    ├── NothingListens           ports     nothing listens on a forwarded port
-    ├── PortTaken                ports     another program has a forwarded port on the host
-    ├── SchedulerSilent          schedulers  the scheduler does not answer
+    ├── NothingListens           jupyter   nothing listens on a forwarded port
+    ├── PortTaken                jupyter   another program has a forwarded port on the host
+    ├── SchedulerSilent          place     the scheduler does not answer
     ├── CannotAsk                gpus      nothing on the host knows its GPUs
     │   ├── NvidiaSmiMissing     gpus      … as far as was looked, it has no `nvidia-smi`
     │   └── NvidiaSmiSilent      gpus      … `nvidia-smi` does not answer

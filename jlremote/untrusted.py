@@ -2,7 +2,8 @@
 
 What a host, a container or Jupyter says is data. Before a word of it becomes a local file name, an
 argument of a local program, a number or a parsed document, it passes one of these functions. All of
-them raise `Refused`, a `ValueError`, so `host.answers.understood` explains it like any odd answer.
+them raise `Refused`, a `ValueError`, so `understood` in `place.host.answers` explains it like
+any odd answer.
 """
 
 from __future__ import annotations

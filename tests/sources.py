@@ -10,7 +10,7 @@ from pathlib import Path
 
 # Modules that run on the far side, not on the laptop.
 FAR = re.compile(
-    r".*_program|remote\.(?!sending).*|jupyter\.in_server\..*|output\.recording\..*|jupyter\.configuration"
+    r".*_program|remote\.(?!sending).*|jupyter\.in_server\..*|jupyter\.recording\..*|jupyter\.configuration"
 )
 
 

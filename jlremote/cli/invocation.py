@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from jlremote.workflow.host.context import Context
+    from jlremote.hosts.context import Context
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Invocation:
         from jlremote.cli.keyboard import prompts
         from jlremote.cli.screen.progress import Steps
         from jlremote.cli.screen.terminal import as_json
-        from jlremote.workflow.host.context import Context
+        from jlremote.hosts.context import Context
 
         silent = silent or self.quiet or as_json()
         steps = Steps(silent=silent, verbose=self.verbose, lasting=lasting)
@@ -72,7 +72,7 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
 
 def _restore(*held: Any) -> None:
     # Its imports take 22 ms, which only a new link needs.
-    from jlremote.workflow.session.restore import restore
+    from jlremote.sessions.restore import restore
 
     restore(*held)
 

@@ -17,7 +17,7 @@ from jlremote.text import printable
 
 def main(*words: str) -> int:
     """Be a kernel, or wait for the end of stdin and end one; return the exit code."""
-    from jlremote.workflow.kernels import run
+    from jlremote.kernels import run
 
     # What a client starts has no terminal of its own to ask on.
     context = Invocation(no_input=True, quiet=True).context(silent=True)

@@ -1,8 +1,8 @@
 """The demo's host: an SSH server on this machine's loopback, to try jlr without a server.
 
 Read `server` (the whole), `command_session` (one command or shell), `account`, `engine` (what a
-container engine on this machine offers), `own_files`, and `notebook` with its `picture`. Only this
-room imports asyncssh.
+container engine on this machine offers), `own_files`, and `notebook` with its `picture`; `demo` is
+the story of `jlr demo`.
 
 Decisions:
 

@@ -15,7 +15,7 @@ import pwd
 
 import asyncssh
 
-from jlremote.storage import paths
+from jlremote.laptop import paths
 
 SHELL = "/bin/sh"
 
@@ -55,6 +55,9 @@ def current_account(folder: Path) -> Account:
         name: value for name, value in os.environ.items() if not name.startswith(_NOT_OF_THE_HOST)
     }
     kept = {name: str(folder / ".jupyter" / name.lower()) for name in _KEPT}
+    # A host has a Python, which jobs need; this machine may have only the one that runs jlr.
+    programs = (environment.get("PATH"), str(Path(sys.executable).parent))
+    kept["PATH"] = os.pathsep.join(filter(None, programs))
     return Account(user, shell, folder, environment | kept)
 
 

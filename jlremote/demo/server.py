@@ -22,7 +22,7 @@ import asyncssh
 from jlremote.demo import engine, own_files
 from jlremote.demo.account import Account, DemoKeys, current_account, write_configuration
 from jlremote.demo.command_session import KILL_SECONDS, CommandSession
-from jlremote.storage import paths
+from jlremote.laptop import paths
 
 for _name in ("asyncssh", "asyncio"):
     logging.getLogger(_name).addHandler(logging.NullHandler())  # or they would print to stderr

@@ -1,9 +1,10 @@
-"""The checks of `jlr doctor`: pure judgements over facts, from this machine to a kernel.
+"""`jlr doctor`: find the first broken link between this machine and a kernel.
 
-Read `findings` (what a check finds, and how checks in a row are judged), then the checks in their
-order: `connection`, `host`, `toolkit`, `network`. `host_facts` asks the host and holds what it
-tells; `redaction` removes secrets from a report. `workflow/doctor` runs it all, and has the checks
-of this machine.
+Read `doctor` (the whole chain) and `findings` (what a check finds, and how checks in a row are
+judged), then the checks in their order: `laptop` (this machine), `connection`, `host`, `toolkit`,
+`network`, `session_checks` (container, Jupyter and kernel, which are tried) with `trial` (what they
+are tried on, and whether that gets GPUs). `host_facts` asks the host and holds what it tells;
+`report` is `--report`, from which `redaction` removes secrets.
 
 Decisions:
 
@@ -13,7 +14,7 @@ reason. Facts come in few round trips: what this machine shows, one attempt to c
 its error says which link is broken), and one script about the host.
 
 Why is the end of the chain tried and not judged? Facts cannot tell whether a kernel answers. So
-`workflow/doctor/session_checks.py` starts what `jlr start` starts, by the same functions, and keeps
+`doctor/session_checks.py` starts what `jlr start` starts, by the same functions, and keeps
 none of it.
 
 How is it known whether the server permits forwarding? A channel is opened. That no program listens

@@ -18,10 +18,14 @@ from jlremote.doctor.host_facts import DiskSpace, HostFacts
 from jlremote.errors import NotFound
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, NvidiaSmiSilent
-from jlremote.host import installation
-from jlremote.host.shell_text import command_line
-from jlremote.runtimes.engine.engine import DOCKER
-from jlremote.runtimes.engine.engine_errors import DockerIsPodman, EngineMissing, EngineUnusable
+from jlremote.place.host import installation
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.engine_errors import (
+    DockerIsPodman,
+    EngineMissing,
+    EngineUnusable,
+)
 from jlremote.text import listed, size_in_words
 
 LITTLE_IN_HOME = 1 * 1000**3

@@ -6,10 +6,10 @@ from jlremote.doctor.findings import WITHOUT_CONTAINERS, Finding, fail, fine, sk
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import NvidiaSmiSilent
-from jlremote.host import installation
-from jlremote.host.contract import Completed
-from jlremote.runtimes.engine.engine import Engine
-from jlremote.runtimes.engine.engine_gpus import mend
+from jlremote.place.host import installation
+from jlremote.place.host.contract import Completed
+from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.engine_gpus import mend
 from jlremote.text import one_line
 
 CHECK = "toolkit"

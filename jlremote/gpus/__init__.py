@@ -1,11 +1,11 @@
 """GPUs: which a host has, who uses them, and which a session gets.
 
-`snapshot_script` asks the host and `snapshot` reads the answer (with `mig`) into an `inventory`;
-what engines and Slurm have given to others is the part of `assigned`.
-`request` parses `--gpus`, `choice` chooses, `leases` reserve the choice, `wait_queue` orders the
-starts that wait, `proof` shows that a new container has its GPUs. `usage` describes a GPU's users;
-`lost` finds containers that lost their GPUs. In `waiting` GPUs are taken, at once or in turn, from
-the laptop or on the host itself.
+Read `allocation` (the story of `--gpus`) and `wait` (`--wait`). `snapshot_script` asks the host and
+`snapshot` reads the answer into an `inventory`; what engines and Slurm have given to others is the
+part of `assigned`. `choice` parses `--gpus` and chooses, `leases` reserve the choice, `wait_queue`
+orders the starts that wait, `proof` shows that a new container has its GPUs. `usage` describes a
+GPU's users. In `waiting` GPUs are taken, at once or in turn, from the laptop or on the host itself.
+`host_gpus` and `pool_gpus` serve `jlr gpus`, and choose the host of a pool.
 
 Decisions:
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from jlremote.gpus.inventory import Claim, Device, Gpu
-from jlremote.host.contract import USER_LABEL
-from jlremote.host.shell_text import TOOK_TOO_LONG
-from jlremote.host.sudo import ALONE_UNLESS_KNOWN
-from jlremote.runtimes.engine.given_gpus import CDI, GPUS_LABEL, VISIBLE, gpus_of
+from jlremote.place.host.contract import USER_LABEL
+from jlremote.place.host.shell_text import TOOK_TOO_LONG
+from jlremote.place.host.sudo import ALONE_UNLESS_KNOWN
+from jlremote.place.runtimes.engine.given_gpus import CDI, GPUS_LABEL, VISIBLE, gpus_of
 from jlremote.text import one_line, printable
 from jlremote.untrusted import Refused, count, document
 

@@ -22,7 +22,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jlremote.host.shell_text import own_folder
+from jlremote.place.host.shell_text import own_folder
 from jlremote.untrusted import moment
 
 PARENT = "/tmp"  # noqa: S108  # all users have a folder there on purpose

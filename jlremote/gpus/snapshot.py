@@ -9,17 +9,81 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from jlremote.errors import JlrError
-from jlremote.gpus import assigned, leases, mig, wait_queue
+from jlremote.gpus import assigned, leases, wait_queue
 from jlremote.gpus.assigned import Within
 from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory, Unleased
 from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
-from jlremote.host.answers import OddAnswer, understood
-from jlremote.host.answers import records as records_of
+from jlremote.place.host.answers import OddAnswer, understood
+from jlremote.place.host.answers import records as records_of
 from jlremote.text import one_line, printable
 from jlremote.untrusted import count, number, whole_number
 
 if TYPE_CHECKING:
     from typing import TypeAlias
+import xml.etree.ElementTree as Xml
+
+_GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[^()]+)\)")
+_DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,9}): \(UUID: (MIG-[^)]+)\)")
+
+
+def read_mig(listing: str, document: str) -> dict[str, tuple[Device, ...]]:
+    """Return the MIG devices by their GPU's UUID.
+
+    The place of each is its number on the GPU; those of which the document says nothing have no
+    memory and no processes.
+    """
+    known = {gpu.findtext("uuid", ""): gpu for gpu in _gpus(document)}
+    found: dict[str, list[Device]] = {}
+    here = ""
+    for line in listing.splitlines():
+        if gpu := _GPU.match(line):
+            here = gpu[1]
+        elif device := _DEVICE.match(line):
+            part = Device(str(whole_number(device[2])), device[3], profile=device[1])
+            described = _described(part, known[here]) if here in known else part
+            found.setdefault(here, []).append(described)
+    return {uuid: tuple(parts) for uuid, parts in found.items()}
+
+
+def _gpus(document: str) -> list[Xml.Element]:
+    try:
+        # The parser refuses entity bombs and fetches nothing.
+        return Xml.fromstring(document).findall("gpu")  # noqa: S314
+    except (Xml.ParseError, UnicodeError):
+        return []
+
+
+def _described(part: Device, gpu: Xml.Element) -> Device:
+    for device in gpu.iterfind("mig_devices/mig_device"):
+        if device.findtext("index", "").strip() == part.place:
+            return replace(
+                part,
+                memory_used=_mebibytes(device.findtext("fb_memory_usage/used")),
+                memory_total=_mebibytes(device.findtext("fb_memory_usage/total")),
+                processes=tuple(_processes(gpu, _instance(device))),
+            )
+    return part
+
+
+def _instance(element: Xml.Element) -> tuple[str, str]:
+    """Return the ids that a process and its device have in common."""
+    names = ("gpu_instance_id", "compute_instance_id")
+    gpu, compute = (element.findtext(name, "").strip() for name in names)
+    return gpu, compute
+
+
+def _processes(gpu: Xml.Element, instance: tuple[str, str]) -> Iterator[GpuProcess]:
+    for process in gpu.iterfind("processes/process_info"):
+        pid = process.findtext("pid", "").strip()
+        if _instance(process) == instance and (number := count(pid)) is not None:
+            name = process.findtext("process_name", "")
+            yield GpuProcess(number, name, _mebibytes(process.findtext("used_memory")))
+
+
+def _mebibytes(text: str | None) -> int | None:
+    amount = re.fullmatch(r"\s*(\d{1,15}) MiB\s*", text or "")
+    return count(amount[1]) if amount else None
+
 
 Records: TypeAlias = "Mapping[str, Sequence[str]]"
 Processes: TypeAlias = "Mapping[str, tuple[GpuProcess, ...]]"  # by the UUID of their device
@@ -143,7 +207,7 @@ class _Reading:
         if not rows:
             raise self._refused(int(_number(status) or 0), complaints)
         processes = self._processes()
-        layout = mig.read(*self.records.get("slices", ("", "")))
+        layout = read_mig(*self.records.get("slices", ("", "")))
         gpus = [self._gpu(row, processes, layout) for row in rows]
         return sorted(gpus, key=lambda gpu: gpu.index), tuple(complaints)
 

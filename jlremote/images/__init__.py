@@ -3,7 +3,7 @@
 Read `image_names`, `commands` (the engine's command lines for images, and what they print),
 `transfers` (progress of a pull or push), `build_log`, `key_scripts` (a registry's key for one
 command), `image_removal` and `image_errors`; `image_files` has all this for Apptainer, whose images
-are files. `workflow/images` runs them.
+are files. `images/stories` runs them.
 
 Decisions:
 

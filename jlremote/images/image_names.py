@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jlremote.errors import Usage
-from jlremote.host.shell_text import command_line
+from jlremote.place.host.shell_text import command_line
 from jlremote.text import closest, one_line
 
 DOCKER_HUB = "docker.io"

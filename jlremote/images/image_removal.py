@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jlremote.errors import Busy, NotFound, Usage
-from jlremote.host.answers import understood
 from jlremote.images import image_names
 from jlremote.images.commands import each_inspected
-from jlremote.runtimes.engine.engine import Argv, Engine
+from jlremote.place.host.answers import understood
+from jlremote.place.runtimes.engine.engine import Argv, Engine
 from jlremote.text import listed, one_line
 from jlremote.untrusted import document, number, whole_number
 

@@ -7,8 +7,8 @@ import secrets
 import shlex
 from collections.abc import Callable, Sequence
 
-from jlremote.host.shell_text import command_line
-from jlremote.runtimes.engine.engine import Engine
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.engine.engine import Engine
 
 KEPT = "kept"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from jlremote.host.shell_text import command_line
-from jlremote.host.sudo import endable
-from jlremote.runtimes.engine.engine import Engine
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.host.sudo import endable
+from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.text import printable, size_in_words
 from jlremote.untrusted import number
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jlremote.host.answers import understood
-from jlremote.host.contract import MINE
-from jlremote.host.shell_text import command_line, until_hang_up
-from jlremote.host.sudo import endable
-from jlremote.jobs.job import Job
-from jlremote.remote.sending import FIND_PYTHON, program
-from jlremote.runtimes.contract import JOB_LABEL, START_LABEL, TYPED_LABEL
-from jlremote.runtimes.docker.docker_commands import (
+from jlremote.place.host.answers import understood
+from jlremote.place.host.contract import MINE
+from jlremote.place.host.job import Job
+from jlremote.place.host.shell_text import command_line, until_hang_up
+from jlremote.place.host.sudo import endable
+from jlremote.place.runtimes.contract import JOB_LABEL, START_LABEL, TYPED_LABEL
+from jlremote.place.runtimes.docker.docker_commands import (
     attach_argv,
     ended_script,
     logs_argv,
@@ -23,7 +22,8 @@ from jlremote.runtimes.docker.docker_commands import (
     start_attached_argv,
     stop_argv,
 )
-from jlremote.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.remote.sending import FIND_PYTHON, program
 from jlremote.text import is_name
 from jlremote.untrusted import document, moment
 

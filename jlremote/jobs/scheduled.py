@@ -3,8 +3,8 @@
 The home is shared by all machines of a cluster, so any login node finds the folder (0700). In it
 `command`, `mark` and `asked` are notes of the submission, `id` is the scheduler's, `log` has the
 scheduler's own messages, `stdout` and `stderr` are the output. The job itself writes `claimed`,
-`began` (when, and on which node) and `exit` (its code, and when). See `schedulers.last_states` for
-ends that it cannot write.
+`began` (when, and on which node) and `exit` (its code, and when). See
+`place.clusters.last_states` for ends that it cannot write.
 `.variables` has the job's variables until it has read them, `.key` a registry's until its image is
 pulled, and `modules` what those have changed. A session's `plan` is that of its job, from which a
 successor is made: that one waits in a folder of its own, and takes the place of the session's when
@@ -20,16 +20,16 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from jlremote.host.answers import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
-from jlremote.host.shell_text import command_line, pause, stdin_of, until_hang_up, wait_while
 from jlremote.jobs import scheduled_facts
-from jlremote.jobs.job import FolderJobs, Job
-from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.jobs.scheduled_script import ScheduledPlan, job_script
-from jlremote.schedulers import last_states
-from jlremote.schedulers.contract import FOLLOWS, INDEX, KEY, QueuedJob
-from jlremote.schedulers.slurm.commands import Slurm
-from jlremote.schedulers.slurm.queue import read_queue
+from jlremote.place.clusters import last_states
+from jlremote.place.clusters.contract import FOLLOWS, INDEX, KEY, QueuedJob
+from jlremote.place.clusters.slurm.commands import Slurm
+from jlremote.place.clusters.slurm.queue import read_queue
+from jlremote.place.host.answers import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
+from jlremote.place.host.job import FolderJobs, Job
+from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
+from jlremote.place.host.shell_text import command_line, pause, stdin_of, until_hang_up, wait_while
 
 UNKNOWN = 69  # sysexits.h: EX_UNAVAILABLE; whether a job was submitted could not be asked
 _ID = '"$id"'  # shell text

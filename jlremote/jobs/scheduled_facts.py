@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jlremote.host.answers import FIELD, GROUP, records, understood
-from jlremote.jobs.job import Job
-from jlremote.schedulers.contract import FOLLOWS, QueuedJob, SchedulerSilent
-from jlremote.schedulers.last_states import Ending, read_ending
-from jlremote.schedulers.slurm import reasons
-from jlremote.schedulers.slurm.commands import Slurm
-from jlremote.schedulers.slurm.queue import read_queue
+from jlremote.place.clusters.contract import FOLLOWS, QueuedJob, SchedulerSilent
+from jlremote.place.clusters.last_states import Ending, read_ending
+from jlremote.place.clusters.slurm import reasons
+from jlremote.place.clusters.slurm.commands import Slurm
+from jlremote.place.clusters.slurm.queue import read_queue
+from jlremote.place.host.answers import FIELD, GROUP, records, understood
+from jlremote.place.host.job import Job
 from jlremote.text import is_name, one_line
 from jlremote.untrusted import moment, whole_number
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from jlremote.host.shell_text import command_line, typed_path, wait_while
-from jlremote.jobs.processes import NO_FOLDER
-from jlremote.schedulers.contract import Ranks, Resources
-from jlremote.schedulers.slurm.commands import Slurm
-from jlremote.schedulers.slurm.launchers import launched
+from jlremote.place.clusters.contract import Ranks, Resources
+from jlremote.place.clusters.slurm.commands import Slurm
+from jlremote.place.clusters.slurm.launchers import launched
+from jlremote.place.host.kept_jobs import NO_FOLDER
+from jlremote.place.host.shell_text import command_line, typed_path, wait_while
 
 # Runs on the compute node. `set -C` lets one job alone make the file, also on NFS. The traps keep
 # this shell alive when the job is signalled; the command does not inherit them. A Slurm that tracks

@@ -2,9 +2,10 @@
 
 Read `server` first, then `scripts` (what runs on the host), `discovery` (what those scripts print)
 and `survey` (both in one round trip). `launch` with `launch_lock` and `configuration` start a
-server; `presence` lists the sessions of a host, `activity` what works in a container;
-`runtime_files` keeps secrets out of a saved image; `in_server/` runs in the server's process;
-`api` and `kernel` use a server through its forward.
+server, and with it the `recorder`, whose program is in `recording`; `presence` lists the sessions
+of a host, `activity` what works in a container; `runtime_files` keeps secrets out of a saved image;
+`in_server` runs in the server's process; `api` and `kernel` use a server through its forward, whose
+far ends are in `ports`.
 
 Decisions:
 
@@ -21,7 +22,7 @@ program, also for a server that was started by hand.
 
 **Why a `base_url` for each session, that cannot be guessed?** Browsers share cookies between the
 ports of 127.0.0.1, and keep them to a path. Most open a session under a name of its own
-(`ports/origins`), which the configuration allows; Safari resolves none.
+(`jupyter/ports/origins`), which the configuration allows; Safari resolves none.
 
 **Why a unix socket on a host without containers?** Any user of the host can take a port of the
 loopback once its server has ended, and be sent a cookie. No other user enters the session's folder.

@@ -14,12 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from jlremote.host.answers import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
-from jlremote.host.process_mark import ADOPTER, CARRIER
+from jlremote.jupyter import recorder
 from jlremote.jupyter.scripts import LAUNCH_MARK
 from jlremote.jupyter.server import Server
-from jlremote.output import recorder
-from jlremote.runtimes.contract import Container, Runtime
+from jlremote.place.host.answers import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
+from jlremote.place.host.process_mark import ADOPTER, CARRIER
+from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.remote import sending
 from jlremote.text import one_line
 from jlremote.untrusted import whole_number
 
@@ -46,7 +47,7 @@ _INITS = {"tini", "docker-init", "init", "catatonit", "podman-init", "dumb-init"
 _FILES = {"squashfuse", "squashfuse_ll", "fuse-overlayfs", "fuse2fs"}
 _LONG_SLEEP = re.compile(r"inf(inity)?|\d{5,}s?|\d+d")
 # In words of what jlr runs there for itself.
-_OURS = ("The relay's program in a container", recorder.PROGRAM_FILE)
+_OURS = (sending.MARK, recorder.PROGRAM_FILE)
 _SHOWN = 60
 
 

@@ -10,7 +10,7 @@ import importlib.resources
 import json
 import textwrap
 
-from jlremote.output import recorder
+from jlremote.jupyter import recorder
 
 # The first port that Jupyter tries on a host without containers: beyond the local ports of jlr, as
 # both ends may be one machine, and not 8888, which every Jupyter tries.

@@ -8,13 +8,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.host.addresses import LOCALHOST, LOCALHOST_6
-from jlremote.host.answers import FIELD, RECORD
-from jlremote.host.socket_tables import Listener, listening_inodes, read_listeners, socket_inodes
+from jlremote.jupyter import recorder
+from jlremote.jupyter.recorder import NOT_RECORDED, Recording
 from jlremote.jupyter.scripts import SOCKET
 from jlremote.jupyter.server import LAB, TREE, Server
-from jlremote.output import recorder
-from jlremote.output.recorder import NOT_RECORDED, Recording
+from jlremote.place.host.addresses import LOCALHOST, LOCALHOST_6
+from jlremote.place.host.answers import FIELD, RECORD
+from jlremote.place.host.socket_tables import (
+    Listener,
+    listening_inodes,
+    read_listeners,
+    socket_inodes,
+)
 from jlremote.text import one_line
 from jlremote.untrusted import absolute_path, count, document, whole_number
 

@@ -6,14 +6,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jlremote.host.shell_text import KEEP_ODD_VARIABLES
-from jlremote.jupyter import configuration, launch_lock
+from jlremote.jupyter import configuration, launch_lock, recorder
 from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.scripts import LAUNCH_MARK, SOCKET, session_directory
-from jlremote.output import recorder
-from jlremote.runtimes.bare import PATH_FILE
-from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.scripts import homes
+from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES
+from jlremote.place.runtimes.bare import PATH_FILE
+from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.scripts import homes
 
 # Sets the shell's positional parameters to the command of JupyterLab, or else of Notebook.
 # `jupyter-lab` comes first: the `jupyter` command needs a tenth of a second to find it.

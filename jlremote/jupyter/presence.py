@@ -8,16 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
-from jlremote.host.answers import GROUP
-from jlremote.host.contract import USER_LABEL, Host
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import PAGES, read_probe
-from jlremote.runtimes import container_list
-from jlremote.runtimes.apptainer import apptainer
-from jlremote.runtimes.container_list import ListedContainer
-from jlremote.runtimes.contract import WHO, Runtime
-from jlremote.runtimes.engine.engine import Engine
-from jlremote.runtimes.table import OF_PROCESSES
+from jlremote.place.host.answers import GROUP
+from jlremote.place.host.contract import USER_LABEL, Host
+from jlremote.place.runtimes import container_list
+from jlremote.place.runtimes.apptainer import apptainer
+from jlremote.place.runtimes.container_list import ListedContainer
+from jlremote.place.runtimes.contract import WHO, Runtime
+from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.table import OF_PROCESSES
 from jlremote.text import is_name
 
 ADMINISTRATOR = ("root", "0")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import secrets
 
-from jlremote.host.shell_text import command_line, wait_while
 from jlremote.jupyter.scripts import FOREIGN_FOLDERS, TOLD_FOLDERS
-from jlremote.runtimes.docker.docker_commands import state_argv
-from jlremote.runtimes.engine.engine import Engine
+from jlremote.place.host.shell_text import command_line, wait_while
+from jlremote.place.runtimes.docker.docker_commands import state_argv
+from jlremote.place.runtimes.engine.engine import Engine
 
 NOT_ASIDE = 77  # sysexits.h: EX_NOPERM
 LEFT_THERE = 78

@@ -22,16 +22,15 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from jlremote.host.answers import PRINT_FIELD as FIELD
-from jlremote.host.answers import PRINT_GROUP as GROUP
-from jlremote.host.answers import PRINT_RECORD as RECORD
-from jlremote.host.shell_text import pause, until_hang_up, wait_while
-from jlremote.host.socket_tables import LISTENING, LISTENING_UNIX
-from jlremote.jupyter import launch_lock
-from jlremote.output import recorder
-from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.on_node import JOBS, PROBE
-from jlremote.runtimes.scripts import homes
+from jlremote.jupyter import launch_lock, recorder
+from jlremote.place.host.answers import PRINT_FIELD as FIELD
+from jlremote.place.host.answers import PRINT_GROUP as GROUP
+from jlremote.place.host.answers import PRINT_RECORD as RECORD
+from jlremote.place.host.shell_text import pause, until_hang_up, wait_while
+from jlremote.place.host.socket_tables import LISTENING, LISTENING_UNIX
+from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.on_node import JOBS, PROBE
+from jlremote.place.runtimes.scripts import homes
 
 # Among the arguments of the shell that waits for a server's end, and of no probe.
 LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
@@ -118,7 +117,7 @@ def record(runtime: Runtime, name: str, pid: int, called: str) -> str:
 
 
 def look_at_recorder(runtime: Runtime, name: str) -> str:
-    """Return the script that prints the record of `output.recorder`."""
+    """Return the script that prints the record of `jupyter.recorder`."""
     return session_directory(runtime, name) + recorder.LOOK
 
 

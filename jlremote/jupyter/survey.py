@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from jlremote.errors import Busy, JlrError
-from jlremote.gpus import lost
-from jlremote.host.contract import MINE, Host
-from jlremote.host.shell_text import command_line
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.server import Server
-from jlremote.runtimes.contract import TYPED_LABEL, WHO, Container, Runtime
-from jlremote.runtimes.engine.engine import Engine
-from jlremote.runtimes.on_node import IDLE, SHUT_DOWN, STOPPED
+from jlremote.place.host.contract import MINE, Host
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes import gpu_faults
+from jlremote.place.runtimes.contract import TYPED_LABEL, WHO, Container, Runtime
+from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.on_node import IDLE, SHUT_DOWN, STOPPED
 from jlremote.text import is_name, one_line
 
 
@@ -157,7 +157,7 @@ def _looked(
     """Return the survey of one round trip, and the status of its probe."""
     inside = scripts.probe(runtime, name)
     if check_gpus and runtime.has_containers:
-        inside += lost.CHECK
+        inside += gpu_faults.CHECK
     steps = dict(runtime.survey(name, inside))
     if typed is not None and runtime.has_containers:
         steps["called"] = _called(runtime.required_engine, typed)
@@ -187,7 +187,7 @@ def _looked(
         printed = one_line(probed.stdout.strip())
         why = f"the probe printed only `{printed[:80]}`" if printed else "the probe printed nothing"
         return Survey(container, None, owner=owner, user=user, unasked=why), 0
-    fault = lost.read(probed.stdout, name, runtime.shown("restart", name))
+    fault = gpu_faults.read(probed.stdout, name, runtime.shown("restart", name))
     launcher = _other_launcher(container, findings, user)
     found = Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
     return found, 0

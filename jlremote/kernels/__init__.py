@@ -1,10 +1,14 @@
 """Kernels of a session for the Jupyter of this laptop: a bridge for each.
 
-Read `bridge`, which a client of Jupyter's starts like any kernel, by the specs of
-`workflow/kernels`; `local_ports` speaks to that client, `remote_kernel` to the session.
-`lab_config` is for the JupyterLab that `jlr lab` runs, and read by that one only.
+Read `lab` (`jlr lab`), `specs` (`jlr kernels`) and `run` (a kernel's process). `bridge` is what a
+client of Jupyter's starts like any kernel, by these specs; `local_ports` speaks to that client,
+`remote_kernel` to the session. `lab_config` is for the JupyterLab that `jlr lab` runs, and read by
+that one only.
 
 Decisions:
+
+**Why does a second process end the kernel?** A client may kill the first one, as Jupyter does with
+a kernel that does not end in time. The second one waits for its end.
 
 **Why a program, and not a kernel provisioner?** A provisioner must be installed in the environment
 of each Jupyter, and VS Code starts kernels without one. A program works with every client that can

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from jlremote.errors import JlrError, LinkLost
-from jlremote.host.framing import FromMarker, ended_early
+from jlremote.place.host.framing import FromMarker, ended_early
 from jlremote.ssh.contract import Stream
 from jlremote.ssh.sessions.pieces import AT_ONCE, StdinPieces
 from jlremote.text import reason_of

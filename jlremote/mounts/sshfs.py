@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jlremote.laptop.mounts import MountRecord
 from jlremote.mounts.connector import DOOR_VARIABLE
 from jlremote.mounts.points import refusal
-from jlremote.storage.mounts import MountRecord
 
 if TYPE_CHECKING:
     import psutil

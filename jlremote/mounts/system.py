@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from jlremote.errors import JlrError
-from jlremote.host import installation
 from jlremote.mounts.points import Holder, MountPoint, read_mountinfo, refusal
+from jlremote.place.host import installation
 
 _DEVICE = Path("/dev/fuse")
 _OS_RELEASE = Path("/etc/os-release")

@@ -1,31 +1,10 @@
 """What cells print, recorded on the host, so that it outlasts the page.
 
-Read `recording` first: the program that runs beside each Jupyter server and appends what its
-kernels publish to files in the session's folder. `recorder` has its text for a launch, and reads
-what the session's folder says of it. On the laptop `pieces` has the script that prints
-these files, and takes its output apart into `records`. `runs` puts the records of a cell's run
-together; `view` shows a run as text, with `screen`, the terminal that streams are written for, and
-`live` several as they go on; `notebook` puts runs into the cells of a copy of their notebook.
-
-The files are in `output/` of the session's folder (0700; see `jupyter.scripts`), `KERNEL.jsonl` for
-each kernel. Older pieces of it are `KERNEL.1.jsonl`, `KERNEL.2.jsonl`, … with the lowest number the
-oldest, and `KERNEL.jsonl` the latest; `root` names the folder that the server shows. Each line is
-an object:
-
-    time      when it came, in seconds since the epoch, by the host's clock
-    kernel    the kernel's id
-    notebook  the path of its notebook as Jupyter has it, or null
-    cell      the id of JupyterLab's cell, or null where the page did not tell it
-    request   the `msg_id` of the request that it belongs to, or null
-    kind      what `content` is
-
-`code` has the code and its number (`execution_count`); `stream`, `display_data`,
-`update_display_data`, `execute_result`, `error` and `clear_output` have the content of Jupyter's
-message of that type, where streams of one request that came together are one; `end` has the
-`status` of an execution that is over, `ok` or `error`; `kernel` has the `state` of the kernel from
-then on: `started`, `restarted`, `ended`, `died`, or `gone` where the recorder of another server
-finds it so; `lost` says that records are missing, `from` and `until` when (null if unknown), and
-`why`.
+Read `reading` first: it asks the host for the recorder's files (`jupyter/recording`), once or for
+as long as they grow. `pieces` has the script that prints these files, and takes its output apart
+into `records`. `runs` puts the records of a cell's run together; `view` shows a run as text, with
+`screen`, the terminal that streams are written for, and `live` several as they go on; `notebook`
+puts runs into the cells of a `copy` of their notebook.
 
 Decisions:
 
@@ -43,4 +22,11 @@ drops the rest; into a pipe goes each line as it was last.
 **Which run is a cell's?** The last one with the cell's id. Not every page tells it, and old
 notebooks have none; then the cell with the same code, and of several the next one below the cell of
 the run before, as *Run All* goes.
+
+**Why is the notebook itself never written?** A page that has it open would find another file than
+the one it knows, and ask which of the two to keep.
+
+**Why does a copy get cells that the file has not?** A page saves now and then: what was typed
+and run just before the lid closed is in no file. So runs that began after the last save bring their
+code.
 """

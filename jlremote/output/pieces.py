@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 
-from jlremote.host.shell_text import pause, until_hang_up
 from jlremote.output.records import MOST_BYTES, Record, parsed
+from jlremote.place.host.shell_text import pause, until_hang_up
 from jlremote.text import one_line
 from jlremote.untrusted import count, document
 

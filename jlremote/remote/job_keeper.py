@@ -98,7 +98,7 @@ class Keeper:
     def keep(self) -> None:
         """Run the command to its end."""
         adopter = Adopter()
-        if os.environ.get("SUDO_PROMPT", "").startswith("/proc/"):  # see `host.sudo`
+        if os.environ.get("SUDO_PROMPT", "").startswith("/proc/"):  # see `place.host.sudo`
             os.environ["SUDO_PROMPT"] = f"/proc/{os.getpid()}/fd/9"
         _write("began", f"{time.time():.0f}\n", "r+")
         for number, name in enumerate(("stdout", "stderr"), 1):

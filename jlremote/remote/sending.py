@@ -22,8 +22,11 @@ for name, text in SOURCES:
     exec(compile(text, name, "exec"), module.__dict__)
 sys.exit(sys.modules[MAIN].main(sys.argv[1:]))
 """
-# Reads the program from stdin, and not a byte more: what follows is for the program.
-_BOOT = """\
+# In the arguments of each program that comes by stdin.
+MARK = "a program of jlr, from stdin"
+# Reads the program, and not a byte more: what follows is for the program.
+_BOOT = f"""\
+# {MARK}
 import os, sys, zlib
 marker, size, program = sys.argv.pop(1), int(sys.argv.pop(1)), b""
 os.write(1, marker.encode() + b"\\n")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import paramiko
 
 from jlremote.errors import Busy, LinkLost
-from jlremote.host.framing import FromMarker, ended_early, new_marker
+from jlremote.place.host.framing import FromMarker, ended_early, new_marker
 from jlremote.ssh.channels.session_slots import SessionSlots
 from jlremote.ssh.contract import (
     NOTHING,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
-from jlremote.host.addresses import Target
+from jlremote.place.host.addresses import Target
 
 Stream = Literal["stdout", "stderr"]
 Output = Callable[[Stream, bytes], None]

@@ -15,10 +15,10 @@ import pytest
 from playwright.sync_api import BrowserContext
 
 from jlremote.errors import ConnectionRefused
-from jlremote.host.contract import Completed, Steps
 from jlremote.link.client import dial
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import LinkStatus
+from jlremote.place.host.contract import Completed, Steps
 from tests.adversity.parts import answer
 from tests.adversity.sites import Site, site
 from tests.cli.conftest import remember

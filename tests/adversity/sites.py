@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from jlremote.host.addresses import own_address
+from jlremote.place.host.addresses import own_address
 from tests.lab.ports import free_port
 
 # Every way in which a page makes the browser ask without leaving the page, and `url` is asked.

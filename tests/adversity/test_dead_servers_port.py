@@ -10,8 +10,8 @@ from contextlib import ExitStack
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.host.addresses import Target
 from jlremote.jupyter.survey import JupyterDead
+from jlremote.place.host.addresses import Target
 from jlremote.ssh.forward.connection_router import WaitLimits
 from tests.lab.accounts import claimed_account
 from tests.lab.containers import ContainerFactory

@@ -12,7 +12,7 @@ import re
 import pytest
 
 from jlremote.errors import NoShell
-from jlremote.host.framing import unframed
+from jlremote.place.host.framing import unframed
 from tests.adversity.parts import CODES, COMMANDS, MOST_SECONDS, bounded
 from tests.cli.conftest import Jlr, jlr, laptop
 from tests.long import WANTED

@@ -19,17 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jlremote.errors import JlrError
-from jlremote.gpus import mig, snapshot
-from jlremote.host import framing, socket_tables
-from jlremote.host.answers import FIELD
-from jlremote.host.contract import Completed, Steps
+from jlremote.gpus import snapshot
 from jlremote.images import commands, image_files, image_removal
 from jlremote.images.build_log import BuildLog
 from jlremote.images.transfers import Transfer
 from jlremote.jobs import containers as container_jobs
-from jlremote.jobs import processes
 from jlremote.jupyter import activity
 from jlremote.jupyter.discovery import read_probe
+from jlremote.jupyter.ports import locate
 from jlremote.kernels.remote_kernel import decoded
 from jlremote.link.client.link import Link
 from jlremote.link.wire.protocol import _message
@@ -38,14 +35,16 @@ from jlremote.output.pieces import Reader
 from jlremote.output.runs import runs_of
 from jlremote.output.screen import shown
 from jlremote.output.view import ending, missing
-from jlremote.ports import listeners
-from jlremote.runtimes import container_list
-from jlremote.runtimes.apptainer import apptainer
-from jlremote.runtimes.contract import ContainerSpec
-from jlremote.runtimes.engine.engine import DOCKER
-from jlremote.runtimes.options.container_options import ContainerOptions
-from jlremote.schedulers.slurm.nodes import read_gpus
-from jlremote.schedulers.slurm.queue import COLUMNS, HEADING, read_queue
+from jlremote.place.clusters.slurm.nodes import read_gpus
+from jlremote.place.clusters.slurm.queue import COLUMNS, HEADING, read_queue
+from jlremote.place.host import framing, kept_jobs, socket_tables
+from jlremote.place.host.answers import FIELD
+from jlremote.place.host.contract import Completed, Steps
+from jlremote.place.runtimes import container_list
+from jlremote.place.runtimes.apptainer import apptainer
+from jlremote.place.runtimes.contract import ContainerSpec
+from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.options.container_options import ContainerOptions
 from jlremote.ssh.forward import browser_requests
 from tests.adversity.parts import CODES, COMMANDS, MOST_SECONDS, bounded
 from tests.cli.conftest import Jlr, jlr, laptop
@@ -191,7 +190,7 @@ JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
     "definition": (apptainer.read_definition, json.loads(apptainer.written_definition(SPEC))),
     "notebook": (lambda text: notebook.read(text.encode("utf-8", "replace"), "a"), NOTEBOOK),
     "names of notebooks": (pieces.names, {"notebook": "a"}),
-    "a wait": (processes.waits, {"place": 1, "why": "x"}),
+    "a wait": (kept_jobs.waits, {"place": 1, "why": "x"}),
     "runtime file": (
         lambda text: read_probe(probed(server(text))),
         FACTS,
@@ -218,17 +217,17 @@ _QUEUE = "\n".join(
 TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "nvidia-smi": (lambda text: snapshot.read(text, "dgx"), _GPU),
     "MIG": (
-        lambda text: mig.read((DATA / "mig-list.txt").read_text(), text),
+        lambda text: snapshot.read_mig((DATA / "mig-list.txt").read_text(), text),
         (DATA / "mig.xml").read_text(),
     ),
     "MIG list": (
-        lambda text: mig.read(text, (DATA / "mig.xml").read_text()),
+        lambda text: snapshot.read_mig(text, (DATA / "mig.xml").read_text()),
         (DATA / "mig-list.txt").read_text(),
     ),
     "squeue": (read_queue, _QUEUE),
     "sinfo": (read_gpus, f"a{FIELD}b{FIELD}gpu:a100:2{FIELD}gpu:1{FIELD}idle\n" * 2),
     "jobs": (
-        processes.read,
+        kept_jobs.read,
         "\x1f".join(("a", "c", "", "", "", "", "", '{"place": 1}', "m", "1", "0 2", "x")) + "\x1e",
     ),
     "image files": (image_files.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
@@ -240,7 +239,7 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
         "0: 00000002 0 00010000 0001 01 7 /a\n",
     ),
     "what listens": (
-        listeners.read,
+        locate.read_listening,
         f"user\x1f0\x1epython\x1fp\x1elistening\x1f{listening()}\x1eheld\x1f\x1e",
     ),
     "framing": (framed, "\nm begin one\nx\nm end one 0\n"),
@@ -309,7 +308,7 @@ def test_an_xml_document_of_entities_or_of_many_levels_is_none() -> None:
     bomb = f'<!DOCTYPE a [<!ENTITY l0 "ha">{laughs}]><a><gpu>&l29;</gpu></a>'
     listing = (DATA / "mig-list.txt").read_text()
     for document in (bomb, "<a>" * 200_000, "<a>" * 200_000 + "</a>" * 200_000):
-        read("MIG", lambda text: mig.read(listing, text), document)
+        read("MIG", lambda text: snapshot.read_mig(listing, text), document)
 
 
 @pytest.mark.timeout(30)

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import pytest
 
-from jlremote.workflow.host.rollback import LEFT
+from jlremote.hosts.rollback import LEFT
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import is_free

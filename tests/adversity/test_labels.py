@@ -12,22 +12,22 @@ import pytest
 
 from jlremote.errors import NotFound
 from jlremote.jobs import containers
+from jlremote.jobs.stories import jobs
 from jlremote.jupyter.presence import is_session
 from jlremote.jupyter.survey import Survey
-from jlremote.runtimes.container_list import ListedContainer
-from jlremote.runtimes.containers import read_container
-from jlremote.runtimes.contract import Container, ContainerSpec
-from jlremote.runtimes.docker import docker_commands
-from jlremote.runtimes.engine.engine import DOCKER, PODMAN
-from jlremote.storage import jobs as records
-from jlremote.storage.jobs import JobRecord
-from jlremote.workflow.jobs import jobs
-from jlremote.workflow.selection.host_search import with_others
+from jlremote.laptop import jobs as records
+from jlremote.laptop.jobs import JobRecord
+from jlremote.place.runtimes.container_list import ListedContainer
+from jlremote.place.runtimes.containers import read_container
+from jlremote.place.runtimes.contract import Container, ContainerSpec
+from jlremote.place.runtimes.docker import docker_commands
+from jlremote.place.runtimes.engine.engine import DOCKER, PODMAN
+from jlremote.selection.host_search import with_others
 from tests.jobs.parts import whole
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.workflow.parts import FakeHost, context
+from tests.stories.parts import FakeHost, context
 
 BAKED = {
     "org.jlremote.user": "ada",

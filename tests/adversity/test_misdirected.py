@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext
 
-from jlremote.host.addresses import Target, own_address
-from jlremote.ports.origins import hostname
+from jlremote.forwards import loopback_page
+from jlremote.jupyter.ports.origins import hostname
+from jlremote.place.host.addresses import Target, own_address
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.workflow.forward import loopback_page
 from tests.adversity.sites import ASK, Site
 from tests.forward.parts import SwitchedGateway, serving
 from tests.lab.browser import ELSEWHERE

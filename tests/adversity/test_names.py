@@ -17,23 +17,24 @@ from click.shell_completion import CompletionItem
 from jlremote.cli.completion import shells
 from jlremote.doctor import host
 from jlremote.errors import JlrError
-from jlremote.host.answers import FIELD, RECORD
-from jlremote.host.contract import Completed
-from jlremote.jobs import containers, processes
+from jlremote.hosts.halted import again
+from jlremote.jobs import containers
 from jlremote.jupyter import presence, survey
-from jlremote.runtimes.container_list import ListedContainer
-from jlremote.runtimes.contract import Container
-from jlremote.runtimes.engine.engine import DOCKER
-from jlremote.runtimes.options.container_options import ContainerOptions
-from jlremote.runtimes.table import runtime_named
-from jlremote.storage import jobs, session_names, sessions
-from jlremote.storage.jobs import JobRecord
-from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.host.halted import again
-from jlremote.workflow.session import restart
+from jlremote.laptop import jobs, session_names, sessions
+from jlremote.laptop.jobs import JobRecord
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.place.host import kept_jobs
+from jlremote.place.host.answers import FIELD, RECORD
+from jlremote.place.host.contract import Completed
+from jlremote.place.runtimes.container_list import ListedContainer
+from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.table import runtime_named
+from jlremote.sessions import restart
 from tests.cli.terminal import Terminal
-from tests.host.shells import run_sh
-from tests.workflow.parts import FakeHost
+from tests.place.host.shells import run_sh
+from tests.stories.parts import FakeHost
 
 HOSTILE = (
     *("a$(touch pwned)", "a`touch pwned`", "a;touch pwned", "a|sh", "a b", "a\nb", "--rm", ""),
@@ -54,7 +55,7 @@ def test_a_name_that_is_none_is_neither_a_job_nor_a_session(name: str) -> None:
     told = {"Id": "1d", "Name": name, "State": {}, "Config": {"Labels": labels}}
     assert containers.read(json.dumps([told])) == []
     fields = (name, "true", "", "", "5", "0 9", "")
-    assert processes.read(FIELD.join(fields) + RECORD) == []
+    assert kept_jobs.read(FIELD.join(fields) + RECORD) == []
     there = Container("1d", name, running=True, started_at="", labels=labels)
     assert presence._session(DOCKER, ListedContainer(there, "running")) is None
 

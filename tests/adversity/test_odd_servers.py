@@ -16,13 +16,13 @@ import pytest
 from jlremote import times
 from jlremote.cli.screen.reports import kernels_in_short
 from jlremote.errors import JlrError
-from jlremote.host.contract import Completed
+from jlremote.jobs.stories import jobs
 from jlremote.jupyter import api, presence
 from jlremote.jupyter.api import JupyterApi, Kernel
-from jlremote.runtimes.engine.engine import DOCKER
-from jlremote.workflow.jobs import jobs
+from jlremote.place.host.contract import Completed
+from jlremote.place.runtimes.engine.engine import DOCKER
 from tests.link.fakes import new_server
-from tests.workflow.parts import FakeHost
+from tests.stories.parts import FakeHost
 
 KERNEL = {"id": "k", "name": "python3", "execution_state": "idle", "last_activity": "x"}
 

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from jlremote.host.addresses import own_address
+from jlremote.forwards import local_ports
+from jlremote.forwards.address import Address, address_of, report
+from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.ports.origins import hostname
+from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.ports.endpoint import Endpoint
-from jlremote.ports.origins import hostname
-from jlremote.storage.sessions import PortRecord, SessionRecord
-from jlremote.workflow.forward import local_ports
-from jlremote.workflow.forward.address import Address, address_of, report
+from jlremote.place.host.addresses import own_address
 from tests.adversity.sites import ASK, REGISTER, Site, site
 from tests.link.fakes import new_endpoint, new_server
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from jlremote.containers.creation import with_owner
 from jlremote.errors import Usage
-from jlremote.host.shell_text import wait_while
-from jlremote.jobs import processes
-from jlremote.jobs.processes import ProcessJobs, ProcessPlan
-from jlremote.runtimes.bare import Bare
-from jlremote.runtimes.contract import Attachment, ContainerSpec
-from jlremote.runtimes.docker.docker_commands import create_argv
-from jlremote.runtimes.engine.engine import DOCKER, ENGINES
-from jlremote.runtimes.options.container_options import ContainerOptions
-from jlremote.runtimes.scripts import variables
-from jlremote.workflow.container.creation import with_owner
-from tests.host.shells import SHELLS, run_sh
+from jlremote.place.host import kept_jobs
+from jlremote.place.host.kept_jobs import ProcessJobs, ProcessPlan
+from jlremote.place.host.shell_text import wait_while
+from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.contract import Attachment, ContainerSpec
+from jlremote.place.runtimes.docker.docker_commands import create_argv
+from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.scripts import variables
+from tests.place.host.shells import SHELLS, run_sh
 
 SECRET = "it's s3cret"
 KEY = f"-----BEGIN-----\n{SECRET}\n-----END-----"
@@ -51,7 +51,7 @@ def test_a_jobs_variables_are_in_no_processes_arguments(
         "h", ("sh", "-c", take + 'exec "$@"', "sh", *command), Attachment(), plain
     )
     plan = ProcessPlan("job", argv, "sh", variables=private, mark="mark", terminal=terminal)
-    begun = run_sh("sh", processes.launch(plan))
+    begun = run_sh("sh", kept_jobs.launch(plan))
     try:
         seen = list(arguments())
         assert any(str(over).encode() in words for words in seen), "no process of it was seen"

@@ -28,7 +28,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from jlremote.output import recorder
+from jlremote.jupyter import recorder
 
 ROUNDS = 10
 TARGET = 1.02

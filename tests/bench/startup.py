@@ -54,7 +54,7 @@ def laptop(home: Path) -> dict[str, str]:
     hosts = "".join(f"Host dgx{number}\n  User me\n" for number in range(50))
     (home / ".ssh" / "config").write_text(hosts)
     save = (
-        "from jlremote.storage.sessions import SessionRecord, save\n"
+        "from jlremote.laptop.sessions import SessionRecord, save\n"
         "for n in range(10): save(SessionRecord('dgx', f'cont{n}', 'docker', 8888 + n))"
     )
     subprocess.run([sys.executable, "-c", save], env=surroundings, check=True)

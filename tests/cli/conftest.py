@@ -15,28 +15,27 @@ from typing import Any, Protocol
 
 import pytest
 
-from jlremote import workflow
 from jlremote.cli import boundary
+from jlremote.forwards.address import Address
 from jlremote.jupyter.api import Kernel
-from jlremote.storage import paths, sessions
-from jlremote.workflow.forward.address import Address
-from jlremote.workflow.show.report import SessionReport
+from jlremote.laptop import paths, sessions
+from jlremote.listing.report import SessionReport
 
 WORKFLOWS = (
-    "session.prepare.begin",
-    "session.start.start",
-    "session.start.plan",
-    "session.open.address",
-    "show.listing.reports",
-    "show.listing.report",
-    "session.logs.log",
+    "sessions.prepare.begin",
+    "sessions.start.start",
+    "sessions.start.plan",
+    "sessions.open.address",
+    "listing.listing.reports",
+    "listing.listing.report",
+    "sessions.logs.log",
     "output.reading.recorded",
     "output.reading.followed",
     "output.copy.save",
-    "session.stop.stop",
-    "session.stop.stop_all",
-    "selection.disconnection.disconnect",
-    "forward.browser.open_in_browser",
+    "sessions.stop.stop",
+    "sessions.stop.stop_all",
+    "selection.destruction.disconnect",
+    "forwards.browser.open_in_browser",
 )
 
 BASE, TOKEN = "http://127.0.0.1:8888/cont1/", "5ec2e7"
@@ -56,6 +55,9 @@ REPORT = SessionReport(
     gpus="all",
     kernels=(Kernel("work/train.ipynb", "busy", "2026-01-02T03:04:05Z"),),
 )
+
+# The rooms with stories that the commands call.
+ROOMS = "copies demo doctor editors forwards gpus hosts images jobs listing mounts output sessions"
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +94,7 @@ class Workflows:
         """Stand in for the function `name` of a workflow."""
         module, _, function = name.rpartition(".")
         self.patch.setattr(
-            import_module(f"jlremote.workflow.{module}"),
+            import_module(f"jlremote.{module}"),
             function,
             lambda *arguments, **options: self._call(name, *arguments, **options),
         )
@@ -115,8 +117,9 @@ class Workflows:
 @pytest.fixture(scope="session")
 def _all_loaded() -> None:
     """Load every workflow: one that a test loads first would keep its stand-ins for good."""
-    for module in walk_packages(workflow.__path__, f"{workflow.__name__}."):
-        import_module(module.name)
+    for room in map(import_module, (f"jlremote.{room}" for room in ROOMS.split())):
+        for module in walk_packages(room.__path__, f"{room.__name__}."):
+            import_module(module.name)
 
 
 @pytest.fixture
@@ -124,7 +127,7 @@ def workflows(_all_loaded: None, monkeypatch: pytest.MonkeyPatch) -> Workflows:
     fakes = Workflows(monkeypatch)
     for name in WORKFLOWS:
         fakes.take_over(name)
-    fakes.will("session.prepare.begin", None)  # only for speed, so no test announces it
+    fakes.will("sessions.prepare.begin", None)  # only for speed, so no test announces it
     return fakes
 
 

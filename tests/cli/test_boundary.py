@@ -41,7 +41,7 @@ PLAIN = [e for e in all_errors(errors.JlrError) if e.__init__ is errors.JlrError
 def test_each_error_class_has_its_exit_code(
     error: type[errors.JlrError], jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("session.open.address", error("it failed", hint="mend it"))
+    workflows.will("sessions.open.address", error("it failed", hint="mend it"))
     outcome = jlr("url")
     [code] = [code for branch, code in CODES.items() if issubclass(error, branch)] or [1]
     assert outcome.code == code
@@ -52,7 +52,7 @@ def test_each_error_class_has_its_exit_code(
 
 def test_an_unexpected_failure_goes_to_a_log(jlr: Jlr, workflows: Workflows, laptop: Path) -> None:
     url = "http://127.0.0.1:1/?token=5ec2e7"
-    workflows.will("session.open.address", KeyError(f"password='hunter2' at {url}"))
+    workflows.will("sessions.open.address", KeyError(f"password='hunter2' at {url}"))
     outcome = jlr("url", "--no-input")
     assert outcome.code == 3
     assert "Traceback" not in outcome.stderr
@@ -69,7 +69,7 @@ def test_an_unexpected_failure_goes_to_a_log(jlr: Jlr, workflows: Workflows, lap
 def test_the_log_has_neither_arguments_nor_variables(
     jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
-    workflows.will("session.start.start", RuntimeError("no idea"))
+    workflows.will("sessions.start.start", RuntimeError("no idea"))
     assert jlr("start", "dgx", "--env", "HF=s3same").code == 3
     [log] = (laptop / "state" / "jlr" / "log").iterdir()
     assert "s3same" not in log.read_text()
@@ -79,7 +79,7 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
     jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/proc")
-    workflows.will("session.open.address", KeyError("odd"))
+    workflows.will("sessions.open.address", KeyError("odd"))
     outcome = jlr("url")
     assert outcome.code == 3
     assert "KeyError: 'odd'" in outcome.stderr
@@ -168,9 +168,9 @@ def test_an_error_under_json_is_one_object_on_stderr(
     jlr: Jlr,
     workflows: Workflows,
 ) -> None:
-    for name in ("session.open.address", "show.listing.reports", "show.listing.report"):
+    for name in ("sessions.open.address", "listing.listing.reports", "listing.listing.report"):
         workflows.will(name, failure)
-    workflows.will("session.stop.stop_all", failure)
+    workflows.will("sessions.stop.stop_all", failure)
     outcome = jlr(*argv, "--json")
     told = json.loads(outcome.stderr)
     assert (outcome.code, told["exit"], set(told)) == (code, code, {"error", "hint", "exit"})
@@ -220,7 +220,7 @@ def test_a_command_ends_after_what_was_registered_and_before_modules_are_taken_a
 
 
 def test_an_interrupt_exits_with_130(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.start.start", KeyboardInterrupt())
+    workflows.will("sessions.start.start", KeyboardInterrupt())
     assert jlr("start", "dgx").code == 130
 
 
@@ -256,7 +256,7 @@ def test_an_unwritable_state_folder_is_one_clear_error(
 
 
 def test_a_pipe_gets_no_colours(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("show.listing.report", REPORT)
+    workflows.will("listing.listing.report", REPORT)
     outcome = jlr("-v", "status")
     assert "\x1b" not in outcome.stdout + outcome.stderr
 
@@ -264,7 +264,7 @@ def test_a_pipe_gets_no_colours(jlr: Jlr, workflows: Workflows) -> None:
 def test_a_command_killed_by_a_signal_unwinds_and_exits_with_its_number() -> None:
     script = (
         "import sys, time\nfrom jlremote.cli import boundary\n"
-        "from jlremote.workflow.session import open\n"
+        "from jlremote.sessions import open\n"
         "def wait(*_):\n"
         "    try: print('waiting', flush=True); time.sleep(60)\n"
         "    finally: print('unwound', flush=True)\n"

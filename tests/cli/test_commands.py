@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from jlremote.errors import Busy
-from jlremote.workflow.host.requests import LogRequest, StopRequest
-from jlremote.workflow.images.login import LoginReport
-from jlremote.workflow.session.restart import RenewReport
-from jlremote.workflow.session.stop import StopAllReport, StopReport
+from jlremote.hosts.requests import LogRequest, StopRequest
+from jlremote.images.stories.login import LoginReport
+from jlremote.sessions.restart import RenewReport
+from jlremote.sessions.stop import StopAllReport, StopReport
 from tests.cli.conftest import ADDRESS, BASE, REPORT, TOKEN, URL, Jlr, Workflows, remember
 
 
@@ -33,16 +33,16 @@ def test_open_tells_a_session_from_a_path(
     argv: tuple[str, ...], selector: str | None, path: str | None, jlr: Jlr, workflows: Workflows
 ) -> None:
     remember(("dgx", "cont1"), ("dgx", "data.v2"))
-    workflows.will("session.open.address", ADDRESS)
-    workflows.will("forward.browser.open_in_browser", None)
+    workflows.will("sessions.open.address", ADDRESS)
+    workflows.will("forwards.browser.open_in_browser", None)
     outcome = jlr("open", *argv)
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
-    assert workflows.arguments("session.open.address")[:2] == (selector, path)
-    assert workflows.arguments("forward.browser.open_in_browser") == (ADDRESS, None)
+    assert workflows.arguments("sessions.open.address")[:2] == (selector, path)
+    assert workflows.arguments("forwards.browser.open_in_browser") == (ADDRESS, None)
 
 
 def test_open_without_a_browser_only_prints(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.open.address", ADDRESS)
+    workflows.will("sessions.open.address", ADDRESS)
     assert jlr("open", "--no-browser").stdout == URL + "\n"
 
 
@@ -50,15 +50,15 @@ def test_open_takes_the_browser_from_the_environment(
     jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JLR_BROWSER", "chromium")
-    workflows.will("session.open.address", ADDRESS)
-    workflows.will("forward.browser.open_in_browser", None)
+    workflows.will("sessions.open.address", ADDRESS)
+    workflows.will("forwards.browser.open_in_browser", None)
     jlr("open")
-    assert workflows.arguments("forward.browser.open_in_browser") == (ADDRESS, "chromium")
+    assert workflows.arguments("forwards.browser.open_in_browser") == (ADDRESS, "chromium")
 
 
 def test_list_prints_one_session_per_line(jlr: Jlr, workflows: Workflows) -> None:
     gone = replace(REPORT, name="old", state="container-gone", kernels=None, gpus=None)
-    workflows.will("show.listing.reports", [replace(REPORT, is_default=True), gone])
+    workflows.will("listing.listing.reports", [replace(REPORT, is_default=True), gone])
     outcome = jlr("list", "dgx", "--running")
     heading, first, second = outcome.stdout.splitlines()
     columns = ["SESSION", "HOST", "STATE", "SINCE", "KERNELS", "PORT", "GPUS", "IMAGE"]
@@ -73,21 +73,21 @@ def test_list_prints_one_session_per_line(jlr: Jlr, workflows: Workflows) -> Non
 
 def test_the_list_has_the_jobs_of_sessions_on_a_cluster(jlr: Jlr, workflows: Workflows) -> None:
     on_node = replace(REPORT, name="work", job="12", node="node1", time_left=5400)
-    workflows.will("show.listing.reports", [REPORT, on_node])
+    workflows.will("listing.listing.reports", [REPORT, on_node])
     heading, first, second = jlr("list").stdout.splitlines()
     at = heading.index("JOB")
     assert (first[at:], second[at:]) == ("-", "12, on node1, 1h30m left")
 
 
 def test_the_list_contains_no_token(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("show.listing.reports", [REPORT])
+    workflows.will("listing.listing.reports", [REPORT])
     assert "5ec2e7" not in jlr("list").stdout
 
 
 def test_an_empty_list_names_the_command_that_starts_a_session(
     jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("show.listing.reports", [])
+    workflows.will("listing.listing.reports", [])
     outcome = jlr("list")
     assert (outcome.code, outcome.stdout) == (0, "")
     assert "`jlr start HOST CONTAINER` starts one" in outcome.stderr
@@ -95,12 +95,12 @@ def test_an_empty_list_names_the_command_that_starts_a_session(
 
 def test_status_prints_every_fact_of_a_session(jlr: Jlr, workflows: Workflows) -> None:
     report = replace(REPORT, state="reconnecting", detail="the line\x1b[2J was cut")
-    workflows.will("show.listing.report", report)
+    workflows.will("listing.listing.report", report)
     text = jlr("status", "cont1").stdout
     for part in ("cont1 on dgx", "reconnecting, the line was cut", URL, "1 busy"):
         assert part in text
     assert "work/train.ipynb" in text
-    assert workflows.arguments("show.listing.report")[0] == "cont1"
+    assert workflows.arguments("listing.listing.report")[0] == "cont1"
 
 
 @pytest.mark.parametrize(
@@ -115,14 +115,14 @@ def test_status_prints_every_fact_of_a_session(jlr: Jlr, workflows: Workflows) -
 def test_logs_pass_on_where_to_begin(
     flags: tuple[str, ...], wanted: LogRequest, jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("session.logs.log", iter(()))
+    workflows.will("sessions.logs.log", iter(()))
     assert jlr("logs", *flags).code == 0
-    assert workflows.arguments("session.logs.log")[1] == wanted
+    assert workflows.arguments("sessions.logs.log")[1] == wanted
     assert jlr("logs", "--since", "yesterday").code == 2
 
 
 def test_ctrl_c_ends_a_followed_log_as_interrupted(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.logs.log", KeyboardInterrupt())
+    workflows.will("sessions.logs.log", KeyboardInterrupt())
     outcome = jlr("logs", "-f")
     assert (outcome.code, outcome.stdout) == (130, "")
     assert "Traceback" not in outcome.stderr
@@ -141,11 +141,11 @@ def test_stop_prints_what_it_did(
     flags: tuple[str, ...], request_: StopRequest, jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will(
-        "session.stop.stop", StopReport("cont1", "dgx", ("stopped Jupyter", "released 8888"))
+        "sessions.stop.stop", StopReport("cont1", "dgx", ("stopped Jupyter", "released 8888"))
     )
     outcome = jlr("stop", "cont1", *flags)
     assert outcome.stdout == "dgx/cont1: stopped Jupyter, released 8888\n"
-    assert workflows.arguments("session.stop.stop")[:2] == ("cont1", request_)
+    assert workflows.arguments("sessions.stop.stop")[:2] == ("cont1", request_)
 
 
 def test_several_sessions_are_stopped_though_one_is_busy(jlr: Jlr, workflows: Workflows) -> None:
@@ -154,7 +154,7 @@ def test_several_sessions_are_stopped_though_one_is_busy(jlr: Jlr, workflows: Wo
             raise Busy("`dgx/cont1` is busy")
         return StopReport(name, "dgx", ("stopped Jupyter",))
 
-    workflows.will("session.stop.stop", stop)
+    workflows.will("sessions.stop.stop", stop)
     outcome = jlr("stop", "cont1", "cont2", "cont2")
     assert (outcome.code, outcome.stdout) == (7, "dgx/cont2: stopped Jupyter\n")
     assert "`dgx/cont1` is busy" in outcome.stderr
@@ -168,35 +168,40 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
 @pytest.mark.parametrize(
     ("argv", "workflow", "answer", "told"),
     [
-        (("stop", "cont1"), "session.stop.stop", STOPPED, [vars(STOPPED)]),
+        (("stop", "cont1"), "sessions.stop.stop", STOPPED, [vars(STOPPED)]),
         (
             ("stop", "--all"),
-            "session.stop.stop_all",
+            "sessions.stop.stop_all",
             StopAllReport((STOPPED,), None),
             [vars(STOPPED)],
         ),
-        (("stop", "--all"), "session.stop.stop_all", StopAllReport((), None), []),
-        (("open", "--no-browser"), "session.open.address", ADDRESS, {"url": URL}),
-        (("restart", "c", "--force"), "session.restart.restart", REPORT, REPORT.to_json()),
-        (("renew", "c"), "session.restart.renew", RENEWED, RENEWED.to_json()),
+        (("stop", "--all"), "sessions.stop.stop_all", StopAllReport((), None), []),
+        (("open", "--no-browser"), "sessions.open.address", ADDRESS, {"url": URL}),
+        (("restart", "c", "--force"), "sessions.restart.restart", REPORT, REPORT.to_json()),
+        (("renew", "c"), "sessions.restart.renew", RENEWED, RENEWED.to_json()),
         (
             ("url", "c"),
-            "session.open.address",
+            "sessions.open.address",
             ADDRESS,
             {"url": URL, "base": BASE, "token": TOKEN},
         ),
-        (("push", "dgx", "a/b"), "images.registry.push", None, {"host": "dgx", "image": "a/b"}),
-        (("login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
+        (
+            ("push", "dgx", "a/b"),
+            "images.stories.registry.push",
+            None,
+            {"host": "dgx", "image": "a/b"},
+        ),
+        (("login", "dgx"), "images.stories.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
         (
             ("login", "dgx", "--forget"),
-            "images.login.log_out",
+            "images.stories.login.log_out",
             ["this machine's keychain"],
             {"host": "dgx", "registry": "nvcr.io", "forgotten": ["this machine's keychain"]},
         ),
-        (("disconnect", "dgx"), "selection.disconnection.disconnect", ["dgx"], [{"host": "dgx"}]),
+        (("disconnect", "dgx"), "selection.destruction.disconnect", ["dgx"], [{"host": "dgx"}]),
         (
             ("forget", "dgx"),
-            "host.links.forget",
+            "hosts.links.forget",
             ["password of me"],
             [{"forgotten": "password of me"}],
         ),
@@ -218,7 +223,7 @@ def test_under_json_what_was_stopped_is_told_beside_the_error(
     jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will(
-        "session.stop.stop_all", StopAllReport((STOPPED,), Busy("`lab/b` is busy", hint="wait"))
+        "sessions.stop.stop_all", StopAllReport((STOPPED,), Busy("`lab/b` is busy", hint="wait"))
     )
     outcome = jlr("stop", "--all", "--json")
     assert [done["name"] for done in json.loads(outcome.stdout)] == ["cont1"]
@@ -227,14 +232,14 @@ def test_under_json_what_was_stopped_is_told_beside_the_error(
 
 
 def test_rm_is_stop_remove_and_asks_like_it(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.stop.stop", StopReport("cont1", "dgx", ("removed the container",)))
+    workflows.will("sessions.stop.stop", StopReport("cont1", "dgx", ("removed the container",)))
     assert jlr("rm", "cont1").stdout == "dgx/cont1: removed the container\n"
-    assert workflows.arguments("session.stop.stop")[:2] == ("cont1", StopRequest(remove=True))
+    assert workflows.arguments("sessions.stop.stop")[:2] == ("cont1", StopRequest(remove=True))
 
 
 @pytest.mark.parametrize("alias", ["ls", "ps"])
 def test_ls_and_ps_are_list(alias: str, jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("show.listing.reports", [])
+    workflows.will("listing.listing.reports", [])
     assert jlr(alias, "--json").stdout == "[]\n"
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from jlremote.cli.completion import shells
+from jlremote.editors import ssh_config as ssh_config_line
+from jlremote.laptop.settings.ssh_hosts import host_names
 from jlremote.questions import NeverAsks
-from jlremote.storage.settings.ssh_hosts import host_names
-from jlremote.workflow.editors import ssh_config as ssh_config_line
 from tests.cli.conftest import Jlr, remember
 from tests.cli.terminal import Terminal
 

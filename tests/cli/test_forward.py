@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from jlremote.cli.screen import terminal
-from jlremote.storage import sessions
-from jlremote.storage.sessions import SessionRecord
-from jlremote.workflow.forward.address import PortReport
+from jlremote.forwards.address import PortReport
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
 from tests.cli.conftest import ADDRESS, PAGE, URL, Jlr, Workflows
 
 NAME = "6006-cont1-dgx.localhost"
@@ -22,7 +22,7 @@ CLOSED = PortReport(7860, 7860, "closed", None, "nothing listens on port 7860 of
 @pytest.fixture(autouse=True)
 def taken_over(workflows: Workflows) -> None:
     for name in ("add", "listed", "remove"):
-        workflows.take_over(f"session.further_ports.{name}")
+        workflows.take_over(f"sessions.further_ports.{name}")
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_number_alone_is_a_port_and_the_word_before_a_port_is_a_session(
     jlr: Jlr,
     workflows: Workflows,
 ) -> None:
-    workflows.will("session.further_ports.add", TENSORBOARD)
+    workflows.will("sessions.further_ports.add", TENSORBOARD)
     outcome = jlr("forward", *argv)
     assert (outcome.code, outcome.stdout) == (0, "http://127.0.0.1:6007/\n")
     [(_, arguments, told)] = workflows.calls
@@ -89,7 +89,7 @@ def test_a_port_that_is_named_twice_is_removed_of_the_session_that_was_typed(
 def test_a_terminal_shows_the_ports_own_name_and_the_address_for_other_cases(
     jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workflows.will("session.further_ports.add", TENSORBOARD)
+    workflows.will("sessions.further_ports.add", TENSORBOARD)
     command = "jlremote.cli.commands.work.forward"
     monkeypatch.setattr(f"{command}.shown", lambda address: address.page)
     outcome = jlr("forward", "6006")
@@ -112,31 +112,31 @@ def test_a_page_is_shown_where_a_click_opens_it_in_a_browser_that_resolves_it(
 
 
 def test_a_closed_port_is_forwarded_with_a_note(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.further_ports.add", CLOSED)
+    workflows.will("sessions.further_ports.add", CLOSED)
     outcome = jlr("forward", "7860")
     assert outcome.stdout == "http://127.0.0.1:7860/\n"
     assert "nothing listens on port 7860 of `cont1`" in outcome.stderr
 
 
 def test_forward_without_a_port_lists_the_forwarded_ports(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.further_ports.listed", [TENSORBOARD, CLOSED])
+    workflows.will("sessions.further_ports.listed", [TENSORBOARD, CLOSED])
     heading, first, second = jlr("forward", "cont1").stdout.splitlines()
     assert heading.split() == ["PORT", "HERE", "STATE", "SINCE"]
     assert first.split()[:3] == ["6006", "http://127.0.0.1:6007/", "up"]
     assert second.split()[:4] == ["7860", "http://127.0.0.1:7860/", "closed", "-"]
-    assert workflows.arguments("session.further_ports.listed")[0] == "cont1"
+    assert workflows.arguments("sessions.further_ports.listed")[0] == "cont1"
 
 
 def test_a_list_tells_below_it_why_a_port_is_taken(jlr: Jlr, workflows: Workflows) -> None:
     """A column of it would cut off the addresses on a narrow terminal."""
     why = "port 6007 is taken by `python3` (process 9)"
-    workflows.will("session.further_ports.listed", [replace(CLOSED, state="taken", detail=why)])
+    workflows.will("sessions.further_ports.listed", [replace(CLOSED, state="taken", detail=why)])
     assert jlr("forward").stdout.splitlines()[2:] == [f"port 7860: {why}"]
 
 
 def test_forward_with_json_always_prints_an_array(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.further_ports.listed", [CLOSED])
-    workflows.will("session.further_ports.add", TENSORBOARD)
+    workflows.will("sessions.further_ports.listed", [CLOSED])
+    workflows.will("sessions.further_ports.add", TENSORBOARD)
     [listed] = json.loads(jlr("forward", "--json").stdout)
     assert {key: listed[key] for key in ("port", "local_port", "state")} == {
         "port": 7860,
@@ -147,9 +147,9 @@ def test_forward_with_json_always_prints_an_array(jlr: Jlr, workflows: Workflows
 
 
 def test_forward_remove_lists_the_other_ports(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.further_ports.remove", None)
-    workflows.will("session.further_ports.listed", [CLOSED])
+    workflows.will("sessions.further_ports.remove", None)
+    workflows.will("sessions.further_ports.listed", [CLOSED])
     outcome = jlr("forward", "cont1", "--remove", "6006")
     assert "stopped forwarding port 6006" in outcome.stderr
     assert "7860" in outcome.stdout
-    assert workflows.arguments("session.further_ports.remove")[:2] == ("cont1", 6006)
+    assert workflows.arguments("sessions.further_ports.remove")[:2] == ("cont1", 6006)

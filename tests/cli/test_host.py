@@ -13,10 +13,10 @@ from rich.console import Console
 
 from jlremote.cli.commands import host
 from jlremote.cli.screen import gpu_live
+from jlremote.doctor.doctor import DoctorRequest
 from jlremote.doctor.findings import Finding, Mark, Verdict
 from jlremote.gpus.inventory import Inventory
-from jlremote.workflow.doctor.doctor import DoctorRequest
-from jlremote.workflow.host.pools import PoolAnswer
+from jlremote.hosts.pools import PoolAnswer
 from tests.cli.conftest import Jlr, Workflows
 from tests.gpus.parts import inventory, process, row
 
@@ -32,8 +32,8 @@ VERDICT = Verdict(Mark.FAILED, "dgx does not work: engine", 1)
 @pytest.fixture(autouse=True)
 def taken_over(workflows: Workflows) -> None:
     for name in (
-        *("host.gpus.inventory", "host.gpus.watch", "host.links.forget"),
-        *("host.pool_gpus.watch_pool", "doctor.doctor.doctor"),
+        *("gpus.host_gpus.inventory", "gpus.host_gpus.watch", "hosts.links.forget"),
+        *("gpus.pool_gpus.watch_pool", "doctor.doctor.doctor"),
     ):
         workflows.take_over(name)
 
@@ -121,17 +121,17 @@ def gpus() -> Inventory:
 def test_watched_gpus_in_a_pipe_are_tables_one_after_the_other(
     jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("host.gpus.watch", [gpus(), gpus()])
+    workflows.will("gpus.host_gpus.watch", [gpus(), gpus()])
     outcome = jlr("gpus", "dgx", "--watch")
     assert outcome.stdout.count("GPU  NAME") == 2
-    assert workflows.arguments("host.gpus.watch")[1] == 0.5
+    assert workflows.arguments("gpus.host_gpus.watch")[1] == 0.5
 
 
 def test_a_watched_pool_tells_once_what_a_driver_complains_of(
     jlr: Jlr, workflows: Workflows
 ) -> None:
     silent = PoolAnswer("dgx", gpus().unanswered("`nvidia-smi` on `dgx` did not answer"))
-    workflows.will("host.pool_gpus.watch_pool", [[silent], [silent]])
+    workflows.will("gpus.pool_gpus.watch_pool", [[silent], [silent]])
     outcome = jlr("gpus", "@lab", "--watch")
     assert outcome.stdout.count("HOST  GPU  NAME") == 2
     assert outcome.stderr.count("dgx: nvidia-smi: `nvidia-smi` on `dgx` did not answer") == 1

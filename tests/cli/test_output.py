@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from jlremote.cli.screen.program_output import CellOutput
+from jlremote.output.copy import Saved
 from jlremote.output.live import Line
 from jlremote.output.records import Record
 from jlremote.output.runs import runs_of
-from jlremote.workflow.output.copy import Saved
 from tests.cli.conftest import Jlr, Workflows
 from tests.cli.terminal import Terminal
 from tests.output.parts import code, end, record, stream

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.storage.settings import settings
+from jlremote.laptop.settings import settings
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import Busy, NotFound
-from jlremote.runtimes.options.container_options import ContainerOptions
-from jlremote.storage.settings.options import variable
-from jlremote.workflow.forward.address import Address
-from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.requests import StartRequest
+from jlremote.forwards.address import Address
+from jlremote.hosts.context import Context
+from jlremote.hosts.requests import StartRequest
+from jlremote.laptop.settings.options import variable
+from jlremote.place.runtimes.options.container_options import ContainerOptions
 from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows, remember
 
 
 @pytest.fixture(autouse=True)
 def started(workflows: Workflows) -> None:
-    workflows.will("session.start.start", REPORT)
-    workflows.will("forward.browser.open_in_browser", None)
+    workflows.will("sessions.start.start", REPORT)
+    workflows.will("forwards.browser.open_in_browser", None)
 
 
 def settle(laptop: Path, text: str) -> None:
@@ -32,7 +32,7 @@ def test_a_bare_start_takes_host_and_container_of_the_settings_or_the_latest_ses
     def begun(*argv: str) -> StartRequest:
         workflows.calls.clear()
         assert jlr("start", "--no-browser", *argv).code == 0
-        return workflows.arguments("session.start.start")[0]  # type: ignore[no-any-return]
+        return workflows.arguments("sessions.start.start")[0]  # type: ignore[no-any-return]
 
     remember(("lab", "latest"), ("dgx", "older"))
     request = begun()
@@ -61,7 +61,7 @@ def test_a_setting_that_fails_is_named_as_a_setting(
     def refuse(*_: object) -> None:
         raise Busy("`--volume x:/x` is odd", hint="leave out `--port`; `--image IMAGE` is another")
 
-    workflows.will("session.start.start", refuse)
+    workflows.will("sessions.start.start", refuse)
     told = jlr("start", "dgx", "cont1").stderr
     assert "`--volume x:/x` ([defaults]) is odd" in told
     assert "leave out `port` of `[hosts.dgx]`; `--image IMAGE` is another" in told
@@ -72,7 +72,7 @@ def test_a_setting_that_fails_is_named_as_a_setting(
 
 def environment(workflows: Workflows) -> tuple[str, ...]:
     """Return the variables in the request of the only start."""
-    return tuple(workflows.arguments("session.start.start")[0].options.environment)
+    return tuple(workflows.arguments("sessions.start.start")[0].options.environment)
 
 
 def test_a_variable_without_a_value_gets_this_machines(
@@ -114,7 +114,7 @@ def test_every_option_is_in_the_request(
     rest = "-u 1000:1000 --shm-size 1g --gpus all --port 9999 --runtime docker --no-browser"
     more = "--ulimit memlock=-1 --ipc host --network bridge --no-init --rm --log-opt max-file=3"
     assert jlr(*argv.split(), *rest.split(), *more.split()).code == 0
-    assert workflows.arguments("session.start.start")[0] == StartRequest(
+    assert workflows.arguments("sessions.start.start")[0] == StartRequest(
         host="me@dgx",
         container="cont1",
         runtime="docker",
@@ -148,7 +148,7 @@ def test_a_conda_environment_is_in_the_request(
     option: str, request_: StartRequest, jlr: Jlr, workflows: Workflows
 ) -> None:
     jlr("start", "dgx", "--runtime", "none", option, "lab")
-    assert workflows.arguments("session.start.start")[0] == request_
+    assert workflows.arguments("sessions.start.start")[0] == request_
 
 
 def test_a_python_and_a_conda_environment_exclude_each_other(jlr: Jlr) -> None:
@@ -175,14 +175,14 @@ def test_an_option_without_a_flag_comes_from_the_settings(
     )
     monkeypatch.setenv("JLR_GPUS", "2")
     assert jlr("start", "dgx", "--image", "from-flag", "-e", "B=flag").code == 0
-    assert workflows.arguments("session.start.start")[0] == StartRequest(
+    assert workflows.arguments("sessions.start.start")[0] == StartRequest(
         host="dgx",
         container="mine",
         image="from-flag",
         gpus="2",
         options=ContainerOptions(shm_size="8g", environment=("A=host", "B=flag")),
     )
-    assert workflows.arguments("forward.browser.open_in_browser") == (ADDRESS, "firefox")
+    assert workflows.arguments("forwards.browser.open_in_browser") == (ADDRESS, "firefox")
 
 
 def test_an_error_in_the_settings_is_a_usage_error(jlr: Jlr, laptop: Path) -> None:
@@ -198,7 +198,7 @@ def test_json_is_one_object_with_the_promised_fields(jlr: Jlr, workflows: Workfl
             context.progress.note("noise")  # type: ignore[attr-defined]
         return REPORT
 
-    workflows.will("session.start.start", start)
+    workflows.will("sessions.start.start", start)
     outcome = jlr("start", "dgx", "cont1", "--json", "--no-browser")
     session = json.loads(outcome.stdout)
     promised = {"name", "host", "container", "runtime", "state", "url", "local_port", "image"}
@@ -208,7 +208,7 @@ def test_json_is_one_object_with_the_promised_fields(jlr: Jlr, workflows: Workfl
 
 
 def test_errors_with_json_still_go_to_stderr(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.start.start", NotFound("no container `cont1`", hint="name an image"))
+    workflows.will("sessions.start.start", NotFound("no container `cont1`", hint="name an image"))
     outcome = jlr("start", "dgx", "cont1", "--json")
     assert (outcome.code, outcome.stdout) == (6, "")
     error = {"error": "no container `cont1`", "hint": "name an image", "exit": 6}
@@ -228,25 +228,25 @@ def test_no_browser_opens_with_no_browser_or_none(
 
 
 def test_a_note_asks_to_open_the_url_if_no_browser_opens(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("forward.browser.open_in_browser", "there is no display here")
+    workflows.will("forwards.browser.open_in_browser", "there is no display here")
     outcome = jlr("start", "dgx", "cont1")
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
     assert "there is no display here; open the URL yourself" in outcome.stderr
 
 
 def test_a_missing_browser_of_a_flag_is_an_error(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("forward.browser.open_in_browser", "there is no browser `opera` here")
+    workflows.will("forwards.browser.open_in_browser", "there is no browser `opera` here")
     outcome = jlr("start", "dgx", "cont1", "--browser", "opera")
     assert (outcome.code, outcome.stdout) == (1, URL + "\n")
     assert "error: there is no browser `opera` here" in outcome.stderr
 
 
 def test_the_url_of_a_started_session_opens_its_notebook(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("session.open.address", Address("http://there", "http://own"))
+    workflows.will("sessions.open.address", Address("http://there", "http://own"))
     outcome = jlr("start", "dgx", "cont1", "--notebook", "work/train.ipynb")
     assert outcome.stdout == "http://there\n"
-    assert workflows.arguments("session.open.address")[:2] == ("dgx/cont1", "work/train.ipynb")
-    assert workflows.arguments("forward.browser.open_in_browser")[0].page == "http://own"
+    assert workflows.arguments("sessions.open.address")[:2] == ("dgx/cont1", "work/train.ipynb")
+    assert workflows.arguments("forwards.browser.open_in_browser")[0].page == "http://own"
 
 
 @pytest.mark.parametrize("option", ["--volume", "--env", "--ulimit", "--install"])
@@ -262,7 +262,7 @@ def test_an_empty_value_drops_the_setting(
 ) -> None:
     monkeypatch.setenv(variable(option.removeprefix("--")), "x")
     assert jlr("start", "dgx", "cont1", option, "", "--no-browser").code == 0
-    assert workflows.arguments("session.start.start")[0] == StartRequest(
+    assert workflows.arguments("sessions.start.start")[0] == StartRequest(
         host="dgx", container="cont1"
     )
 
@@ -295,7 +295,7 @@ def test_v_without_a_volume_is_verbose_before_and_after_the_command(
         context.progress.command("on the host")
         return (" ".join(request.options.volumes),)
 
-    workflows.will("session.start.plan", plan)
+    workflows.will("sessions.start.plan", plan)
     outcome = jlr(*argv[: 1 + argv.index("start")], "--dry-run", *argv[1 + argv.index("start") :])
     assert (outcome.code, outcome.stdout.split()) == (0, list(volumes))
     assert ("on the host" in outcome.stderr) == verbose
@@ -307,7 +307,7 @@ def test_words_after_two_dashes_are_arguments_of_the_engine(
 ) -> None:
     words = ("--cap-add", "SYS_PTRACE", "--help")
     assert jlr("start", "dgx", *container, "--no-browser", "--", *words).code == 0
-    assert workflows.arguments("session.start.start")[0] == StartRequest(
+    assert workflows.arguments("sessions.start.start")[0] == StartRequest(
         host="dgx",
         container=next(iter(container), None),
         options=ContainerOptions(engine_arguments=words),
@@ -341,7 +341,7 @@ def test_a_workspace_may_have_a_folder(
     words: tuple[str, ...], workspace: str, jlr: Jlr, workflows: Workflows
 ) -> None:
     assert jlr("start", "dgx", "cont1", *words).code == 0
-    assert workflows.arguments("session.start.start")[0].workspace == workspace
+    assert workflows.arguments("sessions.start.start")[0].workspace == workspace
 
 
 def test_container_options_are_refused_without_a_container(
@@ -390,7 +390,7 @@ def test_global_options_may_stand_before_or_after_the_command(
     for argv in ((*options, "start", "dgx"), ("start", "dgx", *options)):
         workflows.calls.clear()
         assert jlr(*argv).code == 0
-        context = workflows.arguments("session.start.start")[1]
+        context = workflows.arguments("sessions.start.start")[1]
         assert context.ssh_config == config
         assert type(context.asker).__name__ == "NeverAsks"
 
@@ -401,7 +401,7 @@ def test_the_ssh_config_may_come_from_the_environment(
     (laptop / "other").touch()
     monkeypatch.setenv("JLR_SSH_CONFIG", str(laptop / "other"))
     jlr("start", "dgx")
-    assert workflows.arguments("session.start.start")[1].ssh_config == laptop / "other"
+    assert workflows.arguments("sessions.start.start")[1].ssh_config == laptop / "other"
 
 
 def test_a_missing_ssh_config_is_a_usage_error(jlr: Jlr) -> None:

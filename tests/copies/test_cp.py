@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.workflow.copies.names import RemotePath, parsed
-from jlremote.workflow.copies.staging import leads_out
+from jlremote.copies.names import RemotePath, parsed
+from jlremote.copies.staging import leads_out
 from tests.cli.terminal import Terminal
 from tests.copies.parts import same
 from tests.lab.accounts import Account, claimed_account

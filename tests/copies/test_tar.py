@@ -19,16 +19,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from jlremote.copies import tar_fetch, tar_send
+from jlremote.copies.copy import _shown
+from jlremote.copies.exchange import CopyStreams, Reached
+from jlremote.copies.names import RemotePath
+from jlremote.copies.report import CopyReport
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.workflow.copies import tar_fetch, tar_send
-from jlremote.workflow.copies.copy import _shown
-from jlremote.workflow.copies.exchange import CopyStreams, Reached
-from jlremote.workflow.copies.names import RemotePath
-from jlremote.workflow.copies.report import CopyReport
-from jlremote.workflow.host.attached_process import Screen
-from jlremote.workflow.host.context import Context
+from jlremote.hosts.attached_process import Screen
+from jlremote.hosts.context import Context
 from tests.long import WANTED
-from tests.workflow.parts import Notes
+from tests.stories.parts import Notes
 
 NAMES = ("-n", "é\n$(id)", "漢" * 85, os.fsdecode(b"\xff"), "a b", ".hidden", "a*b", "\\", "'\"")
 GNU = ("sh", "du", "mv", "mkdir", "rm", "chmod")

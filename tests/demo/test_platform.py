@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
+from jlremote.demo.demo import DemoRequest, demo
 from jlremote.errors import JlrError
-from jlremote.workflow.host.context import Context
-from jlremote.workflow.session.demo import DemoRequest, demo
+from jlremote.hosts.context import Context
 
 
 def test_on_windows_the_demo_is_refused_before_anything_is_started(

@@ -1,3 +1,5 @@
 """Parts that the doctor's tests share."""
 
-from tests.runtimes.conftest import environment as environment  # a JupyterLab on the host itself
+from tests.place.runtimes.conftest import (
+    environment as environment,  # a JupyterLab on the host itself
+)

@@ -25,9 +25,9 @@ from jlremote.errors import (
 )
 from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiSilent
-from jlremote.host.contract import Completed
-from jlremote.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
-from jlremote.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning
+from jlremote.place.host.contract import Completed
+from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
+from jlremote.place.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning
 
 UBUNTU = """\
 Linux

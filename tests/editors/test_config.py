@@ -10,12 +10,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
+from jlremote.editors import ssh_config
+from jlremote.editors.host_names import name_of, selector_of
 from jlremote.errors import JlrError, NeedsAuthentication, NotFound
+from jlremote.laptop.sessions import SessionRecord, delete, save
+from jlremote.laptop.settings.ssh_hosts import host_names
 from jlremote.questions import NeverAsks, Question
-from jlremote.storage.sessions import SessionRecord, delete, save
-from jlremote.storage.settings.ssh_hosts import host_names
-from jlremote.workflow.editors import ssh_config
-from jlremote.workflow.editors.host_names import name_of, selector_of
 from tests.editors.conftest import Clients
 
 THEIRS = b"# mine\r\nHost *\n\tUser me\nHost x\n  Port 7\n\n# no line feed at the end"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.storage import ssh_names
-from jlremote.storage.sessions import SessionRecord, delete, save
-from jlremote.workflow.editors import connection_sharing, ssh_config
+from jlremote.editors import connection_sharing, ssh_config
+from jlremote.laptop import ssh_names
+from jlremote.laptop.sessions import SessionRecord, delete, save
 from tests.cli.terminal import Terminal
 from tests.editors.conftest import SECONDS, Clients
 from tests.lab.programs import wait_until

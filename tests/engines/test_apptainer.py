@@ -130,8 +130,13 @@ def test_a_job_runs_in_an_image_of_its_own(
     assert (read.status, read.stdout) == (0, f"{ODD}{SECRET}\n"), read
     begun = engines_laptop.jlr("run", "lab", "-d", *words, "--", "sleep", "1000", timeout=60)
     assert begun.status == 0, begun
-    seen = command_lines(engines_host)
-    assert any("sleep 1000" in line for line in seen)
+    seen: list[str] = []
+
+    def begins() -> bool:
+        seen[:] = command_lines(engines_host)
+        return any("sleep 1000" in line for line in seen)
+
+    wait_until(begins, "the command")
     assert not [line for line in seen if SECRET in line]
     stopped = engines_laptop.jlr("stop", f"lab/{begun.stdout.strip()}", timeout=60)
     assert stopped.status == 0, stopped

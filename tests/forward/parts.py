@@ -14,7 +14,7 @@ from typing import Any, cast
 import paramiko
 
 from jlremote.errors import ConnectionTimedOut, JlrError
-from jlremote.host.addresses import Target
+from jlremote.place.host.addresses import Target
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.transport.algorithms import Offer

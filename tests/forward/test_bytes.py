@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jlremote.host.addresses import Target
+from jlremote.place.host.addresses import Target
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.transport.algorithms import Offer
 from tests.forward.parts import (

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from jlremote.errors import Busy, JlrError, NeedsAuthentication
-from jlremote.host.addresses import Target, own_address
+from jlremote.place.host.addresses import Target, own_address
 from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
 from tests.forward.parts import (

@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jlremote.host.addresses import Target
+from jlremote.place.host.addresses import Target
 from jlremote.remote import relay as program
 from jlremote.remote import sending
 from jlremote.ssh.forward.forwarder import TunnelForward

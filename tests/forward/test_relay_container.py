@@ -10,7 +10,7 @@ from typing import Any
 import paramiko
 import pytest
 
-from jlremote.host.addresses import Target
+from jlremote.place.host.addresses import Target
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.host.addresses import Target
+from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.session_slots import KEPT, SessionSlots
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.forward.connection_router import WaitLimits

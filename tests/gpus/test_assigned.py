@@ -13,13 +13,13 @@ from jlremote.gpus.assigned import FUNCTIONS
 from jlremote.gpus.assigned import read as read_assigned
 from tests.gpus.conftest import GpuHost
 from tests.gpus.parts import NEW, inventory, job, leases_of, row, uuid
-from tests.host.shells import run_sh
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
+from tests.place.host.shells import run_sh
 from tests.sessions.parts import failed, start, started
 
 ID = "c0ffee42" * 8

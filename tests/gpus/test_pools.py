@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jlremote.workflow.host.pools import PATIENCE_SECONDS
+from jlremote.hosts.pools import PATIENCE_SECONDS
 from tests.gpus.conftest import GpuHost
 from tests.gpus.stand_in import Gpus
 from tests.lab.accounts import Account

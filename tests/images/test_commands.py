@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from jlremote.images import commands
-from jlremote.runtimes.contract import CREATOR_LABEL
-from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.contract import CREATOR_LABEL
+from jlremote.place.runtimes.engine.engine import DOCKER
 
 
 def facts(identifier: str, names: list[str] | None, created: str = "2025-01-01") -> str:

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.workflow.images.build_context import PIECE_BYTES, BuildContext, read_context
-from jlremote.workflow.images.ignore_rules import read_rules
+from jlremote.images.stories.build_context import PIECE_BYTES, BuildContext, read_context
+from jlremote.images.stories.ignore_rules import read_rules
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import run

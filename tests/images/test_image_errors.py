@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import Authentication, JlrError, NotFound
-from jlremote.host.contract import Completed
 from jlremote.images.image_errors import (
     FailedTransfer,
     login_error,
@@ -13,8 +12,9 @@ from jlremote.images.image_errors import (
     transfer_error,
 )
 from jlremote.images.image_names import parse
-from jlremote.runtimes.engine.engine import DOCKER, PODMAN, Engine
-from jlremote.runtimes.engine.engine_errors import (
+from jlremote.place.host.contract import Completed
+from jlremote.place.runtimes.engine.engine import DOCKER, PODMAN, Engine
+from jlremote.place.runtimes.engine.engine_errors import (
     EngineMissing,
     EngineNotPermitted,
     EngineNotRunning,

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from jlremote.storage import sessions
-from jlremote.storage.sessions import SessionRecord
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
 from tests.images.parts import Registry, log_in
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory

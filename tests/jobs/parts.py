@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import psutil
 
-from jlremote.host.shell_text import command_line
+from jlremote.place.host.shell_text import command_line
 from tests.cli.terminal import Terminal
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop

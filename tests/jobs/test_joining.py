@@ -15,15 +15,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jlremote.host.shell_text import until_hang_up
-from jlremote.host.sudo import SUDO, endable
 from jlremote.jobs import containers
 from jlremote.jobs.containers import _JOINED as JOINED
 from jlremote.jobs.containers import _beyond
+from jlremote.place.host.shell_text import until_hang_up
+from jlremote.place.host.sudo import SUDO, endable
 from jlremote.remote import joining
-from tests.host.parts import OLD_SUDO
-from tests.host.shells import run_sh
 from tests.lab.programs import SYSTEM_PATH, lives, wait_until
+from tests.place.host.parts import OLD_SUDO
+from tests.place.host.shells import run_sh
 
 SECONDS = 30
 PIECES = """\

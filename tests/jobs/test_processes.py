@@ -10,14 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jlremote.host.shell_text import command_line
-from jlremote.jobs import processes
-from jlremote.jobs.job import Job
-from jlremote.jobs.processes import JOBS, NO_FOLDER, ProcessPlan
+from jlremote.place.host import kept_jobs
+from jlremote.place.host.job import Job
+from jlremote.place.host.kept_jobs import JOBS, NO_FOLDER, ProcessPlan
+from jlremote.place.host.shell_text import command_line
 from jlremote.remote.sending import NO_PYTHON
-from tests.host.shells import run_sh
 from tests.lab.disks import needs_root
 from tests.lab.programs import lives, wait_until
+from tests.place.host.shells import run_sh
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the scripts read /proc")
 
@@ -31,13 +31,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def launch(*argv: str, name: str = "a-job", mark: str = "mine") -> int:
     """Launch a job and return its pid."""
-    done = run_sh("sh", processes.launch(ProcessPlan(name, argv, command_line(argv), mark=mark)))
+    done = run_sh("sh", kept_jobs.launch(ProcessPlan(name, argv, command_line(argv), mark=mark)))
     assert done.returncode == 0, done
     return int(done.stdout.split()[0])
 
 
 def job(name: str = "a-job") -> Job:
-    (found,) = processes.read(run_sh("sh", JOBS.tell(name)).stdout)
+    (found,) = kept_jobs.read(run_sh("sh", JOBS.tell(name)).stdout)
     return found
 
 
@@ -59,7 +59,7 @@ def test_only_the_user_may_look_into_the_folder_of_a_job(state: Path) -> None:
 
 def test_without_a_folder_no_job_begins(tmp_path: Path) -> None:
     (tmp_path / "jlr").write_text("a file where the folder should be")
-    refused = run_sh("sh", processes.launch(ProcessPlan("a-job", ("true",), "true")))
+    refused = run_sh("sh", kept_jobs.launch(ProcessPlan("a-job", ("true",), "true")))
     assert refused.returncode == NO_FOLDER
 
 
@@ -72,7 +72,7 @@ def test_a_full_disk_is_named_and_hides_neither_the_end_nor_a_free_name(
     ended = over()
     assert (ended.state, ended.exit_code) == ("ended", 3)
     assert "disk was full" in str(ended.detail)
-    refused = run_sh("sh", processes.launch(ProcessPlan("another", ("true",), "true")))
+    refused = run_sh("sh", kept_jobs.launch(ProcessPlan("another", ("true",), "true")))
     assert refused.returncode == NO_FOLDER
     assert "No space left on device" in refused.stderr
     assert not list(small_disk.rglob("another")), "nothing of it is left"
@@ -83,7 +83,7 @@ def test_without_python_no_job_begins(
 ) -> None:
     plan = ProcessPlan("a-job", ("true",), "true")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert run_sh("/bin/sh", processes.launch(plan)).returncode == NO_PYTHON
+    assert run_sh("/bin/sh", kept_jobs.launch(plan)).returncode == NO_PYTHON
     assert not state.exists()
 
 
@@ -141,22 +141,22 @@ def test_a_removed_job_leaves_no_folder(state: Path) -> None:
     over()
     run_sh("sh", JOBS.remove("a-job"))
     assert not (state / "a-job").exists()
-    assert processes.read(run_sh("sh", JOBS.tell()).stdout) == []
+    assert kept_jobs.read(run_sh("sh", JOBS.tell()).stdout) == []
 
 
 def test_only_a_job_with_the_right_mark_is_taken_back(state: Path) -> None:
     launch("sleep", "100", mark="mine")
-    run_sh("sh", processes.take_back("a-job", "another"))
+    run_sh("sh", kept_jobs.take_back("a-job", "another"))
     assert job().state == "running"
-    run_sh("sh", processes.take_back("a-job", "mine"))
+    run_sh("sh", kept_jobs.take_back("a-job", "mine"))
     assert not (state / "a-job").exists()
 
 
 def test_all_jobs_are_listed_with_what_they_were_asked_for() -> None:
     launch("true", name="one")
     plan = ProcessPlan("two", ("true",), "python x", container="c", gpus="2")
-    assert run_sh("sh", processes.launch(plan)).returncode == 0
-    found = {each.name: each for each in processes.read(run_sh("sh", JOBS.tell()).stdout)}
+    assert run_sh("sh", kept_jobs.launch(plan)).returncode == 0
+    found = {each.name: each for each in kept_jobs.read(run_sh("sh", JOBS.tell()).stdout)}
     assert set(found) == {"one", "two"}
     assert (found["one"].container, found["one"].gpus) == (None, None)
     assert (found["two"].container, found["two"].gpus) == ("c", "2")
@@ -164,5 +164,5 @@ def test_all_jobs_are_listed_with_what_they_were_asked_for() -> None:
 
 @pytest.mark.parametrize("shown", ["echo 'a  b' \"$HOME\"", "two\nlines", "é `x` \\ ;*"])
 def test_a_command_of_any_characters_is_told_as_it_was_typed(shown: str) -> None:
-    assert run_sh("sh", processes.launch(ProcessPlan("j", ("true",), shown))).returncode == 0
+    assert run_sh("sh", kept_jobs.launch(ProcessPlan("j", ("true",), shown))).returncode == 0
     assert job("j").command == shown

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.jobs.processes import NO_FOLDER, TAKEN
 from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
-from jlremote.schedulers.contract import KEY, Resources
-from jlremote.schedulers.slurm.commands import SLURM
+from jlremote.place.clusters.contract import KEY, Resources
+from jlremote.place.clusters.slurm.commands import SLURM
+from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
 from tests.lab.programs import wait_until
 
 JOBS = ScheduledJobs(SLURM)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.host.answers import FIELD, RECORD
-from jlremote.host.process_mark import ADOPTER, CARRIER
 from jlremote.jupyter import activity
 from jlremote.jupyter.activity import Activity
 from jlremote.jupyter.scripts import LAUNCH_MARK
+from jlremote.place.host.answers import FIELD, RECORD
+from jlremote.place.host.process_mark import ADOPTER, CARRIER
 from tests.link.fakes import new_server
 
 SERVER = replace(new_server(1), pid=20)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.host.answers import OddAnswer
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, Kernel, NoAnswer
+from jlremote.place.host.answers import OddAnswer
 from tests.link.fakes import new_server
 
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.host.contract import USER_LABEL, Completed
 from jlremote.jupyter import scripts
 from jlremote.jupyter.launch import Launch
 from jlremote.jupyter.presence import is_session, owner, runs_jupyter
-from jlremote.runtimes.container_list import ContainerProcess, ListedContainer, read
-from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.contract import SESSION_LABEL, Container, Volume
-from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.place.host.contract import USER_LABEL, Completed
+from jlremote.place.runtimes.container_list import ContainerProcess, ListedContainer, read
+from jlremote.place.runtimes.containers import Containers
+from jlremote.place.runtimes.contract import SESSION_LABEL, Container, Volume
+from jlremote.place.runtimes.engine.engine import DOCKER
 
 CONTAINER = Container("f00", "cont1", running=True, started_at="t")
 LAUNCHED = Launch(Containers(DOCKER), "cont1", "1", "cont1-dgx.localhost").script()

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from jlremote.host.answers import GROUP
 from jlremote.jupyter import launch, scripts
 from jlremote.jupyter.discovery import Findings, read_probe
-from jlremote.runtimes.bare import Bare
-from jlremote.runtimes.on_node import OnNode
-from jlremote.workflow.session import logs
+from jlremote.place.host.answers import GROUP
+from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.on_node import OnNode
+from jlremote.sessions import logs
 from tests.lab.programs import wait_until
 from tests.outages.parts import within
 

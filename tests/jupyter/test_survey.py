@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from jlremote.errors import Busy, JlrError
-from jlremote.host.contract import USER_LABEL, Completed
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import (
     IdleStopped,
@@ -21,11 +20,12 @@ from jlremote.jupyter.survey import (
     refuse_without_job,
     survey,
 )
-from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.contract import JOB_LABEL, SESSION_LABEL, Container
-from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.place.host.contract import USER_LABEL, Completed
+from jlremote.place.runtimes.containers import Containers
+from jlremote.place.runtimes.contract import JOB_LABEL, SESSION_LABEL, Container
+from jlremote.place.runtimes.engine.engine import DOCKER
 from tests.jupyter.parts import DIRECTORY, probed, server
-from tests.workflow.parts import FakeHost
+from tests.stories.parts import FakeHost
 
 RUNTIME = Containers(DOCKER)
 HERE = Container("c0ffee", "cont1", running=True, started_at="2026")

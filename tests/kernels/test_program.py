@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.cli import kernel
-from jlremote.workflow.kernels import run
+from jlremote.kernels import run
 
 
 def test_no_name_of_a_kind_makes_it_end_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

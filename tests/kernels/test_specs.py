@@ -11,7 +11,7 @@ import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
 from jlremote.errors import JlrError, Usage
-from jlremote.workflow.kernels import specs
+from jlremote.kernels import specs
 
 
 @pytest.fixture(autouse=True)

@@ -42,8 +42,9 @@ LANGUAGE = "C.UTF-8"
 PIPE_BYTES = 1 << 16  # fit into a pipe before its other end reads
 MOST_BYTES = 1 << 17  # of a message between the processes
 MOST_DESCRIPTORS = 1 << 20
-# What commands and links load: all modules of these packages, and these modules.
-LOADED = ("jlremote.cli", "jlremote.workflow", "jlremote.link", "jlremote.ssh", "jlremote.storage")
+# What commands and links load: all modules of these rooms, and these modules.
+ROOMS = "cli copies doctor editors images listing output sessions link ssh laptop"
+LOADED = tuple(f"jlremote.{room}" for room in ROOMS.split())
 LOADED_TOO = ("difflib", "platformdirs.unix", "tomllib", "rich.live", "rich.progress")
 LINK = "jlremote.link"  # among the words with which it is started
 

@@ -14,19 +14,19 @@ from dataclasses import dataclass, field
 import psutil
 import pytest
 
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import link_to
+from jlremote.hosts.requests import StartRequest
 from jlremote.jupyter.api import JupyterApi
+from jlremote.laptop import sessions
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.wire.files import LinkFiles, link_files
 from jlremote.link.wire.status import ForwardStatus
+from jlremote.listing.report import SessionReport
 from jlremote.questions import Asker
-from jlremote.storage import sessions
-from jlremote.workflow.host.context import Context
-from jlremote.workflow.host.links import link_to
-from jlremote.workflow.host.requests import StartRequest
-from jlremote.workflow.session.restore import restore
-from jlremote.workflow.session.start import start
-from jlremote.workflow.show.report import SessionReport
+from jlremote.sessions.restore import restore
+from jlremote.sessions.start import start
 from tests.lab.fork_server import link_forker
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from jlremote.errors import LinkLost, NeedsAuthentication
-from jlremote.host.addresses import Target
+from jlremote.jupyter.ports.endpoint import Endpoint, Place
 from jlremote.jupyter.server import Server
 from jlremote.link.wire.status import ForwardKey
-from jlremote.ports.endpoint import Endpoint, Place
+from jlremote.place.host.addresses import Target
 from jlremote.questions import Asker, Question
 from jlremote.ssh.contract import Connection, Gateway, Output
 from tests.lab.programs import wait_until

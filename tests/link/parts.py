@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import cast
 
 from jlremote.errors import Busy
+from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import Condition, State
 from jlremote.link.wire.status import ForwardKey
-from jlremote.ports.endpoint import Endpoint
 from jlremote.ssh.contract import Connection, Gateway
 from tests.link.fakes import PATIENCE, FakeConnection, FakeListener
 

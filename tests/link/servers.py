@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 
 from jlremote.jupyter import scripts
-from jlremote.runtimes.bare import Bare
-from jlremote.runtimes.containers import Containers
-from jlremote.runtimes.contract import Runtime
-from jlremote.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.containers import Containers
+from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.engine.engine import DOCKER
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.link.fakes import until

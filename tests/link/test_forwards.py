@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
+from jlremote.jupyter.ports.endpoint import WARNED_SECONDS
 from jlremote.jupyter.survey import ContainerGone, ContainerRestarted, JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire import states
 from jlremote.link.wire.states import Condition, State
-from jlremote.ports.endpoint import WARNED_SECONDS
 from tests.link.fakes import PATIENCE, Call, FakeConnection, new_endpoint, until
 from tests.link.parts import KEY, UP, Outcome, Parts, is_in, state_of
 

@@ -21,9 +21,8 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.container_events import ContainerEvents
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.lasting import LONGEST_PAUSE, keep_going
-from jlremote.link.mounts import mount_streams
-from jlremote.link.mounts.mount_streams import MountStreams
-from jlremote.link.mounts.mounts import MountSocket
+from jlremote.link.mounts import mounts
+from jlremote.link.mounts.mounts import MountSocket, MountStreams
 from jlremote.link.service import link_socket
 from jlremote.link.service.link_socket import LinkSocket
 from jlremote.link.wire.authentication import authenticate_link
@@ -321,7 +320,7 @@ def test_sshfs_is_accepted_after_one_that_could_not_be(
 
 
 def test_mounts_are_watched_after_a_look_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mount_streams, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(mounts, "TICK_SECONDS", 0.01)
 
     class Stream:
         def __init__(self, connection: Connection, ended: Callable[[str | None], None]) -> None:

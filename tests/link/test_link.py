@@ -17,11 +17,11 @@ import psutil
 import pytest
 
 from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication, Usage
+from jlremote.hosts.requests import StartRequest
 from jlremote.link.client import dial
 from jlremote.link.client.dial import NoLink
 from jlremote.link.wire.authentication import NotProved, authenticate_link
-from jlremote.workflow.host.requests import StartRequest
-from jlremote.workflow.session.prepare import begin
+from jlremote.sessions.prepare import begin
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop

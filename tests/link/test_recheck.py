@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.host.addresses import Target
+from jlremote.jupyter.ports.endpoint import Endpoint, Place
+from jlremote.jupyter.ports.locate import NothingListens, PortTaken
 from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import State
-from jlremote.ports.endpoint import Endpoint, Place
-from jlremote.ports.locate import NothingListens, PortTaken
+from jlremote.place.host.addresses import Target
 from tests.link.fakes import Call, new_endpoint, until
 from tests.link.parts import KEY, Parts, is_in, state_of
 

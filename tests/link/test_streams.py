@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from jlremote.host.shell_text import until_hang_up
+from jlremote.place.host.shell_text import until_hang_up
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.sshd import SSHServer

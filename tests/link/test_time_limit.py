@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from jlremote.link.forwards import time_limit
-from jlremote.link.forwards.time_limit import TimeLimit
-from jlremote.ports.endpoint import WARNED_SECONDS
+from jlremote.jupyter.ports.endpoint import WARNED_SECONDS
+from jlremote.link.forwards import session_forward
+from jlremote.link.forwards.session_forward import TimeLimit
 from tests.link.fakes import PATIENCE
 
 
@@ -21,7 +21,7 @@ def warned() -> queue.Queue[float]:
 
 @pytest.fixture
 def limit(warned: queue.Queue[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[TimeLimit]:
-    monkeypatch.setattr(time_limit, "_TURN_SECONDS", 0.05)
+    monkeypatch.setattr(session_forward, "_TURN_SECONDS", 0.05)
     limit = TimeLimit(warned.put)
     yield limit
     limit.set(None)

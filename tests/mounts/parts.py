@@ -13,8 +13,8 @@ from typing import Any
 
 import psutil
 
+from jlremote.laptop.sessions import SessionRecord
 from jlremote.mounts.system import Linux
-from jlremote.storage.sessions import SessionRecord
 from tests.lab.accounts import Account, program_name
 from tests.lab.laptop import Laptop
 from tests.lab.programs import Result, wait_until
@@ -74,7 +74,7 @@ def remember_session(laptop: Laptop, name: str, runtime: str = "none", host: str
         forwarded=False,
     )
     script = (
-        "import json, sys; from jlremote.storage import sessions\n"
+        "import json, sys; from jlremote.laptop import sessions\n"
         "sessions.save(sessions.SessionRecord(**json.loads(sys.argv[1])))"
     )
     done = laptop.run(sys.executable, "-c", script, json.dumps(vars(record)))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import JlrError
+from jlremote.laptop import mounts
 from jlremote.mounts import sshfs, system
 from jlremote.mounts.system import MacOS, System, Windows
-from jlremote.storage import mounts
 
 
 @pytest.fixture

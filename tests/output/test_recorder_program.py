@@ -15,9 +15,9 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from jlremote.output import recorder
-from jlremote.output.recording.recorded_server import RecordedServer
-from jlremote.output.recording.store import Store
+from jlremote.jupyter import recorder
+from jlremote.jupyter.recording.recorded_server import RecordedServer
+from jlremote.jupyter.recording.store import Store
 from tests.forward.parts import read_all, serving
 from tests.lab.programs import wait_until
 from tests.sources import PACKAGE
@@ -232,6 +232,6 @@ def test_who_has_taken_the_port_of_a_server_that_ended_gets_no_token() -> None:
         wait_until(lambda: heard == [b""], "a connection without a byte")
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "output/recording").glob("*.py")))
+@pytest.mark.parametrize("path", sorted((PACKAGE / "jupyter/recording").glob("*.py")))
 def test_it_has_no_newer_syntax_than_python_3_6(path: Path) -> None:
     assert ast.parse(path.read_text("utf-8"), feature_version=(3, 6)).body

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.host.shell_text import command_line
-from jlremote.jobs.processes import adopting
-from tests.host.shells import SHELLS
+from jlremote.place.host.kept_jobs import adopting
+from jlremote.place.host.shell_text import command_line
+from tests.place.host.shells import SHELLS
 
 ADOPT = adopting()
 WITHOUT_PYTHON = ADOPT.replace('[ -z "$jlr_python" ]', "true")

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from jlremote.host.addresses import own_address
+from jlremote.place.host.addresses import own_address
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until

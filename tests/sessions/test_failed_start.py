@@ -13,8 +13,9 @@ from typing import Protocol
 import psutil
 import pytest
 
-from jlremote.workflow.host.rollback import UNDISTURBED_SECONDS
+from jlremote.hosts.rollback import UNDISTURBED_SECONDS
 from tests.conftest import SSHServerFactory
+from tests.jupyter.ports.parts import PORT, only, serve_inside, word_at
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.disks import read_only, state
@@ -27,7 +28,6 @@ from tests.link.desk import Desk, is_link
 from tests.link.servers import start_inside
 from tests.long import LONG
 from tests.outages.parts import within
-from tests.ports.parts import PORT, only, serve_inside, word_at
 from tests.sessions.parts import failed, start, started
 
 ESTABLISHED = ":22B8 [0-9A-F]*:[0-9A-F]* 01 "  # to Jupyter's port, in /proc/net/tcp

@@ -27,7 +27,7 @@ def laptop(clean_laptop: Laptop) -> Laptop:
 def reserve(laptop: Laptop, first: int, last: int) -> None:
     """Have the laptop keep ports for a session on another host, whose link is down."""
     script = (
-        "from jlremote.storage.sessions import PortRecord, SessionRecord, save\n"
+        "from jlremote.laptop.sessions import PortRecord, SessionRecord, save\n"
         f"ports = tuple(PortRecord(n, n) for n in range({first}, {last + 1}))\n"
         "record = SessionRecord('away', 'kept', 'none', 8888, ports=ports, forwarded=False)\n"
         "save(record)"

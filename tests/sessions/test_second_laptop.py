@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 from pexpect import EOF
 
-from jlremote.host.contract import USER_LABEL
-from jlremote.runtimes.contract import SESSION_LABEL
+from jlremote.place.host.contract import USER_LABEL
+from jlremote.place.runtimes.contract import SESSION_LABEL
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop

@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jlremote.storage.records import FORMAT
-from jlremote.storage.sessions import SessionRecord
+from jlremote.laptop.records import FORMAT
+from jlremote.laptop.sessions import SessionRecord
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop

@@ -78,7 +78,7 @@ def german(laptop: Laptop, another_sshd: SSHServerFactory, account: Account, key
 @pytest.mark.parametrize("host", ["accepts", "refuses"])
 def test_the_locale_is_sent_as_by_ssh(german: Laptop, host: str, account: Account) -> None:
     (account.home / "ü").touch()
-    shown = "echo [$LANG $LC_OWN $LC_FIXED $LCX]; ls -1d --quoting-style=shell-escape *"
+    shown = "echo [$LANG $LC_OWN $LC_FIXED $LCX]; ls -1d --quoting-style=shell-escape -- *"
     theirs = german.ssh(host, shown).stdout
     assert ("[C.UTF-8 yes here ]" in theirs, "\nü\n" in theirs) == (host == "accepts",) * 2
     for place in (host, f"{host}/bare-{host}"):

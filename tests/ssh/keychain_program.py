@@ -6,7 +6,7 @@ import json
 import sys
 import time
 
-from jlremote.storage.secrets import open_secrets
+from jlremote.laptop.secrets import open_secrets
 
 
 def main() -> None:

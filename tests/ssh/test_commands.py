@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from jlremote.errors import Busy, LinkLost
-from jlremote.host.shell_text import until_hang_up
+from jlremote.place.host.shell_text import until_hang_up
 from jlremote.ssh.channels.session_slots import KEPT
 from jlremote.ssh.connection import SSHConnection
 from jlremote.ssh.contract import Stream

@@ -17,8 +17,8 @@ import keyring
 import pytest
 from keyring.backends import fail, null
 
+from jlremote.laptop.secrets import SERVICE, Secrets, is_real, open_secrets
 from jlremote.ssh.login.credentials import Keychain
-from jlremote.storage.secrets import SERVICE, Secrets, is_real, open_secrets
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -191,7 +191,7 @@ def test_a_keychain_opens_meanwhile_and_once(monkeypatch: pytest.MonkeyPatch) ->
 def test_opening_a_keychain_starts_no_program() -> None:
     program = """if True:
         import sys
-        from jlremote.storage.secrets import open_secrets
+        from jlremote.laptop.secrets import open_secrets
         started = []
         def note(event, arguments):
             if event in {"subprocess.Popen", "os.posix_spawn", "os.system"}:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.host import sudo
+from jlremote.place.host import sudo
 from jlremote.ssh.sessions.typed_text import TypedText
 
 MARKER = "jlr-0123456789abcdef"

@@ -15,7 +15,7 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer, answer_each, answer_json, as_json, tell, watched
 from jlremote.errors import Usage
-from jlremote.storage.settings.options import is_pool
+from jlremote.laptop.settings.options import is_pool
 from jlremote.text import printable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from jlremote.cli.screen.gpu_table import Shown
     from jlremote.doctor.findings import Finding
-    from jlremote.workflow.host.context import Context
+    from jlremote.hosts.context import Context
 
 PAUSE_SECONDS = 0.5
 POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
@@ -71,7 +71,8 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
 
 def _show_gpus(host: str, context: Context) -> None:
     from jlremote.cli.screen import gpu_table
-    from jlremote.workflow.host import gpus, pool_gpus, pools
+    from jlremote.gpus import host_gpus, pool_gpus
+    from jlremote.hosts import pools
 
     shown: gpu_table.Shown
     if is_pool(host):
@@ -79,7 +80,7 @@ def _show_gpus(host: str, context: Context) -> None:
         if not as_json():
             pools.note_silent(answers, context)
     else:
-        shown = gpus.inventory(host, context)
+        shown = host_gpus.inventory(host, context)
     if as_json():
         answer_json(gpu_table.document(shown, host))
     else:
@@ -88,7 +89,7 @@ def _show_gpus(host: str, context: Context) -> None:
 
 def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
     from jlremote.cli.screen import gpu_table, tables
-    from jlremote.workflow.host import gpus, pool_gpus
+    from jlremote.gpus import host_gpus, pool_gpus
 
     snapshots: Iterator[gpu_table.Shown]
     context = invocation.context()
@@ -97,7 +98,7 @@ def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
         quiet = invocation.context(silent=True)
         snapshots = pool_gpus.watch_pool(host, max(seconds, POOL_SECONDS), quiet)
     else:
-        snapshots = gpus.watch(host, seconds, context)
+        snapshots = host_gpus.watch(host, seconds, context)
     if as_json():
         for shown in snapshots:
             answer_json(gpu_table.document(shown, host), indent=None)
@@ -159,8 +160,8 @@ def doctor(click_context: click.Context, /, *, report_file: Path | None, **optio
     of the first ✗: 4 authentication, 5 unreachable, 6 not found, 1 anything else.
     """
     from jlremote.cli.screen.findings import FindingPrinter
-    from jlremote.workflow.doctor.doctor import DoctorRequest
-    from jlremote.workflow.doctor.doctor import doctor as examine
+    from jlremote.doctor.doctor import DoctorRequest
+    from jlremote.doctor.doctor import doctor as examine
 
     request = DoctorRequest(**options)
     invocation = click_context.ensure_object(Invocation)
@@ -177,7 +178,7 @@ def doctor(click_context: click.Context, /, *, report_file: Path | None, **optio
     collects = as_json() or report_file is not None
     verdict = examine(request, context, findings.append if collects else printer.show)
     if report_file is not None:
-        from jlremote.workflow.doctor.report import report
+        from jlremote.doctor.report import report
 
         text = report(request.host, findings, verdict, context)
         _write_report(text, report_file, asks=not invocation.no_input and sys.stdin.isatty())
@@ -190,7 +191,7 @@ def doctor(click_context: click.Context, /, *, report_file: Path | None, **optio
 
 
 def _write_report(text: str, file: Path, *, asks: bool) -> None:
-    from jlremote.storage import paths
+    from jlremote.laptop import paths
 
     answer(text, newline=False)
     if asks and not click.confirm(f"Write this to `{printable(str(file))}`?", err=True):
@@ -215,10 +216,10 @@ def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool)
     """
     if every == bool(host):
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
-    from jlremote.workflow.selection import disconnection
+    from jlremote.selection import destruction
 
     context = invocation.context()
-    names = disconnection.disconnect(host, context, yes=yes)
+    names = destruction.disconnect(host, context, yes=yes)
     ended = ((f"disconnected from {name}", {"host": name}) for name in names)
     none = f"not connected to {host}" if host else "no connections"
     answer_each(ended, context, none=none)
@@ -234,7 +235,7 @@ def forget(invocation: Invocation, host: str) -> None:
     Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
     the answer.
     """
-    from jlremote.workflow.host import links
+    from jlremote.hosts import links
 
     context = invocation.context()
     accounts = links.forget(host, context)

@@ -24,8 +24,8 @@ from jlremote.errors import JlrError, Usage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jlremote.storage.settings.settings import Origin
-    from jlremote.workflow.show.report import SessionReport
+    from jlremote.laptop.settings.settings import Origin
+    from jlremote.listing.report import SessionReport
 
 _NEW_FILE = """\
 # Settings of jlr. Keys are the names of long options; `jlr config HOST` shows their values.
@@ -94,7 +94,7 @@ def config(
     A flag wins over JLR_<OPTION> in the environment, which wins over [hosts.HOST],
     [profiles.PROFILE] and [defaults] in the file. Lists add up; each item has a line.
     """
-    from jlremote.storage.settings import settings
+    from jlremote.laptop.settings import settings
 
     file = settings.config_file()
     if path:
@@ -118,8 +118,8 @@ def config(
 
 def _set(words: tuple[str, ...], host: str | None, profile: str | None) -> None:
     """Change a setting, and tell where."""
-    from jlremote.gpus.request import parse_request
-    from jlremote.storage.settings.setting_change import change
+    from jlremote.gpus.choice import parse_request
+    from jlremote.laptop.settings.setting_change import change
 
     if not words or (host is not None and profile is not None):
         raise Usage(
@@ -139,7 +139,7 @@ def _set(words: tuple[str, ...], host: str | None, profile: str | None) -> None:
 
 def _show(origins: list[Origin]) -> None:
     from jlremote.cli.screen import tables
-    from jlremote.storage.settings.options import KINDS
+    from jlremote.laptop.settings.options import KINDS
 
     rows = [(origin.option, _in_words(origin.value), origin.place) for origin in origins]
     settled = {origin.option for origin in origins}
@@ -155,7 +155,7 @@ def _edit(file: Path) -> None:
     """Open the file in an editor; a new one has an example."""
     import subprocess
 
-    from jlremote.storage import paths
+    from jlremote.laptop import paths
 
     if not file.exists():
         paths.write_whole(file.resolve(), _NEW_FILE)
@@ -221,8 +221,8 @@ def demo(
     opens a notebook. Ctrl-C or `jlr stop` ends it, and nothing is left but files that you made,
     which it moves to the folder for temporary files.
     """
-    from jlremote.workflow.session.demo import DemoRequest
-    from jlremote.workflow.session.demo import demo as run_demo
+    from jlremote.demo.demo import DemoRequest
+    from jlremote.demo.demo import demo as run_demo
 
     name = shared.chosen_browser(browser, no_browser)
     context = invocation.context()

@@ -10,7 +10,7 @@ import click
 
 from jlremote.cli.invocation import Invocation
 from jlremote.errors import JlrError
-from jlremote.storage.session_names import job_names, session_names
+from jlremote.laptop.session_names import job_names, session_names
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a host of the ssh config or of a session, also after `user@`, or a pool."""
-    from jlremote.storage.settings.options import is_pool
-    from jlremote.storage.settings.ssh_hosts import host_names
+    from jlremote.laptop.settings.options import is_pool
+    from jlremote.laptop.settings.ssh_hosts import host_names
 
     if is_pool(incomplete):
         return _pools(incomplete)
@@ -31,7 +31,7 @@ def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) 
 
 
 def _pools(incomplete: str) -> list[str]:
-    from jlremote.storage.settings import options, settings
+    from jlremote.laptop.settings import options, settings
 
     try:
         names = [f"{options.POOL}{name}" for name in settings.load().pools]
@@ -56,8 +56,7 @@ def copied(context: click.Context, parameter: click.Parameter, incomplete: str) 
     if ":" not in incomplete:
         there = [f"{place}:" for place in places(context, parameter, incomplete)]
         return there + _local_paths(incomplete)
-    from jlremote.workflow.copies.completion import remote_paths
-    from jlremote.workflow.copies.names import RemotePath, parsed
+    from jlremote.copies.names import RemotePath, parsed, remote_paths
 
     begun = parsed(incomplete)
     if not isinstance(begun, RemotePath):
@@ -81,7 +80,7 @@ def _local_paths(incomplete: str) -> list[str]:
 
 def ssh_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a session's name as ssh clients know it, below `.jlr`."""
-    from jlremote.storage.ssh_names import ssh_names as known
+    from jlremote.laptop.ssh_names import ssh_names as known
 
     return [name for name in known() if name.startswith(incomplete)]
 
@@ -100,7 +99,7 @@ def sessions_and_jobs(
 
 def notebooks(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a recorded notebook of the session before it, if its host is connected."""
-    from jlremote.workflow.output.reading import recorded_names
+    from jlremote.output.reading import recorded_names
 
     invocation = context.find_object(Invocation) or Invocation()
     try:
@@ -128,7 +127,7 @@ def folders(
 
 def mounts(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete the folder of a mount."""
-    from jlremote.storage.mounts import load_all
+    from jlremote.laptop.mounts import load_all
 
     try:
         return [record.local for record in load_all() if record.local.startswith(incomplete)]
@@ -144,14 +143,14 @@ def containers(context: click.Context, _parameter: click.Parameter, incomplete: 
 
 def settings(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete the name of a setting."""
-    from jlremote.storage.settings.options import KINDS
+    from jlremote.laptop.settings.options import KINDS
 
     return [name for name in KINDS if name.startswith(incomplete)]
 
 
 def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a profile of `config.toml`."""
-    from jlremote.storage.settings import settings
+    from jlremote.laptop.settings import settings
 
     try:
         known = settings.load().profiles

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from jlremote.cli.keyboard import Keyboard
 from jlremote.cli.screen.terminal import writing
 from jlremote.errors import JlrError
-from jlremote.workflow.host.attached_process import TerminalClosed
+from jlremote.hosts.attached_process import TerminalClosed
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _PIECE = 1 << 18

@@ -9,11 +9,11 @@ import click
 
 from jlremote.cli.command import option, options
 from jlremote.errors import Usage
-from jlremote.storage.settings.options import PLACES, RESOURCES
+from jlremote.laptop.settings.options import PLACES, RESOURCES
 
 if TYPE_CHECKING:
-    from jlremote.schedulers.contract import Ranks
-    from jlremote.workflow.host.requests import Scheduled
+    from jlremote.hosts.requests import Scheduled
+    from jlremote.place.clusters.contract import Ranks
 
 _cluster = partial(option, "Cluster")
 LAUNCHERS = ("none", "srun", "torchrun")
@@ -94,7 +94,7 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     Raises:
         Usage: a flag is given without `--slurm`.
     """
-    from jlremote.storage.settings import settings
+    from jlremote.laptop.settings import settings
 
     given = {name: options[name] for name in RESOURCES}
     given |= {name: options[parameter] for name, parameter in _LISTS.items()}
@@ -108,8 +108,8 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
             if value:
                 raise Usage(f"`--{name}` needs `--slurm`")
         return None, rest
-    from jlremote.schedulers.contract import Resources
-    from jlremote.workflow.host.requests import Scheduled
+    from jlremote.hosts.requests import Scheduled
+    from jlremote.place.clusters.contract import Resources
 
     arguments, modules = (_list(given[name], chosen.get(name, ())) for name in _LISTS)
     named = {name: chosen.get(name) or None for name in RESOURCES}
@@ -124,7 +124,7 @@ def _list(flags: tuple[str, ...], chosen: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _ranks(options: dict[str, Any]) -> Ranks | None:
-    from jlremote.schedulers.contract import Ranks
+    from jlremote.place.clusters.contract import Ranks
 
     launcher, label = options.get("launcher"), bool(options.get("label"))
     if launcher not in (None, "none"):

@@ -16,7 +16,7 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.options.origin import named_as_set
 from jlremote.cli.options.shared import IMAGE_FOLDER
 from jlremote.errors import Usage
-from jlremote.storage.settings.options import NO_MEANING
+from jlremote.laptop.settings.options import NO_MEANING
 from jlremote.text import reason_of
 
 # Not the GPUs: any process may use them.
@@ -124,8 +124,8 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
     Raises:
         Usage: they cannot be combined, one has no value, or `--gpus` selects no GPUs.
     """
-    from jlremote.gpus.request import parse_request
-    from jlremote.storage.settings import settings
+    from jlremote.gpus.choice import parse_request
+    from jlremote.laptop.settings import settings
 
     flags = {name.replace("_", "-"): value for name, value in options.items()}
     for name, value in flags.items():

@@ -7,10 +7,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.storage.settings.options import KINDS
+from jlremote.laptop.settings.options import KINDS
 
 if TYPE_CHECKING:
-    from jlremote.storage.settings.settings import Origin
+    from jlremote.laptop.settings.settings import Origin
 
 
 # Errors name the values of these, and not the options.
@@ -29,7 +29,7 @@ def named_as_set(
     try:
         yield
     except JlrError as error:
-        from jlremote.storage.settings import settings
+        from jlremote.laptop.settings import settings
 
         flags = {name: options.get(name.replace("-", "_")) for name in KINDS}
         with suppress(JlrError):

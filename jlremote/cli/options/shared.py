@@ -16,15 +16,15 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.options.origin import named_as_set
 from jlremote.cli.screen.terminal import AS_JSON
 from jlremote.errors import JlrError
-from jlremote.storage.settings.options import RUNTIMES, is_pool
+from jlremote.laptop.settings.options import RUNTIMES, is_pool
 from jlremote.text import one_of
 from jlremote.times import seconds_of
 from jlremote.untrusted import count
 
 if TYPE_CHECKING:
-    from jlremote.workflow.forward.address import Address
-    from jlremote.workflow.host.context import Context
-    from jlremote.workflow.host.requests import EngineChoice
+    from jlremote.forwards.address import Address
+    from jlremote.hosts.context import Context
+    from jlremote.hosts.requests import EngineChoice
 
 _ENGINES = [name for name in RUNTIMES if name != "none"]
 
@@ -161,8 +161,8 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def _chosen(
     host: str, runtime: str | None, sudo: bool | None, image_folder: str | None
 ) -> EngineChoice:
-    from jlremote.storage.settings import settings
-    from jlremote.workflow.host.requests import EngineChoice
+    from jlremote.hosts.requests import EngineChoice
+    from jlremote.laptop.settings import settings
 
     near = {"runtime": runtime, "sudo": sudo, "image-folder": image_folder}
     chosen = settings.load().chosen(host, near)
@@ -197,7 +197,7 @@ def host_of(
     """Return the host that was typed; of a pool, the one for a container (see `host_of_pool`)."""
     if not is_pool(host):
         return host
-    from jlremote.workflow.selection.pool_host import host_of_pool
+    from jlremote.gpus.pool_gpus import host_of_pool
 
     flags = {"gpus": options["gpus"], "share-gpus": options["share_gpus"]}
     return host_of_pool(host, container, flags, context, or_latest=or_latest, waits=waits)
@@ -205,7 +205,7 @@ def host_of(
 
 def chosen_browser(flag: str | None, no_browser: bool) -> str | None:
     """Return the browser's name from the flags or the settings."""
-    from jlremote.storage.settings import settings
+    from jlremote.laptop.settings import settings
 
     if no_browser:
         return "none"
@@ -223,7 +223,7 @@ def browse(address: Address, context: Context, *, browser: str | None, asked: bo
     """
     if browser == "none":
         return
-    from jlremote.workflow.forward.browser import open_in_browser
+    from jlremote.forwards.browser import open_in_browser
 
     trouble = open_in_browser(address, browser)
     if trouble and asked:

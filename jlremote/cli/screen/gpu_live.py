@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -16,7 +17,7 @@ from jlremote.cli.screen.gpu_table import Row, Shown, gpu_rows, notes_of, tables
 from jlremote.cli.screen.tables import table
 from jlremote.cli.screen.terminal import takes
 from jlremote.gpus.inventory import WELL_USED_PERCENT, Gpu, Inventory
-from jlremote.schedulers.contract import ClusterGpus
+from jlremote.place.clusters.contract import ClusterGpus
 from jlremote.text import one_line
 
 MEMORY_WIDTH = 10
@@ -94,8 +95,14 @@ def bars(percents: Iterable[int | None]) -> Text:
     """Return a bar for each moment: green for a well used GPU, else yellow."""
     blocks = _BLOCKS if takes(sys.stdout, _BLOCKS) else _PLAIN
     text = Text()
-    for percent in percents:
-        height = min(len(blocks) - 1, (percent or 0) * len(blocks) // 100)
-        style = "green" if (percent or 0) >= WELL_USED_PERCENT else "yellow"
-        text.append("?" if percent is None else blocks[height], style=style)
+    for style, some in groupby(percents, key=_style):
+        text.append("".join(_block(percent, blocks) for percent in some), style=style)
     return text
+
+
+def _style(percent: int | None) -> str:
+    return "green" if (percent or 0) >= WELL_USED_PERCENT else "yellow"
+
+
+def _block(percent: int | None, blocks: str) -> str:
+    return "?" if percent is None else blocks[min(len(blocks) - 1, percent * len(blocks) // 100)]

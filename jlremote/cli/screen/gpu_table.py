@@ -11,13 +11,13 @@ from jlremote.cli.screen.tables import show_table
 from jlremote.cli.screen.terminal import answer
 from jlremote.gpus.inventory import Device, Gpu, Inventory, to_json
 from jlremote.gpus.usage import size
-from jlremote.schedulers.contract import ClusterGpus, GpuJob
+from jlremote.place.clusters.contract import ClusterGpus, GpuJob
 from jlremote.times import age
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from jlremote.workflow.host.pools import PoolAnswer
+    from jlremote.hosts.pools import PoolAnswer
 
 GPU_HEADINGS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "STATE")
 _QUEUE_HEADINGS = ("WAITING", "USER", "GPUS", "SINCE", "FOR")

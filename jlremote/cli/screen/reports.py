@@ -15,13 +15,13 @@ from jlremote.text import one_line, size_in_words
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from jlremote.forwards.address import PortReport
     from jlremote.images.commands import Image
     from jlremote.jupyter.api import Kernel
-    from jlremote.workflow.forward.address import PortReport
-    from jlremote.workflow.kernels.specs import KernelSpec
-    from jlremote.workflow.mounts.known_mounts import MountReport
-    from jlremote.workflow.show.listing import ContainerReport
-    from jlremote.workflow.show.report import SessionReport
+    from jlremote.kernels.specs import KernelSpec
+    from jlremote.listing.listing import ContainerReport
+    from jlremote.listing.report import SessionReport
+    from jlremote.mounts.known_mounts import MountReport
 
 _ID_DIGITS = 12
 # In these no server runs, and so no kernel.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from jlremote.workflow.host.context import Context
+    from jlremote.hosts.context import Context
 
 _WIDEST = 10_000  # nothing is cut in a file or pipe
 

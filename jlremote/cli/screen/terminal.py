@@ -20,8 +20,8 @@ from jlremote.errors import JlrError
 from jlremote.text import one_line, reason_of, styled
 
 if TYPE_CHECKING:
-    from jlremote.workflow.forward.address import Address
-    from jlremote.workflow.host.context import Context
+    from jlremote.forwards.address import Address
+    from jlremote.hosts.context import Context
 
 AS_JSON = "jlremote.as_json"  # the key of `--json` in click's context
 _TITLE_LENGTH = 120
@@ -126,7 +126,7 @@ def announce(title: str, text: str) -> str | None:
 
     Return which, `desktop` or `terminal`, and `None` where neither was possible.
     """
-    from jlremote import desktop
+    from jlremote.laptop import desktop
 
     if desktop.shown(title, text):
         return "desktop"

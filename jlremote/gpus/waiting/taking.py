@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus import leases
 from jlremote.gpus.assigned import Within
-from jlremote.gpus.choice import CannotTell, Chosen, choose, refuse_to_overtake
+from jlremote.gpus.choice import CannotTell, Chosen, GpuRequest, choose, refuse_to_overtake
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
-from jlremote.gpus.request import GpuRequest
 from jlremote.gpus.snapshot import read
 from jlremote.gpus.snapshot_script import Engines, snapshot
 from jlremote.gpus.wait_queue import QueueTicket, ahead
-from jlremote.host.contract import Host, run_script
-from jlremote.host.shell_text import command_line
+from jlremote.place.host.contract import Host, run_script
+from jlremote.place.host.shell_text import command_line
 from jlremote.times import in_words
 
 # A driver that sleeps between questions takes seconds for each GPU.

@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import JlrError, LinkLost, Usage
-from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
-from jlremote.host.framing import announced, new_marker, run_steps
 from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.files import link_files
 from jlremote.link.wire.login_shell import LoginShell, login_shell
 from jlremote.link.wire.protocol import DATA, Message
+from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.place.host.framing import announced, new_marker, run_steps
 from jlremote.questions import Asker
 
 if TYPE_CHECKING:
+    from jlremote.jupyter.ports.endpoint import Endpoint
     from jlremote.link.wire.status import ForwardStatus, LinkStatus
-    from jlremote.ports.endpoint import Endpoint
 
 
 @dataclass(frozen=True)

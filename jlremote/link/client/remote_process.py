@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from jlremote.host.framing import FromMarker, ended_early
 from jlremote.link.wire.protocol import DATA, PIECES, Message
+from jlremote.place.host.framing import FromMarker, ended_early
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.errors import JlrError
-from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
-from jlremote.host.framing import run_steps
+from jlremote.laptop.secrets import Secrets
 from jlremote.link.connection.elevation import Elevation
 from jlremote.link.connection.liveness import Probing
 from jlremote.link.connection.login_look import LoginLook
 from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.login_shell import LoginShell
 from jlremote.link.wire.protocol import bytes_of
+from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.place.host.framing import run_steps
 from jlremote.questions import Asker
 from jlremote.ssh.config.destination import Destination, resolve
 from jlremote.ssh.config.rules import SentVariables
 from jlremote.ssh.connect import connect
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.login.credentials import forget
-from jlremote.storage.secrets import Secrets
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from jlremote.errors import Authentication, JlrError, NeedsAuthentication
-from jlremote.host import sudo
-from jlremote.host.contract import Completed, Host, run_script
-from jlremote.host.sudo import SUDO_IF_KNOWN
 from jlremote.link.connection.supervisor import IN_BACKGROUND
-from jlremote.questions import Asker
-from jlremote.runtimes.engine.engine import ENGINES, Engine
-from jlremote.runtimes.engine.engine_errors import (
+from jlremote.place.host import sudo
+from jlremote.place.host.contract import Completed, Host, run_script
+from jlremote.place.host.sudo import SUDO_IF_KNOWN
+from jlremote.place.runtimes.engine.engine import ENGINES, Engine
+from jlremote.place.runtimes.engine.engine_errors import (
     EngineNotPermitted,
     SudoPasswordNeeded,
     engine_error,
     without_password,
 )
+from jlremote.questions import Asker
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.login.credentials import Credentials, Keychain, sudo_account
 

@@ -13,9 +13,9 @@ import re
 import threading
 
 from jlremote.errors import JlrError
-from jlremote.host.contract import run_script
-from jlremote.host.shell_text import pause
 from jlremote.link.connection.dialer import ConnectionHost
+from jlremote.place.host.contract import run_script
+from jlremote.place.host.shell_text import pause
 from jlremote.ssh.contract import Connection
 
 log = logging.getLogger(__name__)

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.host.contract import Completed, Host, run_script
-from jlremote.host.framing import new_marker
 from jlremote.link.wire.login_shell import LoginShell
+from jlremote.place.host.contract import Completed, Host, run_script
+from jlremote.place.host.framing import new_marker
 from jlremote.text import one_line
 from jlremote.untrusted import Refused, absolute_path
 

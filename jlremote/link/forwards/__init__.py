@@ -1,7 +1,7 @@
 """The forwards of a link: each proves its far end before it sends a byte.
 
 Read `session_forward` (one forward), `forwards` (all of a link), `container_events` (the engine's
-word that a container has changed), `time_limit` (the moment to warn of a session's end).
+word that a container has changed).
 
 Decisions:
 

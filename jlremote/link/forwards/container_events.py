@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 
 from jlremote.errors import JlrError
-from jlremote.host.shell_text import command_line, until_hang_up
-from jlremote.host.sudo import endable
 from jlremote.link.wire.protocol import bytes_of, text_of
-from jlremote.runtimes.docker.docker_commands import events_argv
-from jlremote.runtimes.engine.engine import Engine
-from jlremote.runtimes.table import runtime_named
+from jlremote.place.host.shell_text import command_line, until_hang_up
+from jlremote.place.host.sudo import endable
+from jlremote.place.runtimes.docker.docker_commands import events_argv
+from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.table import runtime_named
 from jlremote.ssh.contract import Connection, Output, Stream
 
 log = logging.getLogger(__name__)

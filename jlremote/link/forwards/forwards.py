@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.session_forward import Ending, Listen, Locate, SessionForward
 from jlremote.link.wire.states import Condition
 from jlremote.link.wire.status import ForwardKey
-from jlremote.ports.endpoint import Endpoint
 from jlremote.ssh.contract import Connection
 
 # Reads the events of a runtime over a connection; repeating it is harmless.

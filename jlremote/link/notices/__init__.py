@@ -1,7 +1,7 @@
 """What the link tells the person on the desktop: of jobs, long cells, dead kernels, time limits.
 
 Read `job_notices` (the jobs that are watched), then `cell_notices` (what a recorder knows of cells
-and kernels). `jlremote.desktop` shows them.
+and kernels). `jlremote.laptop.desktop` shows them.
 
 Decisions:
 

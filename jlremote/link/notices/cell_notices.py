@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable
 
 from jlremote.errors import JlrError
-from jlremote.host.shell_text import command_line
+from jlremote.jupyter.ports.endpoint import Place
 from jlremote.jupyter.scripts import session_directory
 from jlremote.link.lasting import keep_going
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.output import pieces
 from jlremote.output.pieces import Reader
 from jlremote.output.records import Record
-from jlremote.ports.endpoint import Place
-from jlremote.runtimes.table import for_container, runtime_named
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.table import for_container, runtime_named
 from jlremote.ssh.contract import Connection, Stream
 from jlremote.times import in_words
 

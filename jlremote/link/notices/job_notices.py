@@ -9,16 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError
-from jlremote.host.contract import Host, run_script
-from jlremote.jobs import containers, processes
+from jlremote.jobs import containers
 from jlremote.jobs.containers import ContainerJobs
-from jlremote.jobs.job import Job
-from jlremote.jobs.processes import ProcessJobs
 from jlremote.jobs.scheduled import ScheduledJobs
+from jlremote.jupyter.ports.endpoint import WARNED_SECONDS
 from jlremote.link.lasting import keep_going
-from jlremote.ports.endpoint import WARNED_SECONDS
-from jlremote.runtimes.table import runtime_named
-from jlremote.schedulers.slurm.commands import SLURM
+from jlremote.place.clusters.slurm.commands import SLURM
+from jlremote.place.host import kept_jobs
+from jlremote.place.host.contract import Host, run_script
+from jlremote.place.host.job import Job
+from jlremote.place.host.kept_jobs import ProcessJobs
+from jlremote.place.runtimes.table import runtime_named
 from jlremote.times import left
 
 log = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ class JobNotices:
 def _found(host: Host, watched: WatchedJob) -> Job | None:
     """Return the job, `None` if it is not there any more."""
     backend: ProcessJobs | ScheduledJobs | ContainerJobs = ProcessJobs()
-    read = processes.read
+    read = kept_jobs.read
     if watched.kind == "scheduled":
         backend = queue = ScheduledJobs(SLURM)
         read = queue.read

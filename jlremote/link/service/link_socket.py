@@ -14,8 +14,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from jlremote.errors import JlrError
+from jlremote.laptop import paths
 from jlremote.link.wire.files import LinkFiles
-from jlremote.storage import paths
 
 log = logging.getLogger(__name__)
 

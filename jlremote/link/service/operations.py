@@ -9,8 +9,7 @@ from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import Authentication
-from jlremote.host.framing import announced
-from jlremote.host.shell_text import command_line
+from jlremote.jupyter.ports.endpoint import endpoint_from_json
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
@@ -25,8 +24,9 @@ from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.protocol import Message, Unproved
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
-from jlremote.ports.endpoint import endpoint_from_json
-from jlremote.runtimes.table import runtime_named
+from jlremote.place.host.framing import announced
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.table import runtime_named
 
 # How long a command waits for the proof of a forward.
 PROOF_SECONDS = 10.0

@@ -10,8 +10,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from jlremote import __version__, desktop
+from jlremote import __version__
 from jlremote.errors import JlrError
+from jlremote.jupyter.ports.endpoint import Endpoint, Place, time_limit_warning
+from jlremote.jupyter.ports.locate import locate
+from jlremote.jupyter.ports.origins import hostname
+from jlremote.laptop import desktop
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.dialer import ConnectionHost, Dialer
 from jlremote.link.connection.host_side import HostSide
@@ -30,9 +34,6 @@ from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
-from jlremote.ports.endpoint import Endpoint, Place, time_limit_warning
-from jlremote.ports.locate import locate
-from jlremote.ports.origins import hostname
 from jlremote.ssh.contract import Connection, Gateway
 from jlremote.ssh.forward.forwarder import TunnelForward
 from jlremote.ssh.forward.sftp import SftpStreams

@@ -18,13 +18,13 @@ server side takes a thread for each channel and does no forwards. It is imported
 client comes: 0.2 s and 20 MB that other links do without.
 
 Who may use it? A client must reach the link's socket, whose folder is 0700 and whose secret is
-0600, and then log in with the key of `storage/editor_keys`; the client verifies the host key from
+0600, and then log in with the key of `editors/editor_keys`; the client verifies the host key from
 there. The user's name in the login means nothing: the session's own user is the only one.
 
 Why another way for a plain command? OpenSSH's client shares the connection of another `ssh` that it
 finds at its `ControlPath`: it gives its streams away, and encrypts nothing. So `ssh`, `scp`, and
 `git` begin in half the time, and a byte is encrypted once on the laptop and not three times. Which
-command is plain is decided before ssh looks there (`workflow/editors/connection_sharing`).
+command is plain is decided before ssh looks there (`editors/connection_sharing`).
 
 Why are the requests of a client's own forwards (`ssh -L`) not judged, as those of `ssh/forward`?
 They have no names of ours, and the client chooses the port; a proxy is reached by them, too.

@@ -15,7 +15,6 @@ from typing import Any
 import asyncssh
 
 from jlremote.errors import JlrError, LinkLost
-from jlremote.host.framing import FromMarker, announced, ended_early, new_marker
 from jlremote.link.ssh_server.place_forwards import PlaceForwards, PlaceSocket
 from jlremote.link.ssh_server.served_place import (
     CONNECTION_SECONDS,
@@ -28,8 +27,9 @@ from jlremote.link.ssh_server.served_place import (
     on_free_session,
 )
 from jlremote.link.wire.protocol import bytes_of
-from jlremote.runtimes.contract import Attachment
-from jlremote.runtimes.scripts import sftp, variables
+from jlremote.place.host.framing import FromMarker, announced, ended_early, new_marker
+from jlremote.place.runtimes.contract import Attachment
+from jlremote.place.runtimes.scripts import sftp, variables
 from jlremote.ssh.contract import Connection, Output, Stdin, Stream, Terminal
 from jlremote.ssh.sessions.pieces import StdinPieces
 from jlremote.ssh.sessions.typed_text import TypedText

@@ -3,7 +3,7 @@
 It finds the link at its `ControlPath`, as it would find another `ssh`, and passes its own stdin,
 stdout and stderr. So it makes no connection, and no byte is encrypted on
 the laptop once more. What needs more than a command gets a connection of its own
-(`workflow/editors/connection_sharing`); if it comes here after all, it is refused, and ssh goes on
+(`editors/connection_sharing`); if it comes here after all, it is refused, and ssh goes on
 by itself.
 """
 
@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from jlremote.errors import JlrError
-from jlremote.host.framing import announced, new_marker
 from jlremote.link.passed_streams import (
     PassedStreams,
     ReaderLeft,
@@ -50,8 +49,9 @@ from jlremote.link.ssh_server.served_place import (
     on_free_session,
 )
 from jlremote.link.wire.protocol import bytes_of
-from jlremote.runtimes.contract import Attachment
-from jlremote.runtimes.scripts import sftp, variables
+from jlremote.place.host.framing import announced, new_marker
+from jlremote.place.runtimes.contract import Attachment
+from jlremote.place.runtimes.scripts import sftp, variables
 from jlremote.ssh.contract import Connection
 
 log = logging.getLogger(__name__)

@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from jlremote.laptop import ssh_names
 from jlremote.link.ssh_server.control_client import ControlClient, Denied, Runs, SharedPlace
 from jlremote.link.ssh_server.served_place import Connect, ServedPlace
 from jlremote.ssh.contract import Connection
-from jlremote.storage import ssh_names
 
 log = logging.getLogger(__name__)
 

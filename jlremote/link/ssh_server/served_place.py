@@ -12,12 +12,12 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost
-from jlremote.host import process_mark
-from jlremote.host.shell_text import KEEP_ODD_VARIABLES, command_line
+from jlremote.place.host import process_mark
+from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line
+from jlremote.place.runtimes.contract import Attachment, Runtime
+from jlremote.place.runtimes.scripts import shells
+from jlremote.place.runtimes.table import for_container, runtime_named
 from jlremote.remote import sending
-from jlremote.runtimes.contract import Attachment, Runtime
-from jlremote.runtimes.scripts import shells
-from jlremote.runtimes.table import for_container, runtime_named
 from jlremote.ssh.contract import Connection
 
 # Variables that a client may set, as OpenSSH on Debian has it, and git's own.

@@ -8,13 +8,13 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jlremote.editors.editor_keys import editor_keys
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.ssh_server.control_client import Runs
 from jlremote.link.ssh_server.control_sockets import ControlSockets
 from jlremote.link.ssh_server.served_place import ServedPlace
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.contract import Connection
-from jlremote.storage.editor_keys import editor_keys
 
 if TYPE_CHECKING:
     import asyncio

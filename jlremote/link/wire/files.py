@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from jlremote.laptop import paths
 from jlremote.link.wire.authentication import pipe_name
-from jlremote.storage import paths
 
 
 @dataclass(frozen=True)

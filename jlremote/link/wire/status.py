@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from jlremote.jupyter.ports.endpoint import Endpoint, endpoint_from_json
 from jlremote.jupyter.server import Server
 from jlremote.link.wire.protocol import Message
 from jlremote.link.wire.states import State
-from jlremote.ports.endpoint import Endpoint, endpoint_from_json
 
 # A session's name, and a further port of it; `None` for its Jupyter server.
 ForwardKey = tuple[str, int | None]

@@ -5,7 +5,7 @@ far end for each connection, or the wait for one), `confirmation` (the proof aft
 before its first byte), `socket_bridge` (the bytes). A container's own loopback is reached through
 `relay` and `relay_stream`, and `remote/relay`, which runs in the container. `place_streams` joins
 local sockets with any address of a place, and listens there. `sftp` serves mounts, and `sftp_links`
-refuses links that lead out of one. The decisions about far ends are in `jlremote/ports`.
+refuses links that lead out of one. The decisions about far ends are in `jlremote/jupyter/ports`.
 
 Why does the listener outlive the connection? A page that is open waits and goes on, and no other
 program takes the port meanwhile. The page's own requests wait as long as it does: JupyterLab shows

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from jlremote.host.addresses import LOCALHOST, LOCALHOST_6, own_address
+from jlremote.place.host.addresses import LOCALHOST, LOCALHOST_6, own_address
 
 _HTTP_PORT = 80
 # Of a request that may have to be repeated.

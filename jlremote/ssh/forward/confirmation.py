@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from jlremote.errors import JlrError
-from jlremote.host.addresses import Target
+from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.contract import Connection, Gateway
 from jlremote.ssh.forward.socket_bridge import SocketBridge

@@ -21,7 +21,7 @@ from typing import Any
 import sshtunnel
 
 from jlremote.errors import Busy, JlrError
-from jlremote.host.addresses import LOCALHOST, LOCALHOST_6, own_address
+from jlremote.place.host.addresses import LOCALHOST, LOCALHOST_6, own_address
 from jlremote.ssh.channels.event_loop import READ, EventLoop
 from jlremote.ssh.contract import Gateway
 from jlremote.ssh.forward.browser_requests import hosts_of

@@ -12,9 +12,9 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jlremote.host.addresses import Target
-from jlremote.host.framing import FromMarker, new_marker
-from jlremote.host.sudo import SUDO
+from jlremote.place.host.addresses import Target
+from jlremote.place.host.framing import FromMarker, new_marker
+from jlremote.place.host.sudo import SUDO
 from jlremote.remote import sending
 from jlremote.remote.relay import (
     ACCEPTED,

@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 from collections.abc import Mapping
+from string import ascii_letters, digits
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost, NotBegun
 from jlremote.ssh.channels.session_slots import PAUSES, SessionSlots
 from jlremote.ssh.contract import NOTHING, Output, Stdin, Terminal
-from jlremote.ssh.sessions import pseudo_terminal
 from jlremote.ssh.sessions.script_channel import ScriptChannel
 from jlremote.ssh.sessions.startup_files import SHELL
 from jlremote.ssh.wire_format import string
+
+# RFC 4254, section 8, and RFC 8160: the erase key erases a letter, not a byte.
+_IUTF8, _INPUT_SPEED, _OUTPUT_SPEED = 42, 128, 129
+_MODES = {_IUTF8: 1, _INPUT_SPEED: 38400, _OUTPUT_SPEED: 38400}
+_MODES_END = b"\0"
+_PLAIN = frozenset((ascii_letters + digits + " _-./:,=+@").encode())
+# A server may refuse a terminal and run the command; engines say no more than "not a TTY" of it.
+_TELL = b"""\
+[ -t 0 ] || printf '%s\\n' \
+  'the SSH server gives no terminal (`PermitTTY no`); with `</dev/null` none is asked for' >&2
+"""
+# `printf %b` reads `\0ooo` in every POSIX shell.
+_COMMAND = """exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '{}'"""
+
+
+def pty_request(kind: str, size: os.terminal_size) -> bytes:
+    """Return the details of a `pty-req`."""
+    modes = b"".join(bytes((mode,)) + value.to_bytes(4, "big") for mode, value in _MODES.items())
+    return string(kind.encode()) + window_change(size) + string(modes + _MODES_END)
+
+
+def window_change(size: os.terminal_size) -> bytes:
+    """Return the details of a `window-change`; the size in pixels is not known."""
+    return struct.pack(">IIII", size.columns, size.lines, 0, 0)
+
+
+def terminal_command(script: bytes) -> str:
+    """Return the command line that runs `script` with the terminal as its stdin."""
+    return _COMMAND.format(
+        "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in _TELL + script)
+    )
+
 
 _OPEN_SECONDS = 60.0
 _CANCEL_SECONDS = 0.2  # how long a cancelled call may go unnoticed
@@ -185,12 +218,12 @@ class ShellSession:
         In a terminal that is `b""`: stdin is the person's there.
         """
         if self._terminal is not None and self._size is not None:
-            details = pseudo_terminal.pty_request(self._terminal.kind, self._size)
+            details = pty_request(self._terminal.kind, self._size)
             self._channel.request(b"pty-req", details)
         for name, value in self._variables.items():
             self._channel.request(b"env", string(os.fsencode(name)) + string(os.fsencode(value)))
         in_terminal = self._terminal is not None
-        command = pseudo_terminal.command(script) if in_terminal else SHELL
+        command = terminal_command(script) if in_terminal else SHELL
         self._channel.request(b"exec", string(command.encode()), want_reply=True)
         return b"" if in_terminal else script
 
@@ -199,7 +232,7 @@ class ShellSession:
         if self._terminal is None or self._terminal.size == self._size:
             return
         self._size = self._terminal.size
-        self._channel.request(b"window-change", pseudo_terminal.window_change(self._size))
+        self._channel.request(b"window-change", window_change(self._size))
 
     def _exchange(self, sender: StdinSender, output: Output) -> None:
         """Send and receive until both streams end; neither direction waits for the other."""

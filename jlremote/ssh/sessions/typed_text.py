@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jlremote.host import sudo
-from jlremote.host.framing import new_marker
+from jlremote.place.host import sudo
+from jlremote.place.host.framing import new_marker
 from jlremote.ssh.contract import Output, Stdin, Stream, SudoPassword
 
 _WRONG = b"incorrect password attempt"

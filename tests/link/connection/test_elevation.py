@@ -7,11 +7,11 @@ import itertools
 import pytest
 
 from jlremote.errors import Authentication, NeedsAuthentication
-from jlremote.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
-from jlremote.host.sudo import SUDO, SUDO_IF_KNOWN
 from jlremote.link.connection.elevation import TRIES, Elevation
+from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
+from jlremote.place.host.sudo import SUDO, SUDO_IF_KNOWN
+from jlremote.place.runtimes.engine.engine_errors import EngineNotPermitted
 from jlremote.questions import NeverAsks
-from jlremote.runtimes.engine.engine_errors import EngineNotPermitted
 from jlremote.ssh.config.destination import Destination
 from tests.link.fakes import FakePerson
 from tests.login.keychain import MemoryKeychain

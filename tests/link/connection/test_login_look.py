@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import JlrError, LinkLost
-from jlremote.host.contract import Completed, Steps
 from jlremote.link.connection.login_look import LoginLook, question, read
 from jlremote.link.wire.login_shell import LoginShell
+from jlremote.place.host.contract import Completed, Steps
 from tests.lab.programs import attempt
 
 MARK = "jlr-mark"

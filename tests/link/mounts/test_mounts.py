@@ -15,7 +15,7 @@ import pytest
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.mounts import mount_streams
+from jlremote.link.mounts import mounts
 from jlremote.link.mounts import mounts as module
 from jlremote.link.mounts.mounts import Mounts
 from jlremote.mounts.connector import DOOR_VARIABLE, WELCOME
@@ -216,7 +216,7 @@ def test_a_visitor_that_hands_nothing_over_blocks_no_sshfs(parts: Parts) -> None
 def test_streams_of_a_dead_connection_are_aborted(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mount_streams, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(mounts, "TICK_SECONDS", 0.01)
     parts.mounts.add("data", "/project")
     with parts.sshfs("data") as sshfs:
         until(lambda: parts.opener.streams, "the stream")
@@ -235,8 +235,8 @@ class MuteConnection(FakeConnection):
 def test_a_quiet_connection_that_answers_no_probe_is_lost(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mount_streams, "TICK_SECONDS", 0.01)
-    monkeypatch.setattr(mount_streams, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(mounts, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(mounts, "QUIET_SECONDS", 0.0)
     parts.connection = MuteConnection()
     parts.mounts.add("data", "/project")
     with parts.sshfs("data") as sshfs:

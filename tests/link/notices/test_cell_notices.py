@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from jlremote.errors import LinkLost
+from jlremote.jupyter.ports.endpoint import Place
 from jlremote.link.notices import cell_notices
 from jlremote.link.notices.cell_notices import CellNews, CellNotices
 from jlremote.output import pieces
 from jlremote.output.records import Record
-from jlremote.ports.endpoint import Place
 from jlremote.ssh.contract import Output
 from tests.link.fakes import FakeConnection, until
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.host.contract import Completed, Steps
-from jlremote.jobs.job import Job
 from jlremote.link.notices import job_notices
 from jlremote.link.notices.job_notices import JobNotices, WatchedJob
+from jlremote.place.host.contract import Completed, Steps
+from jlremote.place.host.job import Job
 from tests.link.fakes import until
 
 WATCHED = WatchedJob("sweep", "sweep", "scheduled")

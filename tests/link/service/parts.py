@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from jlremote.errors import JlrError
-from jlremote.host.contract import Host
+from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.link.client.link import Link
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
@@ -22,7 +22,7 @@ from jlremote.link.service.server import LinkServer
 from jlremote.link.ssh_server.ssh_clients import SshClients
 from jlremote.link.wire.files import LinkFiles, link_files
 from jlremote.link.wire.states import Condition, State
-from jlremote.ports.endpoint import Endpoint
+from jlremote.place.host.contract import Host
 from jlremote.questions import Asker, NeverAsks
 from jlremote.ssh.config.rules import SentVariables
 from jlremote.ssh.contract import Connection, Output

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jlremote.errors import Bug, Busy, NeedsAuthentication, Unreachable
+from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.link.client import call, dial
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.client.remote_process import TerminalKind
 from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion, Unproved, receive, send
-from jlremote.ports.endpoint import Endpoint
 from jlremote.questions import Asker, Question
 from jlremote.ssh.contract import Output
 from tests.link.fakes import Call, FakePerson, new_endpoint, until

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from jlremote.laptop import paths
 from jlremote.link.wire.files import link_files
-from jlremote.storage import paths
 
 
 @pytest.fixture(autouse=True)

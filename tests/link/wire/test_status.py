@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.link.wire.states import Condition, State
 from jlremote.link.wire.status import link_status
-from jlremote.ports.endpoint import Endpoint
 from tests.link.fakes import new_endpoint
 
 SERVER = new_endpoint()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jlremote.errors import ConnectionTimedOut
-from jlremote.host.addresses import Target
+from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.browser_requests import hosts_of

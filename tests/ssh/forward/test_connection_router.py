@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from jlremote.errors import ConnectionTimedOut, NeedsAuthentication
-from jlremote.host.addresses import Target
+from jlremote.place.host.addresses import Target
 from jlremote.ssh.forward.connection_router import WaitLimits
 from tests.ssh.forward.parts import HOST, PAGE, Desk, is_closed
 

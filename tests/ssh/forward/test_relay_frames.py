@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.host.addresses import Target
+from jlremote.place.host.addresses import Target
 from jlremote.remote import sending
 from jlremote.remote.relay import (
     CLOSE,

@@ -8,8 +8,8 @@ import pytest
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.jupyter.survey import ContainerRestarting, refuse_halted
-from jlremote.runtimes.contract import Container
-from jlremote.runtimes.table import runtime_named
+from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.table import runtime_named
 from jlremote.ssh.forward.waiting_page import waiting_page
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jlremote.ssh.sessions.pseudo_terminal import command, pty_request, window_change
+from jlremote.ssh.sessions.shell_session import pty_request, terminal_command, window_change
 from jlremote.ssh.wire_format import take_string
 
 SIZE = os.terminal_size((132, 43))
@@ -34,7 +34,7 @@ def test_a_pty_request_names_the_terminal_its_size_and_utf_8() -> None:
 
 @given(st.binary(max_size=80))
 def test_no_byte_of_a_script_means_anything_to_a_login_shell(script: bytes) -> None:
-    line = command(script)
+    line = terminal_command(script)
     quoted = line.rpartition(" sh '")[2].removesuffix("'")
     assert line.isascii()
     assert re.fullmatch(r"(?:[A-Za-z0-9 _\-./:,=+@]|\\0[0-7]{3})*", quoted)
@@ -46,7 +46,10 @@ def test_a_shell_runs_the_script_that_is_meant(shell: str) -> None:
         shell = "sh"
     script = "printf '%s|' \"a'b\" '$HOME' '\\' '!' \"ü\"; exit 5\n"
     done = subprocess.run(
-        [shell, "-c", command(script.encode())], capture_output=True, timeout=20, check=False
+        [shell, "-c", terminal_command(script.encode())],
+        capture_output=True,
+        timeout=20,
+        check=False,
     )
     assert done.stdout.decode() == "a'b|$HOME|\\|!|ü|"
     assert done.returncode == 5
@@ -56,7 +59,7 @@ def test_a_shell_runs_the_script_that_is_meant(shell: str) -> None:
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0'"), max_size=30))
 def test_any_text_reaches_the_script_unchanged(text: str) -> None:
     done = subprocess.run(
-        ["sh", "-c", command(f"printf %s '{text}'".encode())],
+        ["sh", "-c", terminal_command(f"printf %s '{text}'".encode())],
         capture_output=True,
         timeout=20,
         check=False,

@@ -46,7 +46,7 @@ def open_session(
     has that name, or if it begins with a host; else it is a PATH in the latest session, if it has a
     slash or a file extension. HOST/NAME also finds a session that another laptop started.
     """
-    from jlremote.workflow.session.open import address
+    from jlremote.sessions.open import address
 
     name = shared.chosen_browser(browser, no_browser)
     context = invocation.context()
@@ -68,7 +68,7 @@ def url(invocation: Invocation, session: str | None, part: str | None) -> None:
     The URL contains the token, which gives full access to the session. Give it to a script, or to
     the "Existing Jupyter Server" of VS Code. Programs that want both apart take --base and --token.
     """
-    from jlremote.workflow.session.open import address
+    from jlremote.sessions.open import address
 
     found = address(session, None, invocation.context()).url
     token = parse_qs(urlsplit(found).query).get("token", [""])[0]
@@ -82,8 +82,8 @@ def _session_or_path(
     """Decide whether one argument is a SESSION or a PATH: a known session wins."""
     if session is None or path is not None:
         return session, path
-    from jlremote.storage.sessions import load_all
-    from jlremote.storage.settings.ssh_hosts import host_names
+    from jlremote.laptop.sessions import load_all
+    from jlremote.laptop.settings.ssh_hosts import host_names
 
     records = load_all()
     hosts = {record.host for record in records}

@@ -15,7 +15,7 @@ from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
-    from jlremote.workflow.host.context import Context
+    from jlremote.hosts.context import Context
 
 NOTEBOOK = ".ipynb"
 
@@ -75,9 +75,9 @@ def output(
 
 def _show(session: str | None, notebook: str | None, context: Context) -> int:
     from jlremote.output import live
+    from jlremote.output.reading import recorded
     from jlremote.output.runs import KERNEL_ENDS
     from jlremote.text import size_in_words
-    from jlremote.workflow.output.reading import recorded
 
     found = recorded(session, notebook, context, end_only=not as_json())
     latest = {run.notebook: run for run in found.runs}.values()
@@ -100,7 +100,7 @@ def _show(session: str | None, notebook: str | None, context: Context) -> int:
 
 def _follow(session: str | None, notebook: str | None, context: Context) -> None:
     from jlremote.output.live import Live, ended
-    from jlremote.workflow.output.reading import followed
+    from jlremote.output.reading import followed
 
     records = followed(session, notebook, context)
     if as_json():
@@ -119,9 +119,9 @@ def _follow(session: str | None, notebook: str | None, context: Context) -> None
 def _save(
     session: str | None, notebook: str | None, copy: Path, context: Context, *, force: bool
 ) -> None:
+    from jlremote.output import copy as copies
+    from jlremote.output.reading import recorded
     from jlremote.text import one_line
-    from jlremote.workflow.output import copy as copies
-    from jlremote.workflow.output.reading import recorded
 
     copies.check_destination(copy, force=force)
     saved = copies.save(recorded(session, notebook, context), copy, context, force=force)

@@ -17,8 +17,8 @@ from jlremote.cli.screen.terminal import answer, answer_json, answer_words, as_j
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
-    from jlremote.workflow.host.context import Context
-    from jlremote.workflow.show.report import SessionReport
+    from jlremote.hosts.context import Context
+    from jlremote.listing.report import SessionReport
 
 _LINES = 100
 
@@ -53,7 +53,7 @@ def list_sessions(invocation: Invocation, host: str | None, every: bool, running
         _list_containers(invocation, host)
         return
     from jlremote.cli.screen import reports, tables
-    from jlremote.workflow.show import listing
+    from jlremote.listing import listing
 
     context = invocation.context()
     found = listing.reports(context, host, stopped=not running)
@@ -74,7 +74,7 @@ def _list_containers(invocation: Invocation, host: str | None) -> None:
     if host is None:
         raise Usage("`--all` needs a host", hint="`jlr list HOST --all`")
     from jlremote.cli.screen import reports, tables
-    from jlremote.workflow.show.listing import containers
+    from jlremote.listing.listing import containers
 
     context = invocation.context()
     found, none = containers(host, context), f"no containers on `{host}`"
@@ -101,7 +101,7 @@ def status(invocation: Invocation, session: str | None, watch: bool) -> None:
         with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
             _watch(session, context)
         return
-    from jlremote.workflow.show.listing import report
+    from jlremote.listing.listing import report
 
     found = report(session, context)
     if as_json():
@@ -111,7 +111,7 @@ def status(invocation: Invocation, session: str | None, watch: bool) -> None:
 
 
 def _watch(session: str | None, context: Context) -> None:
-    from jlremote.workflow.show.watch import watch
+    from jlremote.listing.watch import watch
 
     changing = watch(session, context)
     if not as_json() and watched(sys.stdout):
@@ -205,9 +205,9 @@ def logs(
 
     SESSION may be a job; its stdout and stderr are kept apart, byte for byte.
     """
-    from jlremote.workflow.host.requests import LogRequest
-    from jlremote.workflow.jobs import jobs
-    from jlremote.workflow.session.logs import log
+    from jlremote.hosts.requests import LogRequest
+    from jlremote.jobs.stories import jobs
+    from jlremote.sessions.logs import log
 
     moment = None if since is None else times.since(since, "`--since`")
     lines = _LINES if tail is None and since is None else tail

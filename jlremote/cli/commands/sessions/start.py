@@ -14,13 +14,13 @@ from jlremote.cli.options import cluster, creation, shared
 from jlremote.cli.options.origin import named_as_set
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown
 from jlremote.errors import NotFound, Usage
-from jlremote.storage.settings.options import IMAGE_RUNTIMES
+from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.times import seconds_of
 
 if TYPE_CHECKING:
-    from jlremote.workflow.host.context import Context
-    from jlremote.workflow.host.requests import StartRequest
-    from jlremote.workflow.show.report import SessionReport
+    from jlremote.hosts.context import Context
+    from jlremote.hosts.requests import StartRequest
+    from jlremote.listing.report import SessionReport
 
 
 @command(
@@ -153,7 +153,7 @@ def start(
         request = replace(request, server=server, scheduled=how, cancel_on_interrupt=cancels)
         request = replace(request, wait=shared.waiting(wait))
         if how is not None and dry_run:
-            from jlremote.workflow.jobs.scheduled import estimate
+            from jlremote.jobs.stories.scheduled import estimate
 
             words = estimate(host, how, context)
             answer_either(words, {"estimate": words})
@@ -179,8 +179,8 @@ def _with_session(options: dict[str, Any]) -> dict[str, Any]:
     """
     if options["host"] is not None:
         return options
-    from jlremote.storage import sessions
-    from jlremote.storage.settings import settings
+    from jlremote.laptop import sessions
+    from jlremote.laptop.settings import settings
 
     flags = {"profile": options["profile"]}
     if host := settings.load().chosen(None, flags).get("host"):
@@ -208,7 +208,7 @@ def _refuse_beside_slurm(chosen: dict[str, Any], options: dict[str, Any]) -> Non
 def _request(
     host: str, chosen: dict[str, Any], ports: tuple[int, ...], *, allow_open: bool, as_shared: bool
 ) -> StartRequest:
-    from jlremote.workflow.host.requests import StartRequest, container_options
+    from jlremote.hosts.requests import StartRequest, container_options
 
     if "python" in chosen and "conda-env" in chosen:
         raise Usage(
@@ -228,16 +228,16 @@ def _request(
 
 def _start(request: StartRequest, notebook: str | None, context: Context) -> SessionReport:
     """Start the session; with `notebook`, its URL opens that."""
-    from jlremote.workflow.session.prepare import begin
+    from jlremote.sessions.prepare import begin
 
     begin(request, context)
     # These imports are slow, and so is the start of the link, which goes on meanwhile.
-    from jlremote.workflow.session.start import start as start_session
+    from jlremote.sessions.start import start as start_session
 
     report = start_session(request, context)
     if not notebook:
         return report
-    from jlremote.workflow.session.open import address
+    from jlremote.sessions.open import address
 
     try:
         found = address(f"{report.host}/{report.name}", notebook, context)
@@ -258,7 +258,7 @@ def _explain(report: SessionReport, context: Context) -> None:
 
 
 def _show_plan(request: StartRequest, context: Context) -> None:
-    from jlremote.workflow.session.start import plan
+    from jlremote.sessions.start import plan
 
     lines = plan(request, context)
     if as_json():

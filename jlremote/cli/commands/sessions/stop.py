@@ -16,9 +16,9 @@ from jlremote.cli.screen.terminal import answer_each, answer_either, shown
 from jlremote.errors import JlrError, Usage
 
 if TYPE_CHECKING:
-    from jlremote.workflow.host.context import Context
-    from jlremote.workflow.host.requests import StopRequest
-    from jlremote.workflow.session.stop import StopReport
+    from jlremote.hosts.context import Context
+    from jlremote.hosts.requests import StopRequest
+    from jlremote.sessions.stop import StopReport
 
 
 @command(
@@ -64,7 +64,7 @@ def stop(
     SESSION may be a job: it gets SIGTERM, and is killed after ten seconds, or at once with --force.
     --remove then deletes it with its output.
     """
-    from jlremote.workflow.host.requests import StopRequest
+    from jlremote.hosts.requests import StopRequest
 
     request = StopRequest(container=container, remove=remove, force=force, yes=yes)
     if every and chosen:
@@ -104,8 +104,8 @@ def restart(invocation: Invocation, session: str, container: bool, force: bool, 
     --container and --force say what is lost, and ask. A page that is open in the browser must be
     loaded anew, by `jlr open`.
     """
-    from jlremote.workflow.host.requests import StopRequest
-    from jlremote.workflow.session import restart as workflow
+    from jlremote.hosts.requests import StopRequest
+    from jlremote.sessions import restart as workflow
 
     request = StopRequest(container=container, force=force, yes=yes, again=True)
     report = workflow.restart(session, request, invocation.context())
@@ -122,7 +122,7 @@ def renew(invocation: Invocation, session: str | None) -> None:
     It asks for the same, begins when the present job is over, and takes over the session's name and
     local port. Its kernels are new: variables are lost, files stay. `jlr stop` cancels both jobs.
     """
-    from jlremote.workflow.session import restart as workflow
+    from jlremote.sessions import restart as workflow
 
     report = workflow.renew(session, invocation.context())
     words = (
@@ -136,7 +136,7 @@ def _each_stopped(
     chosen: tuple[str, ...], request: StopRequest, context: Context
 ) -> Iterator[StopReport]:
     """Stop sessions and jobs, the default without a name; then raise what was refused."""
-    from jlremote.workflow.session import stop as workflow
+    from jlremote.sessions import stop as workflow
 
     refused = []
     for name in dict.fromkeys(chosen or (None,)):
@@ -150,7 +150,7 @@ def _each_stopped(
 
 def _all_stopped(request: StopRequest, context: Context) -> Iterator[StopReport]:
     """Stop all sessions; then raise what was refused."""
-    from jlremote.workflow.session import stop as workflow
+    from jlremote.sessions import stop as workflow
 
     report = workflow.stop_all(request, context)
     yield from report.done
@@ -160,8 +160,8 @@ def _all_stopped(request: StopRequest, context: Context) -> Iterator[StopReport]
 
 def _stopped(name: str | None, request: StopRequest, context: Context) -> StopReport:
     """Stop a session or a job and return what was done."""
-    from jlremote.workflow.jobs import jobs
-    from jlremote.workflow.session import stop as workflow
+    from jlremote.jobs.stories import jobs
+    from jlremote.sessions import stop as workflow
 
     job = jobs.meant(name, context)
     if job is None:

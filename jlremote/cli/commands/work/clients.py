@@ -11,7 +11,7 @@ from jlremote.cli.options import shared
 from jlremote.cli.options.origin import named_as_set
 from jlremote.cli.screen.terminal import answer, answer_json, as_json, tell
 from jlremote.errors import JlrError, Usage
-from jlremote.storage.settings.options import EDITORS
+from jlremote.laptop.settings.options import EDITORS
 
 _PROGRAM = "jlremote.cli.kernel"
 
@@ -49,8 +49,8 @@ def code(
     has: no second login, in a container or on a cluster's node, and nothing installed there but
     what the editor itself puts into the home folder. PyCharm is opened by JetBrains Toolbox.
     """
-    from jlremote.storage.settings import settings
-    from jlremote.workflow.editors import code as workflow
+    from jlremote.editors import code as workflow
+    from jlremote.laptop.settings import settings
 
     chosen = str(settings.load().chosen(None, {"editor": editor}).get("editor", EDITORS[0]))
     context = invocation.context()
@@ -86,7 +86,7 @@ def ssh_config(invocation: Invocation, install: bool, plain: bool, remove: bool,
     --install adds one `Include` line to ~/.ssh/config, shows it first, and leaves all else as it
     is. Programs that follow no such line (Claude Desktop, paramiko) read what --plain prints.
     """
-    from jlremote.workflow.editors import ssh_config as workflow
+    from jlremote.editors import ssh_config as workflow
 
     if install + plain + remove > 1:
         raise Usage("`--install`, `--plain` and `--remove` cannot be combined", hint="choose one")
@@ -120,7 +120,7 @@ def proxy(invocation: Invocation, name: str) -> None:
 
     Its stdin and stdout carry the SSH protocol. Questions of the host are asked on the terminal.
     """
-    from jlremote.workflow.editors import proxy as workflow
+    from jlremote.editors import proxy as workflow
 
     invocation.quiet = True  # ssh shows what goes to stderr, above the person's own output
     workflow.proxy(name, invocation.context(), stdin=0, stdout=1)
@@ -143,7 +143,7 @@ def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -
     Files and notebooks are those of the current folder here, kernels run there. What follows `--`
     goes to `jupyter lab`. Ctrl-C ends it, with the kernels that it started.
     """
-    from jlremote.workflow.kernels import lab as workflow
+    from jlremote.kernels import lab as workflow
 
     return workflow.lab(session, command, invocation.context())
 
@@ -172,7 +172,7 @@ def kernels(invocation: Invocation, action: str, session: str | None) -> None:
     with those of several sessions installed, it must be named.
     """
     from jlremote.cli.screen import reports, tables
-    from jlremote.workflow.kernels import specs
+    from jlremote.kernels import specs
 
     context = invocation.context()
     if action == "install":

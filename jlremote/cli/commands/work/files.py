@@ -21,7 +21,7 @@ from jlremote.cli.screen.terminal import (
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
-    from jlremote.workflow.host.context import Context
+    from jlremote.hosts.context import Context
 
 # As `scp` takes it; a local path with a colon may begin with `./`.
 _REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
@@ -74,9 +74,9 @@ def mount(
     options |= _named(source, options["remote"], context)
     if options["on_host"] and options["remote"] is None:
         raise Usage("`--on-host` needs `--remote DIR`")
+    from jlremote.mounts.mount import MountRequest
+    from jlremote.mounts.mount import mount as mount_folder
     from jlremote.text import one_line
-    from jlremote.workflow.mounts.mount import MountRequest
-    from jlremote.workflow.mounts.mount import mount as mount_folder
 
     request = MountRequest(local, **options)
     report = mount_folder(request, context)
@@ -132,14 +132,14 @@ def _named(source: str | None, remote: str | None, context: Context) -> dict[str
 
 
 def _is_session(word: str) -> bool:
-    from jlremote.storage import sessions
-    from jlremote.storage.records import matching
+    from jlremote.laptop import sessions
+    from jlremote.laptop.records import matching
 
     return bool(matching(sessions.load_all(), word))
 
 
 def _hosts(context: Context) -> list[str]:
-    from jlremote.workflow.host.links import known_hosts
+    from jlremote.hosts.links import known_hosts
 
     return known_hosts(context)
 
@@ -159,7 +159,7 @@ def unmount(invocation: Invocation, local: str | None, every: bool, force: bool,
     """
     if every == (local is not None):
         raise Usage("name a folder or use `--all`", hint="`jlr mount` lists the mounts")
-    from jlremote.workflow.mounts import unmount as workflow
+    from jlremote.mounts import unmount as workflow
 
     context = invocation.context()
     if local is not None:
@@ -172,7 +172,7 @@ def unmount(invocation: Invocation, local: str | None, every: bool, force: bool,
 
 def _list(invocation: Invocation) -> None:
     from jlremote.cli.screen import reports, tables
-    from jlremote.workflow.mounts import known_mounts
+    from jlremote.mounts import known_mounts
 
     context = invocation.context()
     found = known_mounts.reports(context)
@@ -212,7 +212,7 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
     left out. A folder goes by rsync where both machines have it, and only what differs is sent;
     all else goes by tar.
     """
-    from jlremote.workflow.copies import copy as workflow
+    from jlremote.copies import copy as workflow
 
     *sources, target = paths
     if not sources:

@@ -65,11 +65,11 @@ def forward(
     if on_host and port is None:
         raise Usage("`--host` needs a port", hint="`jlr forward SESSION PORT --host`")
     if remove is not None and port is not None:
-        from jlremote.workflow.session import further_ports
+        from jlremote.sessions import further_ports
 
         removal = further_ports.removal(session, remove)
         raise Usage("`--remove` already names the port", hint=f"`{removal}`")
-    from jlremote.workflow.session import further_ports
+    from jlremote.sessions import further_ports
 
     context = invocation.context()
     if port is not None:

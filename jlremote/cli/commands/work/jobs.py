@@ -14,9 +14,9 @@ from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer_json, as_json
 
 if TYPE_CHECKING:
-    from jlremote.jobs.job import Job
-    from jlremote.workflow.host.context import Context
-    from jlremote.workflow.jobs.jobs import JobHandle
+    from jlremote.hosts.context import Context
+    from jlremote.jobs.stories.jobs import JobHandle
+    from jlremote.place.host.job import Job
 
 detach_keys_option = option(
     "Session",
@@ -49,7 +49,7 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
     your ended ones on HOST, without HOST only those that this machine started; it asks before.
     """
     from jlremote.cli.screen import tables
-    from jlremote.workflow.jobs import jobs
+    from jlremote.jobs.stories import jobs
 
     context = invocation.context()
     if clean:
@@ -95,7 +95,7 @@ def attach(
     A job that has a terminal (`jlr run -it`) gets this one, until it ends or you leave it. With -i
     one that was begun with -i gets the stdin of this command.
     """
-    from jlremote.workflow.jobs import jobs
+    from jlremote.jobs.stories import jobs
 
     context = invocation.context()
     found = jobs.find(job, context)
@@ -125,7 +125,7 @@ def show_to_its_end(
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.cli.screen.program_output import JobOutput
-    from jlremote.workflow.jobs import follow, jobs, streams
+    from jlremote.jobs.stories import follow, jobs, streams
 
     screen = LocalTerminal()
     has_terminal = found.job.terminal and not found.job.over and screen.kind is not None

@@ -15,10 +15,10 @@ from jlremote.cli.options import cluster, creation, shared
 from jlremote.cli.options.origin import named_as_set
 from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
 from jlremote.errors import Usage
-from jlremote.storage.settings.options import IMAGE_RUNTIMES
+from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 
 if TYPE_CHECKING:
-    from jlremote.workflow.host.requests import RunRequest, Scheduled
+    from jlremote.hosts.requests import RunRequest, Scheduled
 
 
 @command(
@@ -125,8 +125,8 @@ def run(
     if as_json() and options["terminal"] and not options["detach"]:
         raise Usage("`-t` and `--json` cannot be combined", hint="leave out one, or add `--detach`")
     watched = _interaction(options)
-    from jlremote.workflow.jobs import notices
-    from jlremote.workflow.jobs import run as workflow
+    from jlremote.jobs.stories import run
+    from jlremote.jobs.stories import run as workflow
 
     context = invocation.context()
     host = shared.host_of(host, inside, options, context, waits=wait is not None)
@@ -135,7 +135,7 @@ def run(
         request = replace(_request(host, command, name, inside, others, how), **watched)
         request = replace(request, wanted=replace(request.wanted, wait=shared.waiting(wait)))
         if how is not None and options["dry_run"]:
-            from jlremote.workflow.jobs.scheduled import estimate
+            from jlremote.jobs.stories.scheduled import estimate
 
             words = estimate(host, how, context)
             answer_either(words, {"estimate": words})
@@ -143,7 +143,7 @@ def run(
         found = workflow.run(request, context)
     if request.wanted.notify:
         for each in found:
-            notices.watch(each, context)
+            run.watch(each, context)
     array = how is not None and how.resources.array
     if request.detach:
         told = [document(each.host.name, each.job) for each in found]
@@ -159,7 +159,7 @@ def run(
         code = show_to_its_end(each, context, keys, cancels=cancels, gives=gives, told=ends)
         codes.append(code)
         if request.wanted.notify:
-            notices.tell_end(each, code, context)
+            run.tell_end(each, code, context)
     if ends:
         answer_json(ends if array else ends[0])
     return max(codes)
@@ -218,7 +218,7 @@ def _request(
     how: Scheduled | None,
 ) -> RunRequest:
     """Return the request; the engine must not delete the job before it was read."""
-    from jlremote.workflow.host.requests import RunRequest, StartRequest, container_options
+    from jlremote.hosts.requests import RunRequest, StartRequest, container_options
 
     chosen = creation.settled(host, options)
     if how is not None:

@@ -69,7 +69,7 @@ def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options:
     attaches to it again from any machine; tmux's own keys (ctrl-b d) and `~.` detach.
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
-    from jlremote.workflow.session import shell as workflow
+    from jlremote.sessions import shell as workflow
 
     screen = LocalTerminal()
     request = workflow.ShellRequest(**options, keep=_label(screen, keep=keep, name=name))

@@ -1,0 +1,430 @@
+"""The Jupyter server of a session: reuse the one that runs, or launch one."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from jlremote.containers import recording, server_variables
+from jlremote.errors import JlrError, NotFound
+from jlremote.hosts.requests import StartRequest
+from jlremote.hosts.start_context import StartContext
+from jlremote.jupyter import scripts
+from jlremote.jupyter.discovery import Findings, read_probe
+from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, with_python
+from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import Survey
+from jlremote.place.host.contract import Completed, Host, run_script
+from jlremote.place.host.shell_text import command_line, typed_path, wait_while
+from jlremote.place.runtimes.apptainer.apptainer import GPUS_FILE
+from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.place.runtimes.docker import docker_errors
+from jlremote.place.runtimes.docker.docker_commands import logs_argv, state_argv
+from jlremote.place.runtimes.engine.engine_errors import engine_error, tried
+from jlremote.place.runtimes.scripts import homes, packages, waiting
+from jlremote.text import one_line, printable
+
+BY_HAND = "by-hand"  # the id of a launch that is only shown
+LOG_LINES = 10
+END_SECONDS = 15
+COMMAND_NOT_FOUND = 127
+# The errors of docker and podman if a container does not run.
+NOT_RUNNING = ("is not running", "on running containers")
+# The errors of Python and of the `jupyter` command, which a kernel alone also installs.
+NOT_THERE = ("No module named jupyterlab", "`jupyter-lab` not found")
+
+
+def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
+    """Return a running server, and whether it was launched just now.
+
+    Raises:
+        NotFound: neither JupyterLab nor Notebook is installed.
+        JlrError: it ended at once, or did not start in time; with the last lines of its log.
+    """
+    if (server := _running(start, found)) is not None:
+        _explain_running(start, found, server)
+        recording.ensure(start, found, server)
+        return server, False
+    on_path = found.findings is None or found.findings.jupyter or _named(start.request)
+    if start.runtime.has_containers and not on_path:
+        raise _missing(start, found)
+    _explain_socket(start, found)
+    if found.container is not None and start.runtime.has_containers:
+        start = server_variables.give(start, found.container)
+    with start.context.progress.step("Launch JupyterLab"):
+        server, ours = _launch(start, found)
+        if server.sock and not start.host.reaches(server.sock):
+            if ours:
+                _end(start, server)
+            else:  # the start that launched it ends it
+                run_script(
+                    start.host, wait_while(f"[ -S {shlex.quote(server.sock)} ]", END_SECONDS)
+                )
+            start = replace(start, launch_id=secrets.token_hex(4), sockets=False)
+            server, ours = _launch(start, found)
+    if ours:
+        _explain_folder(start, found, server)
+        server_variables.explain(start)
+    else:
+        server_variables.take_back(start)
+        start.note(f"Jupyter was just being started in `{start.name}`: waited for that server")
+        _explain_running(start, found, server)
+    return server, ours
+
+
+def _running(start: StartContext, found: Survey) -> Server | None:
+    """Return the running server to take, `None` for none; say which of several.
+
+    Raises:
+        NotFound: none listens on the port that was asked for.
+    """
+    taken, asked = found.server_on(start.server), start.request.server
+    if asked is not None and (taken is None or taken.port != asked):
+        raise NotFound(
+            f"no Jupyter server runs on port {asked} of `{start.name}`",
+            hint=_others(found.servers) or "without `--server` one is launched",
+        )
+    if taken is not None and len(found.servers) > 1 and asked is None:
+        chosen = taken.port == start.server
+        why = "as before" if chosen else "jlr launched it" if taken.ours else "the first one found"
+        others = _others([server for server in found.servers if server is not taken])
+        start.note(
+            f"{len(found.servers)} Jupyter servers run in `{start.name}`; using the one on port "
+            f"{taken.port} ({why}): {others}"
+        )
+    return taken
+
+
+def _others(servers: Sequence[Server]) -> str:
+    """Return the options that take the servers, each with the folder that it shows."""
+    ways = (
+        f"`--server {one.port}` takes that of {printable(one.root_directory)}" for one in servers
+    )
+    return ", ".join(ways)
+
+
+def _end(start: StartContext, server: Server) -> None:
+    """End the server that was just launched, and wait until its shell is done with the folder."""
+    runtime, name = start.runtime, start.name
+    ending = scripts.end(runtime, name, server.pid, server.process_start, patience=0)
+    steps = {"end": ending, "done": scripts.await_end(runtime, name)}
+    start.host.run({step: runtime.inside(name, script) for step, script in steps.items()})
+
+
+def _explain_running(start: StartContext, found: Survey, server: Server) -> None:
+    request, unused = start.request, list[str]()
+    if request.idle_stop is not None and request.idle_stop != server.idle_stop:
+        unused.append("`--idle-stop`")
+    recorded = found.findings is not None and found.findings.recording.state == "on"
+    if recorded and not request.record:
+        unused.append("`--no-record`")
+    for option, named in (("conda-env", request.conda_env), ("python", request.python)):
+        if named is not None and not _is_by(server, named):
+            unused.append(f"`--{option}`")
+    if found.container is not None and server_variables.lacking(start, found.container, server):
+        unused.append("`--env`")
+    if unused:
+        after = f", after `jlr stop {request.host}/{start.name}`" if server.ours else ""
+        start.note(
+            f"Jupyter already runs in `{start.name}`: {' and '.join(unused)} "
+            f"{'apply' if len(unused) > 1 else 'applies'} to the next one only{after}"
+        )
+
+
+def _is_by(server: Server, python: str) -> bool:
+    """Check that a server's interpreter may be the named one, or in the named folder."""
+    named = f"/{python.removeprefix('~').strip('/')}/"
+    return named == "/base/" or any(named in f"{one}/" for one in (server.called, server.python))
+
+
+def _explain_socket(start: StartContext, found: Survey) -> None:
+    if found.findings is not None and found.findings.sockets:
+        start.note(
+            f"launching another server: Jupyter in `{start.name}` listens on the unix socket "
+            f"`{found.findings.sockets[0]}`, which no browser reaches"
+        )
+
+
+def _folders(start: StartContext, container: Container | None) -> list[str]:
+    """Return where the host's folders are in a container, `None` for a new one."""
+    if not start.runtime.has_containers or start.request.options.workdir is not None:
+        return []
+    if container is not None:
+        return [volume.target for volume in container.volumes if volume.name is None]
+    split = (volume.split(":") for volume in start.request.options.volumes)
+    return [
+        target
+        for source, target, *_ in (parts for parts in split if len(parts) > 1)
+        if source.startswith(("/", "~"))
+    ]
+
+
+def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
+    """Say where JupyterLab opens if no option chose that, and if no notebook can be saved there."""
+    folders, here = _folders(start, found.container), server.root_directory
+    if not folders:
+        return
+    where = f"JupyterLab opens in `{here}`"
+    if run_script(start.host, start.runtime.inside(start.name, _saving(here))).status == 1:
+        where += ", where no notebook can be saved"
+    elif not any(PurePosixPath(here).is_relative_to(folder) for folder in folders):
+        where += f", which is in no folder of `{start.request.host}`"
+    start.note(f"{where}; `--workdir` opens a new container elsewhere")
+
+
+def _saving(folder: str) -> str:
+    """Return a script that makes a file and removes it; it exits with 1 where that fails.
+
+    A full disk or quota shows only so.
+    """
+    file = shlex.quote(f"{folder}/.jlr-{secrets.token_hex(8)}")
+    return f"(set -C; echo >{file}) 2>/dev/null; made=$?; rm -f {file}; [ $made = 0 ]"
+
+
+def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = True) -> str:
+    """Return the script that runs JupyterLab, on loopback only if the network is the host's."""
+    jupyter = (packages.USE if start.runtime.has_images else "") + ON_PATH
+    if start.runtime.has_containers:
+        jupyter = packages.hint_at_pip(f"{start.request.host}/{start.name}") + jupyter
+    if start.request.python is not None:
+        jupyter = with_python(start.request.python)
+    elif start.request.conda_env is not None:
+        jupyter = with_conda(start.request.conda_env)
+    environment = start.environment
+    if start.runtime.has_images and not start.runtime.has_containers:  # for shells and jobs, too
+        environment += f'printf %s {shlex.quote(environment)} >"$directory/{GPUS_FILE}"\n'
+    bind_address = "127.0.0.1" if start.loopback else None
+    by_tcp = start.request.scheduled is not None and start.request.scheduled.by_tcp
+    if by_tcp:
+        bind_address = "0.0.0.0"  # noqa: S104  # asked for by `--reach tcp`
+    return Launch(
+        start.runtime,
+        start.name,
+        start.launch_id,
+        hostname(start.request.host, start.name),
+        bind_address=bind_address,
+        jupyter=environment + jupyter,
+        idle_stop=start.request.idle_stop or 0,
+        on_socket=start.sockets and not start.runtime.has_containers and not by_tcp,
+        folders=folders,
+        join=join,
+        user=start.user,
+        record=start.request.record,
+    ).script()
+
+
+def first_script(start: StartContext) -> str:
+    """Return the script that a new container runs: JupyterLab, the first time only.
+
+    That saves an `exec`, a tenth of a second. If packages are to be installed first, perhaps
+    JupyterLab among them, it is empty.
+    """
+    if start.request.options.packages:
+        return ""
+    loopback = replace(start, loopback=start.request.options.on_host_network)
+    launching = _script(loopback, _folders(start, None))
+    return launch_once(start.runtime, start.name, start.launch_id, launching)
+
+
+def later_script(
+    start: StartContext, container: Container | None = None, *, join: bool = True
+) -> str:
+    """Return the script that runs JupyterLab in a container that is there, or on the host.
+
+    With `join` it launches none while a server that another command began is starting.
+    """
+    script = _script(start, _folders(start, container), join=join)
+    return waiting.beside(script) if start.runtime.has_containers else script
+
+
+def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
+    """Return a server, and whether this start launched it; else it waited for another one's."""
+    runs_itself = found.container is None and not start.request.options.packages
+    for join in (True, True, False):
+        script = "" if runs_itself else later_script(start, found.container, join=join)
+        if script:
+            start.undo.callback(_abandon, start)
+        findings, runs_itself = _awaited(start, found, script), False
+        if findings is None:
+            continue
+        for server in findings.servers:
+            if server.ours or findings.joined:
+                _refuse_other_settings(start, server)
+                return server, not findings.joined
+        if not findings.joined:
+            raise _failed(start, found, findings)
+        undone = scripts.unjoin(start.runtime, start.name, start.launch_id)
+        run_script(start.host, start.runtime.inside(start.name, undone))
+    raise JlrError(
+        f"another start of Jupyter in `{start.name}` ended before it answered",
+        hint="run the command again",
+    )
+
+
+def _refuse_other_settings(start: StartContext, server: Server) -> None:
+    """Refuse a server of ours that does not serve as its configuration says.
+
+    Raises:
+        JlrError: the image's Jupyter reads no configuration of ours.
+    """
+    served, is_open = one_line(server.base_url), not (server.token or server.password)
+    elsewhere = not served.startswith(f"/{start.name}-")
+    if server.ours and (elsewhere or server.secure or is_open):
+        how = f"`{served}`{' by TLS' * server.secure}{' without a token' * is_open}"
+        raise JlrError(
+            f"the Jupyter of `{start.name}` does not follow its settings: it serves {how}",
+            hint="look for a `jupyter-lab` of the image that drops `JUPYTER_CONFIG_PATH` or has "
+            "options of its own; `--python` or `--conda-env` chooses another one",
+        )
+
+
+def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None:
+    """Run the script and wait, on the host, until Jupyter's runtime file says where it listens.
+
+    A new container launches Jupyter by itself, without a script. Return `None` if a server that
+    another one began was waited for and has ended.
+    """
+    runtime, name = start.runtime, start.name
+    probing = scripts.wait_and_probe(runtime, name, start.launch_id)
+    doing = runtime.launched(name, script, probing) if script else runtime.inside(name, probing)
+    launched = run_script(start.host, doing, timeout=scripts.WAIT_SECONDS + 30.0)
+    if launched.status == scripts.OTHER_ENDED:
+        return None
+    if launched.status == scripts.NO_FOLDER:
+        raise _no_folder(start, launched)
+    if launched.status == scripts.NOT_LAUNCHED:
+        seconds = scripts.LAUNCH_SECONDS
+        raise JlrError(f"JupyterLab could not be launched within {seconds} s: {launched.complaint}")
+    findings = read_probe(launched.stdout)
+    if launched.status != 0 or not findings.whole:
+        raise _not_awaited(start, found, launched)
+    return findings
+
+
+def _abandon(start: StartContext) -> None:
+    """End a server that this start launched and that cannot be used."""
+    with suppress(JlrError):
+        ending = scripts.abandon(start.runtime, start.name, start.launch_id)
+        run_script(start.host, start.runtime.inside(start.name, ending))
+
+
+def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrError:
+    """Return the error of a script that could not wait for Jupyter: mostly, the container ended."""
+    why = JlrError(f"cannot wait for JupyterLab's start: {failed.complaint}")
+    if not start.runtime.has_containers:
+        return why
+    engine = start.engine
+    if not failed.stderr:  # so its client ends when its daemon is killed
+        asked = run_script(start.host, tried(state_argv(engine, start.name, "Running")))
+        if asked.status != 0:
+            return engine_error(engine, asked)
+    if not any(words in failed.complaint.lower() for words in NOT_RUNNING):
+        return why
+    if found.container is not None:
+        return docker_errors.start_error(engine, start.name, "it ends at once")
+    said = run_script(start.host, command_line(logs_argv(engine, start.name, 1, follow=False)))
+    return docker_errors.ended_error(
+        engine, start.name, str(start.request.image), said.stderr or said.stdout
+    )
+
+
+def _no_folder(start: StartContext, failed: Completed) -> JlrError:
+    engine, complaint = start.runtime.engine, failed.complaint.lower()
+    hint = "`df` there shows whether it is full or read-only; Jupyter needs it for its own files"
+    if engine and homes.NOT_PRIVATE in complaint:
+        look = engine.shown("exec", start.name, "ls", "-l", "/tmp")  # noqa: S108
+        hint = f"`{look}` shows its owner; without `-v /tmp:/tmp` a container has its own"
+    elif engine and "read-only" in complaint:
+        hint = "`-- --tmpfs /tmp` gives a new container a folder for Jupyter's own files"
+    elif engine and "no space left" in complaint:
+        hint = docker_errors.space_hint(engine)
+    where = start.runtime.place(start.name, start.request.host)
+    return JlrError(f"cannot write files in {where}: {failed.complaint}", hint=hint)
+
+
+def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
+    status = findings.exit_status
+    log = log_tail(start.host, start.runtime, start.name)
+    if status == COMMAND_NOT_FOUND and (named := _named(start.request)):
+        within = "in" if start.runtime.has_containers or start.runtime.in_jobs else "on"
+        where = start.runtime.place(start.name, start.request.host)
+        if start.runtime.has_containers and found.container is None:  # it is removed by then
+            where = f"the image `{start.request.image}`"
+        return NotFound(
+            f"{named} {within} {where}",
+            hint="`--python` takes a Python or a virtual environment, `--conda-env` the name or "
+            "folder of an environment of conda",
+        )
+    if status == COMMAND_NOT_FOUND or any(words in log for words in NOT_THERE):
+        return _missing(start, found)
+    happened = (
+        f"JupyterLab did not start within {scripts.WAIT_SECONDS} s"
+        if status is None
+        else f"JupyterLab ended at once with exit status {status}"
+    )
+    last = f"; the last lines of its log:\n{log}" if log else ", and its log is empty"
+    return JlrError(
+        f"{happened}{last}",
+        hint=f"`{_by_hand(start, found)}` on `{start.request.host}` tries it by hand",
+    )
+
+
+def _by_hand(start: StartContext, found: Survey) -> str:
+    if not start.runtime.has_images:
+        return _of_the_host(start.request)
+    if found.container is not None and not start.runtime.has_containers:
+        return command_line(
+            (start.runtime.program, "exec", str(found.container.image), "jupyter", "lab")
+        )
+    if found.container is None:  # a new one, which is removed by the time that this is read
+        return start.engine.shown("run", "-it", "--rm", str(start.request.image), "jupyter", "lab")
+    return start.engine.shown("exec", "-it", start.name, "jupyter", "lab")
+
+
+def _named(request: StartRequest) -> str | None:
+    """Say that the Python that was named is missing, `None` if none was named."""
+    if request.conda_env is not None:
+        return f"there is no conda environment `{request.conda_env}`"
+    return f"there is no Python `{request.python}`" if request.python is not None else None
+
+
+def _of_the_host(request: StartRequest) -> str:
+    """Return the command that runs JupyterLab on the host, as a person types it."""
+    if request.conda_env is not None:
+        return command_line(("conda", "run", "-n", request.conda_env, "jupyter", "lab"))
+    if request.python is None:
+        return "jupyter lab"
+    is_program = PurePosixPath(request.python).name.startswith("python")
+    python = request.python if is_program else f"{request.python.rstrip('/')}/bin/python"
+    return f"{typed_path(python)} -m jupyterlab"
+
+
+def _missing(start: StartContext, found: Survey) -> NotFound:
+    install = "python3 -m pip install jupyterlab"
+    if not start.runtime.has_images:
+        where, remedy = f"on `{start.request.host}`", f"`{install}` there installs it"
+    elif found.container is not None and not start.runtime.has_containers:
+        where = f"in the image `{found.container.image}`"
+        remedy = "`--install jupyterlab` installs it for a new session"
+    elif found.container is None:
+        where = f"in the image `{start.request.image}`"
+        remedy = "`--install jupyterlab` installs it; or choose an image that has it"
+        options = start.request.options
+        # With folders of the host it runs as the login user instead of the image's.
+        if options.user is None and (options.volumes or start.request.workspace):
+            remedy += "; `--user root` if only root may use the image's own"
+    else:
+        install = f"{start.engine.shown('exec', start.name)} {install}"
+        where, remedy = f"in the container `{start.name}`", f"`{install}` there installs it"
+    return NotFound(f"there is no JupyterLab (nor Notebook) {where}", hint=remedy)
+
+
+def log_tail(host: Host, runtime: Runtime, name: str) -> str:
+    """Return the last lines of the server's log, safe to show; empty without a log."""
+    show = scripts.show_log(runtime, name, lines=LOG_LINES)
+    return printable(run_script(host, runtime.inside(name, show)).stdout).strip()

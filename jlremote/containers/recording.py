@@ -1,0 +1,102 @@
+"""The recorder of a session whose server runs: look whether it runs, and run it again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from jlremote.errors import JlrError, Unreachable
+from jlremote.hosts.context import Context
+from jlremote.hosts.start_context import StartContext
+from jlremote.jupyter import recorder, scripts
+from jlremote.jupyter.recorder import NOT_RECORDED, Recording
+from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import Survey, survey
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.place.host.answers import records
+from jlremote.place.host.contract import Host, run_script
+from jlremote.place.runtimes import bare
+from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.scripts import waiting
+from jlremote.place.runtimes.table import runtime_of
+from jlremote.times import in_words
+
+ENDED = "its recorder has ended, so what cells print is not kept: `jlr start` runs it again"
+
+# A cell that has run for so long may have printed while no page was open.
+LONG_SECONDS = 60
+
+
+def ensure(start: StartContext, found: Survey, server: Server) -> None:
+    """Record a running server unless that was refused; say so if the last recorder has ended."""
+    _ensure(start, found.findings.recording if found.findings else NOT_RECORDED, server)
+
+
+def ensure_in_job(start: StartContext, server: Server) -> None:
+    """Record a server on a cluster's node again if its recorder has ended, and say so."""
+    with suppress(JlrError):  # what the node does not tell now is no reason to refuse the session
+        now = look(start.host, start.runtime, start.name)
+        if now.state == "dead" or now.running:
+            _ensure(start, now, server)
+
+
+def _ensure(start: StartContext, now: Recording, server: Server) -> None:
+    if (longest := max(now.running.values(), default=0)) >= LONG_SECONDS:
+        start.note(
+            f"a cell has been running for {in_words(round(longest) // 60 * 60)}; "
+            f"`jlr output {start.host.name}/{start.name}` shows what it printed"
+        )
+    if not start.request.record or now.state in ("on", "off"):
+        return
+    _run(start.host, start.runtime, start.name, server)
+    if now.state == "dead":
+        start.note(_again(start.name))
+
+
+def revive(host: Host, record: SessionRecord, context: Context) -> bool | None:
+    """Run the recorder of a session again if it has ended while the server runs, and say so.
+
+    Return whether the server is there, and with it kernels that are not told to have ended; `None`
+    where that cannot be asked.
+    """
+    runtime = runtime_of(record)
+    try:
+        now = look(host, runtime, record.name)
+    except Unreachable:
+        raise
+    except JlrError:
+        if not runtime.in_jobs:  # whose records can be read without its node
+            raise
+        return None
+    if now.state != "dead" or not now.served:
+        return now.served
+    server = survey(host, runtime, record.name).server_on(record.server or None)
+    if server is not None:
+        _run(host, runtime, record.name, server)
+        context.progress.note(_again(record.name))
+    return True
+
+
+def _again(name: str) -> str:
+    return (
+        f"the recorder of `{name}` had ended and was started again; what cells printed meanwhile "
+        "is not kept"
+    )
+
+
+def _run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
+    """Start the recorder beside a running server; of two the second one ends at once."""
+    script = scripts.record(runtime, name, server.pid, server.called)
+    if runtime.has_containers:
+        script = waiting.beside(script)
+    if runtime.in_jobs:  # the way to the node stays open: what a step began ends with the step
+        way = (*runtime.relay_prefix(name), "sh", "-c", script)
+        run_script(host, bare.detached(way))
+    else:
+        run_script(host, f"{runtime.detached(name, script)} >/dev/null")
+
+
+def look(host: Host, runtime: Runtime, name: str) -> Recording:
+    """Ask the host about a session's recorder."""
+    script = runtime.on_machine(name, scripts.look_at_recorder(runtime, name))
+    done = run_script(host, runtime.inside(name, script))
+    return recorder.read(next(iter(records(done.stdout)), []))

@@ -1,0 +1,162 @@
+"""The sources and the target of a copy, as they are typed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import ASKS_NOTHING, link_of, link_on
+from jlremote.laptop import sessions
+from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
+from jlremote.place.host.contract import run_script
+from jlremote.place.host.shell_text import IN_FOLDER, command_line
+from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.contract import Attachment, Runtime
+from jlremote.place.runtimes.table import runtime_of
+from jlremote.text import one_line, without_controls
+from jlremote.untrusted import Refused, path_part
+
+_PATTERN = frozenset("*?[")
+_NAMELESS = ("", ".", "..", "~")
+
+
+@dataclass(frozen=True)
+class RemotePath:
+    """A path of a session, container or host."""
+
+    where: str  # a session, `HOST/CONTAINER` or `HOST`
+    path: str  # relative to the folder in which shells begin there, or absolute
+
+    @property
+    def is_pattern(self) -> bool:
+        return bool(_PATTERN & set(self.path))
+
+    @property
+    def name(self) -> str:
+        """The last part as it is typed, empty for `.`, `..`, `~` and `/`."""
+        return _name(self.path.split("/"))
+
+    def name_of(self, found: str) -> str:
+        """Return the local name for a path that the place found for this one.
+
+        Both are without a `~/` at the beginning.
+
+        Raises:
+            Refused: it is not what was typed, and does not match it.
+        """
+        typed = [part for part in self.path.removeprefix("~/").split("/") if part]
+        parts = [part for part in found.split("/") if part]
+        if self.path == "~":
+            typed = []
+        if len(typed) != len(parts) or not all(map(_is_meant, parts, typed)):
+            raise Refused(f"`{one_line(found)}` was not asked for, but `{self.path}`")
+        return _name(parts)
+
+
+def sent(sources: Sequence[Path], into: RemotePath) -> str:
+    """Return in words what is copied to a place."""
+    what = f"`{one_line(str(sources[0]))}`" if len(sources) == 1 else f"{len(sources)} sources"
+    return f"{what} to `{into.where}:{into.path}`"
+
+
+def fetched(sources: Sequence[RemotePath], into: Path) -> str:
+    """Return in words what is copied from a place."""
+    where = sources[0].where
+    one = f"`{where}:{sources[0].path}`"
+    return f"{one if len(sources) == 1 else f'{len(sources)} sources of `{where}`'} to `{into}`"
+
+
+def _name(parts: list[str]) -> str:
+    last = next((part for part in reversed(parts) if part), "")
+    return "" if last in _NAMELESS else last
+
+
+def _is_meant(part: str, typed: str) -> bool:
+    """Return whether a part of a path is the typed one, or matches it as in a shell."""
+    if part == typed:
+        return True
+    if not _PATTERN & set(typed) or (part.startswith(".") and not typed.startswith(".")):
+        return False
+    return fnmatchcase(path_part(part), typed)
+
+
+def parsed(text: str) -> Path | RemotePath:
+    """Return a path of this machine, or of another: `WHERE:PATH`, with the colon before a slash.
+
+    `./a:b` is a file of this machine; so is a path with a drive's letter on Windows.
+    """
+    where, colon, path = text.partition(":")
+    is_drive = os.name == "nt" and len(where) == 1
+    if not colon or is_drive or not where or where[0] in "./~":
+        return Path(text).expanduser()
+    if where.count("/") > 1:
+        return Path(text)
+    return RemotePath(where, path or ".")
+
+
+def one_place(sources: list[RemotePath]) -> str:
+    """Return where all remote sources are.
+
+    Raises:
+        Usage: they are in several places.
+    """
+    places = {source.where for source in sources}
+    if len(places) > 1:
+        raise Usage(
+            f"sources in several places: {', '.join(f'`{place}`' for place in sorted(places))}",
+            hint="copy from each with a command of its own",
+        )
+    return places.pop()
+
+
+_SECONDS = 3.0
+
+
+def remote_paths(begun: RemotePath, context: Context) -> list[str]:
+    """Return the paths there that begin as `begun` does, folders with a slash at their end.
+
+    Only a link that is up is asked: a completion neither connects nor asks for a password.
+    """
+    folder, slash, name = begun.path.rpartition("/")
+    list_names = (
+        *("sh", "-c", f"{IN_FOLDER} && ls -1Ap 2>/dev/null", "sh"),
+        folder + slash or ".",
+    )
+    try:
+        link, runtime, where = _place(begun.where, replace(context, asker=ASKS_NOTHING))
+        if link.status().state != State.UP:
+            return []
+        argv = runtime.attached(where, list_names, Attachment(), {})
+        told = run_script(link, command_line(argv), timeout=_SECONDS).stdout
+    except JlrError:
+        return []
+    hidden = name.startswith(".")
+    return [
+        f"{folder}{slash}{found}"
+        for found in told.split("\n")
+        if found.startswith(name)
+        and (hidden or not found.startswith("."))
+        and _is_name(found.removesuffix("/"))
+    ]
+
+
+def _is_name(found: str) -> bool:
+    with suppress(Refused):
+        return without_controls(path_part(found)) == found
+    return False
+
+
+def _place(where: str, context: Context) -> tuple[Link, Runtime, str]:
+    """Return a session's place, else a host's; both as this laptop knows them."""
+    try:
+        record = sessions.choose(where)
+    except NotFound:
+        return link_on(where, context), Bare(), where
+    return link_of(record, context), runtime_of(record), record.name

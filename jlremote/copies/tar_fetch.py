@@ -1,0 +1,347 @@
+"""Files and folders from a place, as tar archives one after the other, read by `tarfile`.
+
+Before them comes the list of what they are, and each is checked against what the person typed:
+that, and no name in an archive, decides on the name here.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import socket
+import struct
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, cast
+
+from jlremote.copies import tar_scripts
+from jlremote.copies.exchange import Ended, Reached, exchange
+from jlremote.copies.names import RemotePath, fetched
+from jlremote.copies.report import CopyReport
+from jlremote.copies.staging import UNUSABLE, settle, staging
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.text import one_line, reason_of, size_in_words
+from jlremote.untrusted import Refused, path_part, whole_number
+
+_PIECE = 1 << 20
+# What the kinds of `tar` say of sockets: the others of what is no file they pack.
+_SOCKET = re.compile(r": (socket ignored|.*cannot archive sockets)\Z")
+_LONGEST_WORD = 64 << 10
+_MOST_FOUND = 1_000_000
+_DEEPEST = 200
+_ZEROS = bytes(tarfile.BLOCKSIZE)
+# What follows the end of an archive: GNU tar fills 10 KiB, or what `TAPE` and `-b` have it fill.
+_MOST_ZEROS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file or folder that is there."""
+
+    source: RemotePath
+    is_folder: bool
+    size: int  # of a folder, about
+    name: str  # here, empty if the person typed none: then what is in it is copied
+
+
+def fetch(
+    report: CopyReport,
+    reached: Reached,
+    sources: Sequence[RemotePath],
+    into: Path,
+    *,
+    recursive: bool,
+    preserve: bool,
+) -> None:
+    """Copy from a place to `into`: a folder, or the new name of the one file or folder.
+
+    Raises:
+        NotFound: a source is missing, or `into` is no folder and has to be one.
+        JlrError: the place sends what was not asked for; nothing of that is kept.
+    """
+    if not hasattr(tarfile, "data_filter"):
+        raise JlrError(
+            "this Python reads no tar archives of strangers",
+            hint="use Python 3.11.4 or later",
+        )
+    argv = tar_scripts.fetch([one.path for one in sources], recursive=recursive)
+    with staging(into) as folder:
+        arrival = _Arrival(report, sources, into, folder, recursive, preserve)
+        ended = exchange(reached, argv, arrival.receive)
+        arrival.settle(ended)
+    tar_scripts.check(ended, fetched(sources, into))
+    for line in filter(_SOCKET.search, ended.complaint):
+        report.leave_out(f"left out what is no file: {line}")
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """What arrives, first in a private folder: the first match as `0`, the second as `1`."""
+
+    report: CopyReport
+    sources: Sequence[RemotePath]
+    into: Path
+    folder: Path
+    recursive: bool
+    preserve: bool
+    arrived: list[tuple[Found, Path]] = field(default_factory=list)
+
+    def receive(self, link: socket.socket) -> None:
+        """Read all that the other side sends."""
+        link.shutdown(socket.SHUT_WR)
+        with cast("io.BufferedReader", link.makefile("rb", buffering=_PIECE)) as source:
+            stream = ForwardReader(source)
+            found = list(_listed(stream, self.sources))
+            self._check(found)
+            for number, one in enumerate(found):
+                at = self.folder / str(number)
+                archive = Archive(stream, at, self.report, preserve=self.preserve)
+                if archive.tree() if one.is_folder else archive.one_file(one.source):
+                    self.arrived.append((one, at))
+                stream.skip_zeros()
+            if source.read(1):
+                raise Refused("it sends more than was asked for")
+
+    def settle(self, ended: Ended) -> None:
+        """Move all to the final names; after an error there, only the contents of folders."""
+        for found, at in self.arrived:
+            if found.is_folder or not ended.status:
+                target = self.into / found.name if self.into.is_dir() else self.into
+                settle(at, target, self.report, preserve=self.preserve)
+
+    def _check(self, found: list[Found]) -> None:
+        for source in self.sources:
+            of_source = [one for one in found if one.source is source]
+            if not of_source:
+                what = "nothing matches" if source.is_pattern else "there is no file"
+                raise NotFound(f"{what} `{source.where}:{source.path}`")
+            if len(of_source) > 1 and not source.is_pattern:
+                raise Refused(f"`{source.path}` came {len(of_source)} times")
+        for one in found:
+            if one.is_folder and not self.recursive:
+                raise Usage(
+                    f"`{one.source.path}` is a folder", hint="`-r` copies it with all that is in it"
+                )
+            self.report.expect(one.size)
+        if len(found) > 1 and not self.into.is_dir():
+            raise NotFound(f"`{self.into}` is not a folder")
+
+
+def _listed(stream: ForwardReader, sources: Sequence[RemotePath]) -> Iterator[Found]:
+    """Yield what there is, in the order of the sources."""
+    for _ in range(_MOST_FOUND):
+        words = stream.word().split(" ", 3)
+        if words == [""]:
+            return
+        if len(words) < 4 or words[0] not in ("d", "f", "!"):
+            raise Refused(f"`{one_line(' '.join(words))}` instead of a file's kind and name")
+        kind, number, size, path = words
+        source = sources[whole_number(number, most=len(sources) - 1)]
+        if kind == "!":
+            raise JlrError(f"cannot look for `{source.where}:{source.path}`: {one_line(path)}")
+        name = source.name_of(path)
+        yield Found(source, kind == "d", 1024 * whole_number(size or "0"), name)
+    raise Refused(f"it has more than {_MOST_FOUND} files")
+
+
+class ForwardReader:
+    """A stream as `tarfile` takes it, which reads only forward, and never much for its own use."""
+
+    def __init__(self, source: io.BufferedReader) -> None:
+        self._source = source
+        self._at = 0
+        self._last = b""
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, position: int, _whence: int = 0) -> int:
+        while self._at < position:
+            if not self.read(min(position - self._at, _PIECE)):
+                break
+        if self._at != position:
+            raise EOFError("it ends in the middle of an archive")
+        return position
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _PIECE:
+            raise tarfile.ReadError("a header of many megabytes")
+        self._last = self._source.read(size)
+        self._at += len(self._last)
+        return self._last
+
+    def word(self) -> str:
+        """Return the text before the next null byte."""
+        found = bytearray()
+        while (byte := self.read(1)) != b"\0":
+            if not byte:
+                raise EOFError("it sends no list of files")
+            found += byte
+            if len(found) > _LONGEST_WORD:
+                raise Refused("a name of many kilobytes")
+        return os.fsdecode(bytes(found))
+
+    def skip_zeros(self) -> None:
+        """Go to the next archive; `tarfile` has read one block of zeros of this one's end.
+
+        It takes a broken header and a missing one for an end, too.
+        """
+        if self._last != _ZEROS:
+            raise EOFError("it ends in the middle of an archive")
+        for _ in range(_MOST_ZEROS // tarfile.BLOCKSIZE):
+            ahead = self._source.peek(1)
+            if not ahead or ahead[:1] != b"\0":
+                return
+            if self.read(tarfile.BLOCKSIZE) != _ZEROS:
+                break
+        raise Refused("something follows the end of an archive")
+
+
+class _TarFile(tarfile.TarFile):
+    members: list[tarfile.TarInfo]  # which its type stub lacks
+
+
+class Archive:
+    """One archive of a stream, unpacked at a path of a private folder."""
+
+    def __init__(
+        self, stream: ForwardReader, at: Path, report: CopyReport, *, preserve: bool
+    ) -> None:
+        self._at = at
+        self._report = report
+        self._preserve = preserve
+        self._after: list[tuple[Path, tarfile.TarInfo]] = []
+        with _headers():
+            self._archive = _TarFile(
+                fileobj=cast("IO[bytes]", stream), encoding="utf-8", errors="surrogateescape"
+            )
+
+    def one_file(self, source: RemotePath) -> bool:
+        """Unpack the only file, whatever its name is; return whether it is one."""
+        for number, member in enumerate(self._members()):
+            if number or member.isdir() or member.issym() or member.islnk():
+                raise Refused(f"it sends more than the file `{source.path}`")
+            if member.isreg():
+                self._write(member, self._at)
+            else:
+                self._leave_out(source.path)
+                return False
+        if not self._at.exists():
+            raise EOFError(f"it does not send `{source.path}`")
+        return True
+
+    def tree(self) -> bool:
+        """Unpack a folder."""
+        self._at.mkdir(mode=0o700)
+        for member in self._members():
+            parts = _parts(member.name)
+            path, shown = self._at.joinpath(*parts), one_line("/".join(parts))
+            if member.isdir():
+                self._after.append((path, member))
+            if not parts:
+                continue
+            try:
+                self._take(member.replace(name="/".join(parts), deep=False), path, shown)
+            except FileExistsError as error:
+                raise Refused(f"it sends `{shown}` twice") from error
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise Refused(f"it sends `{shown}` and not its folder") from error
+        for path, member in reversed(self._after):
+            path.chmod(member.mode & 0o777)
+            _set_time(path, member)
+        return True
+
+    def _take(self, member: tarfile.TarInfo, path: Path, shown: str) -> None:
+        try:
+            tarfile.data_filter(member, str(self._at))
+        except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError) as error:
+            if member.islnk():
+                raise Refused(str(error)) from error
+            self._report.leave_out(f"left out the link `{shown}`: it leads out of the folder")
+            return
+        except tarfile.SpecialFileError:
+            self._leave_out(shown)
+            return
+        except tarfile.FilterError as error:
+            raise Refused(str(error)) from error
+        if member.isdir():
+            path.mkdir(mode=0o700)
+        elif member.issym():
+            path.symlink_to(UNUSABLE + member.linkname)
+        elif member.islnk():
+            other = self._at.joinpath(*_parts(member.linkname))
+            if other.is_symlink() or not other.is_file():
+                raise Refused(f"it sends `{shown}` as another name of what is no file")
+            os.link(other, path)
+        else:
+            self._write(member, path)
+
+    def _write(self, member: tarfile.TarInfo, path: Path) -> None:
+        free = shutil.disk_usage(path.parent).free
+        if member.size > free:
+            needs = f"{size_in_words(member.size)} needs more than {size_in_words(free)}"
+            where = f"in `{self._at.parent.parent}` for `{_shown(member.name)}`"
+            raise JlrError(f"no space is left {where}: {needs}")
+        self._report.found(member.size)
+        source = self._archive.extractfile(member)
+        assert source is not None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        mode = member.mode & 0o777  # without setuid, setgid and sticky; the system applies umask
+        with os.fdopen(os.open(path, flags, mode), "wb") as target:
+            while data := source.read(_PIECE):
+                try:
+                    target.write(data)
+                except OSError as failure:
+                    where = f"`{_shown(member.name)}` in `{self._at.parent.parent}`"
+                    raise JlrError(f"cannot write {where}: {reason_of(failure)}") from failure
+                self._report.moved(len(data))
+        if self._preserve:
+            path.chmod(mode)
+        _set_time(path, member)
+
+    def _leave_out(self, shown: str) -> None:
+        self._report.leave_out(f"left out `{shown}`: it is neither file, folder nor link")
+
+    def _members(self) -> Iterator[tarfile.TarInfo]:
+        while (member := self._next()) is not None:
+            self._archive.members.clear()  # it would grow with every file
+            if "\0" in member.name + member.linkname:
+                raise Refused(f"`{one_line(member.name)}` is not the name of a file")
+            yield member
+
+    def _next(self) -> tarfile.TarInfo | None:
+        with _headers():
+            return self._archive.next()
+
+
+@contextmanager
+def _headers() -> Iterator[None]:
+    """Report whatever `tarfile` raises for a header that makes no sense as its own error."""
+    try:
+        yield
+    except (ValueError, ArithmeticError, LookupError, struct.error, RecursionError) as error:
+        raise tarfile.ReadError("a header makes no sense") from error
+
+
+def _shown(name: str) -> str:
+    return one_line(name).removeprefix("./")
+
+
+def _parts(name: str) -> list[str]:
+    """Return the parts of a member's path, none for the folder itself."""
+    parts = name.split("/")
+    if parts[0] == ".":
+        parts = parts[1:]
+    if len(parts) > _DEEPEST:
+        raise Refused(f"it nests folders {len(parts)} deep")
+    return [path_part(part) for part in parts]
+
+
+def _set_time(path: Path, member: tarfile.TarInfo) -> None:
+    with suppress(OSError, OverflowError, ValueError):  # it may be any number
+        os.utime(path, (member.mtime, member.mtime))

@@ -1,0 +1,147 @@
+"""Files and folders to a place, as one tar archive, which becomes what it is there at its end."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import secrets
+import socket
+import stat
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from jlremote.copies import tar_scripts
+from jlremote.copies.exchange import Complaint, Reached, exchange
+from jlremote.copies.names import RemotePath, sent
+from jlremote.copies.report import CopyReport
+from jlremote.copies.staging import leads_out
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.text import one_line
+
+_PIECE = 1 << 20
+
+
+def send(
+    report: CopyReport,
+    reached: Reached,
+    sources: Sequence[Path],
+    into: RemotePath,
+    *,
+    recursive: bool,
+    preserve: bool,
+) -> None:
+    """Copy into a folder there, or to the new name of the one file or folder.
+
+    Raises:
+        NotFound: a source is missing, or the target is no folder and has to be one.
+    """
+    for source in sources:
+        if not source.exists():
+            raise NotFound(f"there is no file `{source}`")
+        if source.is_dir() and not recursive:
+            raise Usage(f"`{source}` is a folder", hint="`-r` copies it with all that is in it")
+    names = [source.resolve().name for source in sources]
+    packed = [one for source in sources for one in _below(source, report)]
+    argv = tar_scripts.send(
+        into.path,
+        names,
+        f".jlr-{secrets.token_hex(6)}.part",
+        "several" if len(sources) > 1 else "folder" if sources[0].is_dir() else "file",
+        preserve=preserve,
+    )
+    ended = exchange(reached, argv, lambda link: _write(packed, link, report, preserve=preserve))
+    if ended.status == tar_scripts.NOT_SO:
+        raise NotFound(f"`{into.where}:{into.path}` is not a folder")
+    if ended.status == tar_scripts.NO_FOLDER:
+        raise NotFound(f"there is no folder for `{into.where}:{into.path}`")
+    tar_scripts.check(ended, sent(sources, into))
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A file, folder or link here, and its name in the archive."""
+
+    path: Path
+    name: str
+    facts: os.stat_result
+    lead: str = ""  # of a link
+
+
+def _below(source: Path, report: CopyReport) -> Iterator[_Packed]:
+    """Yield a source and what is in it, and tell of what is left out."""
+    top = posixpath.join(tar_scripts.FILES, source.resolve().name)
+    waiting = [_Packed(source, top, source.stat())]
+    while waiting:
+        one = waiting.pop()
+        if stat.S_ISLNK(one.facts.st_mode):
+            if leads_out(one.lead, one.path.parent, source):
+                report.leave_out(f"left out the link `{one.path}`: it leads out of the folder")
+                continue
+        elif stat.S_ISREG(one.facts.st_mode):
+            report.found(one.facts.st_size)
+        elif stat.S_ISDIR(one.facts.st_mode):
+            waiting += [
+                _packed(path, one.name) for path in sorted(one.path.iterdir(), reverse=True)
+            ]
+        else:
+            report.leave_out(f"left out `{one.path}`: it is neither file, folder nor link")
+            continue
+        yield one
+
+
+def _packed(path: Path, folder: str) -> _Packed:
+    facts = path.lstat()
+    lead = ""
+    if stat.S_ISLNK(facts.st_mode):
+        lead = os.readlink(path)  # noqa: PTH115 - a Path is not that text
+    return _Packed(path, posixpath.join(folder, path.name), facts, lead)
+
+
+def _write(
+    packed: Sequence[_Packed], link: socket.socket, report: CopyReport, *, preserve: bool
+) -> None:
+    told = Complaint(link.makefile("rb", buffering=0))  # which reads whatever comes
+    with cast("IO[bytes]", link.makefile("wb", buffering=_PIECE)) as stream:
+        for one in packed:
+            if stat.S_ISREG(one.facts.st_mode):
+                _write_file(stream, one, report)
+            else:
+                stream.write(_head(one, preserve=preserve))
+        stream.write(tarfile.TarInfo(tar_scripts.WHOLE).tobuf())
+        stream.write(bytes(2 * tarfile.BLOCKSIZE))
+    link.shutdown(socket.SHUT_WR)
+    if told.lines() != [tar_scripts.LANDED]:
+        raise EOFError("it did not say that the copy has arrived")
+
+
+def _head(one: _Packed, *, preserve: bool = True) -> bytes:
+    member = tarfile.TarInfo(one.name)
+    member.mode = one.facts.st_mode & 0o777  # without setuid, setgid and sticky
+    member.mtime = int(one.facts.st_mtime)
+    if stat.S_ISLNK(one.facts.st_mode):
+        member.type, member.linkname = tarfile.SYMTYPE, one.lead
+    elif stat.S_ISDIR(one.facts.st_mode):
+        member.type = tarfile.DIRTYPE
+        if not preserve or one.name.count("/") == 1:  # only its owner can move it there
+            member.mode |= 0o700
+    else:
+        member.size = one.facts.st_size
+    return member.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+
+
+def _write_file(stream: IO[bytes], one: _Packed, report: CopyReport) -> None:
+    with one.path.open("rb", buffering=0) as source:
+        stream.write(_head(one))
+        left = one.facts.st_size
+        while left and (data := source.read(min(left, _PIECE))):
+            stream.write(data)
+            report.moved(len(data))
+            left -= len(data)
+        if left or os.fstat(source.fileno()).st_size != one.facts.st_size:
+            raise JlrError(
+                f"`{one_line(str(one.path))}` changed while it was copied", hint="copy it again"
+            )
+    stream.write(bytes(-one.facts.st_size % tarfile.BLOCKSIZE))

@@ -1,0 +1,246 @@
+"""`jlr demo`: a session on an SSH host that runs on this machine's loopback."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from jlremote.demo import notebook
+from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import link_to
+from jlremote.hosts.requests import StartRequest, StopRequest
+from jlremote.hosts.rollback import ignore_ctrl_c, let_ctrl_c_through, undisturbed
+from jlremote.jupyter import scripts
+from jlremote.laptop import paths, sessions
+from jlremote.link.client.link import Link
+from jlremote.listing.report import SessionReport
+from jlremote.place.host.contract import run_script
+from jlremote.place.host.installation import beside_jlr
+from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.sessions.open import address
+from jlremote.sessions.start import start
+from jlremote.sessions.stop import stop
+
+HOST = "demo"
+WORKSPACE = "/workspace"
+NOTED_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class DemoRequest:
+    """`jlr demo`."""
+
+    image: str | None = None  # `None` for one that is on this machine
+    local_port: int | None = None  # the exact TCP port, `None` for any
+    runtime: str = "auto"  # `auto`, `docker` or `none`
+
+
+def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport], None]) -> None:
+    """Run a session on the demo's own host until it is stopped; then remove all of it.
+
+    `ready` is called with the session once it is up.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed; the clean-up is done by then.
+        Busy: another demo of this user runs.
+        JlrError: a part is missing or does not start.
+    """
+    _check_request(request)
+    let_ctrl_c_through()
+    config = paths.runtime_directory() / HOST / "ssh_config"
+    context = replace(context, ssh_config=config)
+    with _the_only_one(config), _host(context, config) as files:
+        for record in _records(config):
+            with context.progress.step("Clean up after a demo that was killed"):
+                _end(record.name, context)
+        report = _session(request, files, context)
+        page = address(f"{report.host}/{report.name}", notebook.NAME, context)
+        report = replace(report, url=page.url, page=page.page)
+        context.progress.note(f"files that you make in the demo stay in `{files}`")
+        context.progress.note(
+            f"other commands reach this host as `{HOST}`; for ssh, use `ssh -F {config} {HOST}`"
+        )
+        try:
+            ready(report)
+            _wait(report.name, context)
+        finally:
+            ignore_ctrl_c()
+            _end(report.name, context)
+
+
+def _check_request(request: DemoRequest) -> None:
+    if request.runtime == "none" and request.image is not None:
+        raise Usage("`--image` needs a container, and `--runtime none` has none")
+    if sys.platform == "win32":
+        raise JlrError("`jlr demo` does not run on Windows", hint="try it in WSL, or on a host")
+
+
+def _check_installed(module: str) -> None:
+    if find_spec(module) is None:
+        raise JlrError(
+            f"the demo needs `{module}`, which is not installed here",
+            hint=f"`{beside_jlr(module)}`",
+        )
+
+
+@contextmanager
+def _the_only_one(config: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(paths.runtime_directory() / f"{HOST}.lock", mode=0o600)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise Busy("a demo already runs", hint=_other_hint(config)) from None
+    with lock:
+        yield
+
+
+@contextmanager
+def _host(context: Context, config: Path) -> Iterator[Path]:
+    """Run the demo's host, and give its folder of files.
+
+    Its link ends with it, and that of a killed demo before it.
+    """
+    if sys.platform == "win32":
+        raise NotImplementedError  # `_check_request` has refused
+    from jlremote.demo.server import loopback_host
+
+    link = link_to(HOST, context)
+    link.shut_down()
+    with ExitStack() as stack:
+        files = stack.enter_context(loopback_host(HOST, config))
+        try:
+            yield files
+        finally:
+            with undisturbed(), stack.pop_all():
+                link.shut_down()
+            if files.exists():
+                context.progress.note(f"what you made in the demo is in `{files}`")
+
+
+def _records(config: Path) -> list[sessions.SessionRecord]:
+    return [each for each in sessions.load_all() if each.ssh_config == str(config.resolve())]
+
+
+def _other_hint(config: Path) -> str:
+    """Say how to reach the demo that runs, which may have no session yet."""
+    for record in _records(config):
+        where = record.selector
+        return f"`jlr open {where}` opens it; `jlr stop {where}` ends it"
+    return "it is still starting: wait for it"
+
+
+def _session(request: DemoRequest, files: Path, context: Context) -> SessionReport:
+    """Start the session in a container if possible, else as a plain process."""
+    if request.runtime != "none":
+        try:
+            return start(_in_container(request, files), context)
+        except JlrError as reason:
+            if request.runtime == "docker" or request.image is not None:
+                raise
+            context.progress.note(f"using no container: {reason.message}")
+    return _start_plainly(request, context)
+
+
+def _in_container(request: DemoRequest, files: Path) -> StartRequest:
+    """Return the request for a container with a new name, because the demo removes it."""
+    if sys.platform == "win32":
+        raise NotImplementedError  # `_check_request` has refused
+    from jlremote.demo import engine
+
+    engine.check_here()
+    image = request.image or engine.jupyter_image()
+    return StartRequest(
+        host=HOST,
+        container=_unique_name(),
+        runtime="docker",
+        image=image,
+        options=ContainerOptions(
+            volumes=(f"{files}:{WORKSPACE}",),
+            workdir=WORKSPACE,
+            # The engine leads into it: this machine may not reach a network of its own.
+            network="bridge",
+            # Files that are saved in the folder shall belong to the user, who deletes them.
+            user=f"{os.getuid()}:{os.getgid()}",
+        ),
+        local_port=request.local_port,
+    )
+
+
+def _start_plainly(request: DemoRequest, context: Context) -> SessionReport:
+    """Start the session as a process; its folder goes if that fails."""
+    _check_installed("jupyterlab")
+    # The user may have a host `demo` with a session of that name.
+    name = HOST if sessions.find(HOST, HOST) is None else _unique_name()
+    port, python = request.local_port, sys.executable
+    try:
+        plain = StartRequest(HOST, name, runtime="none", python=python, local_port=port)
+        return start(plain, context)
+    except BaseException:
+        with undisturbed(), suppress(JlrError):
+            _forget(name, context)
+        raise
+
+
+def _unique_name() -> str:
+    return f"{HOST}-{secrets.token_hex(3)}"
+
+
+def _wait(name: str, context: Context) -> None:
+    """Wait until the session is stopped; restore it if only its link has ended."""
+    link = link_to(HOST, context)
+    while True:
+        link.wait_unforwarded(name)
+        # `jlr stop` releases the port first and ends the session a little later.
+        if _noted_as_stopped(name, NOTED_SECONDS if _lives(link) else 0.0):
+            return
+        if link.status(connect=True).forward(name) is None:
+            raise JlrError("the demo's session is gone, and no command has stopped it")
+
+
+def _lives(link: Link) -> bool:
+    try:
+        link.status()
+    except JlrError:
+        return False
+    return True
+
+
+def _noted_as_stopped(name: str, patience: float) -> bool:
+    """Check, for up to `patience` seconds, that the session's record says it was stopped."""
+    deadline = time.monotonic() + patience
+    while (record := sessions.find(HOST, name)) is not None and record.forwarded:
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _end(name: str, context: Context) -> None:
+    """Stop a session and delete all of it; one that cannot be stopped is reported."""
+    try:
+        with suppress(NotFound):  # `jlr stop --remove` has deleted its record
+            stop(f"{HOST}/{name}", StopRequest(remove=True, force=True, yes=True), context)
+        _forget(name, context)
+    except JlrError as error:
+        context.progress.note(f"`{name}` may still run: {error.message}")
+    record = sessions.find(HOST, name)
+    if record is not None:
+        sessions.delete(record)
+    sessions.forget_stop(HOST, name)  # or the next bare `jlr stop` would want a name
+
+
+def _forget(name: str, context: Context) -> None:
+    """Delete the session's folder on the host, with its log."""
+    # Jupyter, if it was still starting, makes its folders again until it has ended.
+    run_script(link_to(HOST, context), scripts.clear(Bare(), name))

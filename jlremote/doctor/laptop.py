@@ -1,0 +1,151 @@
+"""Checks of this machine: the programs and folders that jlr uses here, and its records.
+
+Nothing is changed and no host is asked.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+
+from jlremote import __version__
+from jlremote.doctor.findings import Check, Finding, fine, from_error, warn
+from jlremote.errors import JlrError
+from jlremote.forwards import browser
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import link_of
+from jlremote.laptop import paths, sessions
+from jlremote.laptop.secrets import open_secrets
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.settings import settings
+from jlremote.mounts import sshfs
+from jlremote.mounts.system import this_system
+from jlremote.text import one_line
+
+GROUP = "this machine"
+LITTLE_SPACE = 100 * 1000**2
+# A keychain may wait for its owner to unlock it.
+KEYCHAIN_SECONDS = 3.0
+_NO_ACCOUNT = "jlr doctor"
+
+
+def checks(context: Context, host: str | None) -> tuple[Check[None], ...]:
+    """Return the checks of this machine, by the settings for `host`."""
+    return (
+        _check("jlr", _program),
+        _check("folders", _folders),
+        _check("settings", _settings),
+        _check("ssh", _ssh),
+        _check("sshfs", _sshfs),
+        _check("keychain", _keychain),
+        _check("browser", lambda: _browser(host)),
+        Check("sessions", lambda _: _sessions(context), needs=("folders",)),
+    )
+
+
+def _check(name: str, judge: Callable[[], Finding]) -> Check[None]:
+    def caught(_: None) -> Finding:
+        try:
+            return judge()
+        except JlrError as error:
+            return from_error(error)
+
+    return Check(name, caught)
+
+
+def _program() -> Finding:
+    return fine(f"{__version__}, Python {platform.python_version()}, {platform.system()}")
+
+
+def _folders() -> Finding:
+    folder = paths.state_directory()
+    paths.log_directory()
+    paths.runtime_directory()
+    sessions.check_writable()
+    free = shutil.disk_usage(folder).free
+    if free < LITTLE_SPACE:
+        return warn(f"{folder} has {free // 1000**2} MB left", "free some space there")
+    return fine(str(folder))
+
+
+def _settings() -> Finding:
+    settings.load()
+    return fine("config.toml can be read")
+
+
+def _ssh() -> Finding:
+    program = shutil.which("ssh")
+    version = None if program is None else one_line(sshfs.output(program, "-V"))
+    if not version:
+        return warn(
+            "OpenSSH's `ssh` is not installed: your ssh config is only read in part",
+            "install OpenSSH's client: `openssh-client`, `openssh-clients` or `openssh`",
+        )
+    return fine(version)
+
+
+def _sshfs() -> Finding:
+    try:
+        program = this_system().sshfs()
+        holes = None if sshfs.is_repaired(program) else sshfs.warning(program)
+    except JlrError as missing:
+        hint = (missing.hint,) if missing.hint else ()
+        return warn(f"{missing.message}: no `jlr mount`", *hint)
+    return warn(holes) if holes else fine(program)
+
+
+def _keychain() -> Finding:
+    keychain = open_secrets(deadline=KEYCHAIN_SECONDS)
+    if keychain is None:
+        return warn(
+            "no keychain: passwords and passphrases are asked for each time a link starts",
+            "on Linux: `gnome-keyring` or KWallet in a desktop session, or an SSH agent instead",
+        )
+    keychain.get(_NO_ACCOUNT)
+    if not keychain.present:
+        return warn(f"{keychain.name} does not answer: it may be locked", "unlock it")
+    return fine(keychain.name)
+
+
+def _browser(host: str | None) -> Finding:
+    name = None
+    with suppress(JlrError):  # the check of the settings reports it
+        name = settings.load().chosen(host, {}).get("browser")
+    trouble = None if name == "none" else browser.trouble(None if name is None else str(name))
+    if trouble is not None:
+        return warn(
+            trouble, "`jlr url` prints the address; `--browser NAME` or `BROWSER` names one"
+        )
+    return fine("a browser opens")
+
+
+def _sessions(context: Context) -> Finding:
+    if unreadable := sessions.unreadable():
+        return warn(
+            f"records that cannot be read: {', '.join(map(str, unreadable))}", "delete these files"
+        )
+    known = sessions.load_all()
+    forwarded = [record for record in known if record.forwarded]
+    states = [(f"{record.host}/{record.name}", *_state(record, context)) for record in forwarded]
+    ill = [f"`{name}` is {state}{why}" for name, state, why in states if state != "up"]
+    if ill:
+        return warn("; ".join(ill), "`jlr status SESSION` connects it again, or says why not")
+    up = [f"{name} up" for name, *_ in states]
+    stopped = len(known) - len(forwarded)
+    also = [f"{stopped} stopped"] if stopped else []
+    return fine(", ".join((*up, *also)) or "none")
+
+
+def _state(record: SessionRecord, context: Context) -> tuple[str, str]:
+    """Return a session's state in its link, which is not started, and why it is not up."""
+    try:
+        status = link_of(record, context).status()
+    except JlrError:
+        return "not connected", ""
+    forward = status.forward(record.name)
+    state, detail = (forward.state, forward.detail) if forward else ("not connected", None)
+    if status.state != "up":
+        state, detail = status.state, status.detail
+    return str(state), f" ({detail})" if detail else ""

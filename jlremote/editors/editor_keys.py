@@ -1,0 +1,75 @@
+"""The keys with which an ssh client of this laptop and the link's SSH server know each other.
+
+One pair of each kind is made once. Only this user can read them, so another user of the laptop can
+neither log in nor pose as the server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jlremote.laptop import paths
+
+HOST_ALIAS = "jlr"  # stands for every name below `.jlr` in `known_hosts`
+
+
+@dataclass(frozen=True)
+class EditorKeys:
+    """The files of the keys: OpenSSH's formats, mode 0600."""
+
+    client: Path  # the private key that the client logs in with
+    client_public: Path
+    host: Path  # the private key of the server
+    known_hosts: Path  # its public key, as the client looks it up
+
+
+def editor_keys() -> EditorKeys:
+    """Return the keys, which are made on the first call.
+
+    Raises:
+        JlrError: they cannot be written, or others have access to their folder.
+    """
+    folder = paths.private_directory(paths.data_directory() / "ssh")
+    keys = EditorKeys(
+        folder / "client_key",
+        folder / "client_key.pub",
+        folder / "host_key",
+        folder / "known_hosts",
+    )
+    if not keys.known_hosts.exists():
+        _make(folder, keys)
+    return keys
+
+
+def _make(folder: Path, keys: EditorKeys) -> None:
+    """Make both pairs; of several processes one does."""
+    from filelock import FileLock
+
+    with FileLock(folder / "lock", mode=0o600):
+        if keys.known_hosts.exists():
+            return
+        private, public = _new_pair()
+        paths.write_whole(keys.client, private)
+        paths.write_whole(keys.client_public, public + b" jlr\n")
+        private, public = _new_pair()
+        paths.write_whole(keys.host, private)
+        # The last file: it tells that all are there.
+        paths.write_whole(keys.known_hosts, HOST_ALIAS.encode() + b" " + public + b"\n")
+
+
+def _new_pair() -> tuple[bytes, bytes]:
+    """Return a new Ed25519 key, private and public, in OpenSSH's formats."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.OpenSSH,
+        serialization.NoEncryption(),
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    )
+    return private, public

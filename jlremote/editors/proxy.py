@@ -1,0 +1,85 @@
+"""`jlr proxy`: the way of an ssh client to the link's SSH server."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import sys
+import threading
+from contextlib import suppress
+from itertools import pairwise
+
+from jlremote.editors import connection_sharing
+from jlremote.editors.host_names import selector_of
+from jlremote.hosts.context import Context
+from jlremote.sessions.shell import place_of
+
+_PIECE = 256 << 10
+
+
+def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
+    """Connect an ssh client, at two descriptors, with the server for a name below `.jlr`.
+
+    Raises:
+        NotFound: there is no such session, container or host, or the container does not run.
+    """
+    config = None if context.ssh_config is None else str(context.ssh_config)
+    place = place_of(selector_of(name, config), context)
+    ssh = _ssh_with_descriptor(stdin, stdout)
+    shares = ssh is not None and connection_sharing.is_wanted(name, _configuration(ssh))
+    with place.host.serve_ssh(place.served, name, shares=shares) as link:
+        if ssh is not None:
+            _pass_on(link, stdout)
+        else:
+            _carry(link, stdin, stdout)
+
+
+def _ssh_with_descriptor(stdin: int, stdout: int) -> tuple[str, ...] | None:
+    """Return the argv of an `ssh` that runs this with `ProxyUseFdpass`: it takes the socket itself.
+
+    It gives one socket as stdin and stdout then, and pipes otherwise. Others give one socket, too,
+    and want bytes (libssh), so ssh must be the parent.
+    """
+    if sys.platform == "win32":
+        return None
+    ours, theirs = os.fstat(stdin), os.fstat(stdout)
+    if not stat.S_ISSOCK(theirs.st_mode) or ours.st_ino != theirs.st_ino:
+        return None
+    import psutil
+
+    with suppress(psutil.Error):
+        parent = psutil.Process(os.getppid())
+        return tuple(parent.cmdline()) if parent.name() == "ssh" else None
+    return None
+
+
+def _configuration(ssh: tuple[str, ...]) -> str | None:
+    """Return the file of ssh's `-F`."""
+    return next((file for option, file in pairwise(ssh) if option == "-F"), None)
+
+
+def _pass_on(link: socket.socket, stdout: int) -> None:
+    """Give the socket to ssh itself: its bytes then pass no other process."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    with socket.socket(fileno=os.dup(stdout)) as ssh:
+        socket.send_fds(ssh, [b"\0"], [link.fileno()])
+
+
+def _carry(link: socket.socket, stdin: int, stdout: int) -> None:
+    """Carry the bytes both ways until the server hangs up."""
+    link.setblocking(True)
+
+    def send() -> None:
+        with suppress(OSError):
+            while data := os.read(stdin, _PIECE):
+                link.sendall(data)
+            link.shutdown(socket.SHUT_WR)
+
+    threading.Thread(target=send, daemon=True).start()
+    with suppress(OSError):
+        while data := link.recv(_PIECE):
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(stdout, rest) :]

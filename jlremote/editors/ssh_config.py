@@ -1,0 +1,257 @@
+"""`jlr ssh-config`: the block that leads ssh to the link's server, and its line in the user's file.
+
+The block is in a file of ours, behind a `Host` line for each known session (`laptop/ssh_names`).
+`~/.ssh/config` gets one `Include` line at its beginning: ssh takes the first value that it finds,
+so no `Host *` of the user comes before it. The rest of the user's file stays as it is, byte for
+byte.
+
+A `Host *` is written for other servers: its algorithms, checks and time limits may not suit ours,
+and a terminal or command that it forces breaks what runs over ssh. So the block sets each such
+option, to OpenSSH's default where ours needs nothing else. What does no harm stays the user's:
+their agent, forwards, variables and keys, which ssh adds to those that it has found.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jlremote.editors import connection_sharing
+from jlremote.editors.editor_keys import HOST_ALIAS, editor_keys
+from jlremote.errors import JlrError, NeedsAuthentication, NotFound
+from jlremote.laptop import paths, ssh_names
+from jlremote.place.host.shell_text import command_line
+from jlremote.questions import Asker, Question
+from jlremote.text import reason_of
+
+# ssh's own check of a name is younger than the versions that many machines have.
+_NAME = '"%n"' if sys.platform == "win32" else "'%n'"
+# Ends our line as older versions wrote it: zsh and fish find no names through such an `Include`.
+_OLD_MARK = b"# added by `jlr ssh-config --install`"
+_SETTINGS = (
+    # ssh takes ChaCha20 first, which costs the link's server twice the processor's time.
+    "Ciphers aes128-gcm@openssh.com,chacha20-poly1305@openssh.com",
+    "KexAlgorithms curve25519-sha256,ecdh-sha2-nistp256",
+    "WarnWeakCrypto no",  # nothing leaves this machine
+    "HostKeyAlgorithms ssh-ed25519",
+    "StrictHostKeyChecking yes",
+    "CheckHostIP no",
+    "KnownHostsCommand none",
+    "UpdateHostKeys no",
+    "VerifyHostKeyDNS no",
+    "IdentitiesOnly yes",
+    "PKCS11Provider none",  # it may ask for a PIN
+    "AddKeysToAgent no",
+    "PubkeyAuthentication yes",
+    "PubkeyAcceptedKeyTypes ssh-ed25519",  # the name that old versions know, too
+    "PreferredAuthentications publickey",
+    "CanonicalizeHostname no",
+    "ConnectTimeout 0",  # a password or code may have to be typed first
+    "ServerAliveInterval 0",
+    "RequestTTY auto",
+    "RemoteCommand none",
+    "SessionType default",
+    "StdinNull no",
+    "ForkAfterAuthentication no",
+    "PermitLocalCommand no",  # its output would be among that of `rsync` and `git`
+    "ClearAllForwardings no",
+    "ExitOnForwardFailure no",
+    "ForwardX11 no",
+    "Tunnel no",
+    "ControlMaster no",
+    "ControlPersist no",  # it sends what `jlr proxy` has to say to /dev/null
+)
+_REFUSED = re.compile(r"line (\d+): ")
+
+
+@dataclass(frozen=True)
+class ConfigChange:
+    """What `--install` or `--remove` does with the user's file."""
+
+    file: Path
+    line: str  # the line that comes or goes; empty if nothing changes
+    done: bool
+
+
+def block() -> str:
+    """Return the block for ssh; the files that it names are made if they are missing."""
+    keys = editor_keys()
+    lines = [
+        f"ProxyCommand {command_line(_program())} proxy {_NAME}",
+        f"HostKeyAlias {HOST_ALIAS}",
+        f"UserKnownHostsFile {_quoted(keys.known_hosts)}",
+        f"IdentityFile {_quoted(keys.client)}",
+        *client_settings(),
+    ]
+    if sys.platform != "win32":
+        lines.insert(1, "ProxyUseFdpass yes")
+    if shared := connection_sharing.files():
+        lines.append(f"Include {_quoted(shared)}")
+    lines.append("ControlPath none")  # behind the one that was included
+    return ssh_names.PATTERN + "".join(f"    {line}\n" for line in lines)
+
+
+def client_settings() -> list[str]:
+    """Return the settings that this machine's ssh knows: one unknown to ssh spoils the file."""
+    lines = list(_SETTINGS)
+    # An environment may bring an ssh of its own, and an editor take the system's.
+    for program in filter(None, {shutil.which("ssh"), shutil.which("ssh", path=os.defpath)}):
+        while (known := _known_to(program, lines)) != lines:
+            lines = known
+    return lines
+
+
+def _known_to(program: str, lines: list[str]) -> list[str]:
+    """Return the lines without those of which an ssh complains."""
+    asked = subprocess.run(
+        (program, "-F", "/dev/stdin", "-G", "--", "jlr"),
+        input="\n".join(lines), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    refused = {*_REFUSED.findall(asked.stderr)}
+    return [line for number, line in enumerate(lines, 1) if str(number) not in refused]
+
+
+def plain_blocks() -> str:
+    """Return a block for each known name, for programs that read no `Include`, `Match` or `%n`.
+
+    Raises:
+        NotFound: no session is known on this laptop.
+    """
+    names = ssh_names.ssh_names()
+    if not names:
+        raise NotFound("no session is known here", hint="`jlr start HOST` begins one")
+    keys = editor_keys()
+    known_hosts = keys.known_hosts.with_name("known_hosts_plain")
+    _, public = keys.known_hosts.read_text(encoding="utf-8").split(" ", 1)
+    paths.write_whole(known_hosts, f"{','.join(names)} {public}")
+    return "".join(
+        f"Host {name}\n"
+        f"    HostName {name}\n"
+        "    User jlr\n"
+        f"    IdentityFile {_quoted(keys.client)}\n"
+        "    IdentitiesOnly yes\n"
+        f"    UserKnownHostsFile {_quoted(known_hosts)}\n"
+        f"    ProxyCommand {command_line((*_program(), 'proxy', name))}\n"
+        for name in names
+    )
+
+
+def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:
+    """Write the block to a file of ours and include it in `~/.ssh/config`, once the user agrees.
+
+    Raises:
+        JlrError: a file cannot be read or written.
+        NeedsAuthentication: there is no terminal to ask on.
+    """
+    paths.write_whole(ssh_names.config_file(), ssh_names.with_names(block()))
+    line = _line()
+    return _changed(
+        lambda before: line.encode() + b"\n" + _without(before), f"+ {line}", asker, show, agreed
+    )
+
+
+def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -> ConfigChange:
+    """Take our line out of `~/.ssh/config`, and delete our file.
+
+    Raises:
+        JlrError: a file cannot be read or written.
+        NeedsAuthentication: there is no terminal to ask on.
+    """
+    change = _changed(_without, "-", asker, show, agreed)
+    if change.done and change.line:
+        ssh_names.config_file().unlink(missing_ok=True)
+    return change
+
+
+def is_installed() -> bool:
+    """Return whether `~/.ssh/config` has our line."""
+    return any(map(_is_ours, _read(_users_file()).splitlines()))
+
+
+def _changed(
+    changed: Callable[[bytes], bytes],
+    shown: str,
+    asker: Asker,
+    show: Callable[[str], None],
+    agreed: bool,
+) -> ConfigChange:
+    """Change the user's file, once the user agrees; `shown` is `-`, or `+` and the new line."""
+    file = _users_file()
+    before = _read(file)
+    after = changed(before)
+    if after == before:
+        return ConfigChange(file, "", done=True)
+    if shown == "-":
+        former = next(filter(_is_ours, before.splitlines()))
+        shown = f"- {former.decode('utf-8', 'replace')}"
+    line = shown[2:]
+    if not agreed:
+        show(f"{file}:\n{shown}")
+        try:
+            answer = asker.ask(Question("confirm", f"Change {file}?"))
+        except NeedsAuthentication as unasked:
+            raise NeedsAuthentication(
+                f"a yes or no is needed before `{file}` is changed",
+                hint="`--yes` changes it without a question",
+            ) from unasked
+        if answer != "yes":
+            return ConfigChange(file, line, done=False)
+    if _read(file) != before:
+        raise JlrError(f"`{file}` has changed meanwhile", hint="run the command again")
+    _write(file, after)
+    return ConfigChange(file, line, done=True)
+
+
+def _users_file() -> Path:
+    """Return `~/.ssh/config`; where it is a link, the file that it leads to."""
+    return (Path.home() / ".ssh" / "config").resolve()
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as failure:
+        raise JlrError(f"cannot read `{file}`: {reason_of(failure)}") from failure
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Replace the file at once, with its mode."""
+    try:
+        mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
+        paths.write_whole(file, content)
+        file.chmod(mode)
+    except OSError as failure:
+        raise JlrError(f"cannot write `{file}`: {reason_of(failure)}") from failure
+
+
+def _without(content: bytes) -> bytes:
+    """Return the file without our line."""
+    lines = content.splitlines(keepends=True)
+    return b"".join(line for line in lines if not _is_ours(line))
+
+
+def _line() -> str:
+    return f"Include {_quoted(ssh_names.config_file())}"
+
+
+def _is_ours(line: bytes) -> bool:
+    return line.strip() == _line().encode() or _OLD_MARK in line
+
+
+def _program() -> tuple[str, ...]:
+    """Return the command that runs this jlr; ssh may have another search path."""
+    beside = Path(sys.executable).with_name("jlr")
+    found = str(beside) if beside.exists() else shutil.which("jlr")
+    return (found,) if found else (sys.executable, "-m", "jlremote")
+
+
+def _quoted(path: Path) -> str:
+    return f'"{path}"' if " " in str(path) else str(path)

@@ -1,0 +1,79 @@
+"""The URLs of a forward, for programs and for browsers, and the report of a further port."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jlremote.hosts.links import Unreached
+from jlremote.jupyter.ports.origins import hostname
+from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.link.wire.states import State
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.place.host.addresses import LOCALHOST
+from jlremote.times import utc
+
+
+@dataclass(frozen=True)
+class Address:
+    """The URLs of a page, with the token."""
+
+    url: str  # on 127.0.0.1, which every library resolves
+    page: str  # of the session's own origin, where the server accepts that name; else the same
+
+
+def address_of(forward: ForwardStatus, name: str, path: str | None = None) -> Address:
+    """Return the URLs of a forwarded server, or of a path in it; `name` is what it accepts."""
+    server, port = forward.server, forward.local_port
+    return Address(server.address(port, path), server.address(port, path, name))
+
+
+@dataclass(frozen=True)
+class PortReport:
+    """The forward of a further port of a session as it is right now."""
+
+    port: int  # TCP port in the container
+    local_port: int  # TCP port on 127.0.0.1
+    state: str  # `up`, `closed` (nothing listens there), `taken` (by others), or a session's state
+    since: str | None = None  # ISO 8601 in UTC, `None` where it is unknown
+    detail: str | None = None  # one sentence that says why, where the state is not `up`
+    hostname: str = LOCALHOST  # its own name in a browser
+    on_host: bool = False  # whether `port` is the host's, and not the container's
+
+    @property
+    def address(self) -> Address:
+        """Its URLs; whether its program accepts the browser's name is not known."""
+        url, page = (f"http://{name}:{self.local_port}/" for name in (LOCALHOST, self.hostname))
+        return Address(url, page)
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "hostname"}
+
+
+def reports(
+    record: SessionRecord, known: Sequence[ForwardStatus] | Unreached
+) -> tuple[PortReport, ...]:
+    """Return the reports of a session's further ports, by what the link knows of them."""
+    if isinstance(known, Unreached):
+        return tuple(_unreached(record, port, known) for port in record.ports)
+    held = {status.port: status for status in known}
+    return tuple(report(record, port, held.get(port.port)) for port in record.ports)
+
+
+def report(record: SessionRecord, port: PortRecord, status: ForwardStatus | None) -> PortReport:
+    """Return the report of one; `status` is `None` where it did not come back with the link."""
+    if status is None:
+        option = " --host" if port.on_host else ""
+        again = f"jlr forward {record.host}/{record.name} {port.port}{option}"
+        why = f"it is not forwarded; `{again}` forwards it"
+        return _unreached(record, port, Unreached(str(State.DOWN), None, why))
+    since, name = utc(status.since), hostname(record.host, record.name, port.port)
+    facts = (port.port, status.local_port, status.state, since, status.detail, name)
+    return PortReport(*facts, port.on_host)
+
+
+def _unreached(record: SessionRecord, port: PortRecord, why: Unreached) -> PortReport:
+    name = hostname(record.host, record.name, port.port)
+    facts = (port.port, port.local_port, why.state, why.since, why.detail, name)
+    return PortReport(*facts, port.on_host)

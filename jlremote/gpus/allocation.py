@@ -1,0 +1,458 @@
+"""The allocation of a new session's GPUs: choice, and a lease until the session holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.gpus import leases, proof, wait
+from jlremote.gpus.assigned import Within, resolved
+from jlremote.gpus.choice import Chosen, GpuRequest, choose, is_met, parse_request
+from jlremote.gpus.host_gpus import ask, engines_asked
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.leases import Lease
+from jlremote.gpus.snapshot import CannotAsk
+from jlremote.gpus.usage import place_names, users_of_all
+from jlremote.gpus.waiting import placeholders, taking
+from jlremote.gpus.waiting.taking import Taken, Wish
+from jlremote.hosts.requests import StartRequest
+from jlremote.hosts.start_context import StartContext
+from jlremote.jupyter.server import Server
+from jlremote.place.host.contract import USER_LABEL, run_script
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.contract import Attachment, Container, Runtime
+from jlremote.place.runtimes.docker import docker_commands as docker
+from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.given_gpus import GPUS_LABEL, shortened
+
+
+@dataclass(frozen=True)
+class AllocatedGpus:
+    """The GPUs of a session."""
+
+    engine: str | None = None  # the value of the engine's `--gpus`, `None` for none
+    shown: str | None = None  # for a person: `0,3`, `all`, `none`
+    environment: Mapping[str, str] = field(default_factory=dict)  # of a server without a container
+    in_container: tuple[str, ...] = ()  # variables of a new container, `NAME=VALUE`
+    labels: Mapping[str, str] = field(default_factory=dict)  # labels of a new container
+    lease: Lease | None = None  # the lease on the devices during the start
+    # what `gpus.waiting.waiter_program` is to do for a job that waits for them on the host
+    wait: Mapping[str, Any] | None = None
+
+    def keep_for(self, engine: Engine, container: str) -> dict[str, str]:
+        """Return the step, after the one that starts a container, that ties the lease to it."""
+        if self.lease is None:
+            return {}
+        return {"lease": leases.keep_for(self.lease, docker.state_argv(engine, container, "Pid"))}
+
+
+def by_uuid(start: StartContext) -> StartContext:
+    """Return a start that names its GPUs by UUID: the host counts them anew at each boot.
+
+    Raises:
+        NotFound: the host has no such GPU.
+    """
+    gpus = start.request.gpus
+    if gpus is None or start.runtime.in_jobs or parse_request(gpus).kind != "named":
+        return start
+    with suppress(CannotAsk):
+        chosen = choose(parse_request(gpus), ask(start.host), start.host.name, share=True)
+        return replace(start, request=replace(start.request, gpus=",".join(chosen.uuids)))
+    return start
+
+
+def take(
+    start: StartContext,
+    *,
+    holds: bool = True,
+    of: Container | None = None,
+    within: Within | None = None,
+) -> AllocatedGpus:
+    """Choose the requested GPUs and lease them, those of a container for a job `within` it.
+
+    So it does for the next server `of` a session that was defined with them.
+
+    With `holds` the place in the queue, and GPUs whose turn it was, outlast this command.
+
+    Raises:
+        Busy: they are in use; names the users of each.
+        NotFound: the host has no such GPU.
+        CannotAsk: only jlr can choose, and the host cannot say which are free.
+    """
+    request = start.request
+    _check_wait(request)
+    if request.gpus is None:
+        return AllocatedGpus()
+    asked = parse_request(request.gpus)
+    if not asked.chosen:
+        return _as_asked(start, asked, within)
+    try:
+        return _take(start, asked, holds=holds, of=of, within=within)
+    except CannotAsk as reason:
+        # A container counts its GPUs in its own way.
+        if asked.automatic or within or (asked.kind == "free" and not start.runtime.has_containers):
+            raise
+        start.note(f"GPUs `{asked.text}` may be in use: {reason.message}")
+        return _unseen(asked)
+
+
+def _check_wait(request: StartRequest) -> None:
+    chosen = request.gpus is not None and parse_request(request.gpus).chosen
+    if request.wait is not None and not chosen:
+        raise Usage(
+            "`--wait` waits for GPUs, and none are chosen",
+            hint="add `--gpus auto` or `--gpus auto:N`",
+        )
+
+
+def within(start: StartContext, container: Container) -> Within | None:
+    """Return the container to whose own GPUs a job in it is limited.
+
+    One without an engine sees all GPUs of its machine.
+
+    Raises:
+        Usage: it has no GPUs, or a scheduler gives them.
+    """
+    gpus = start.request.gpus
+    asked = None if gpus is None else parse_request(gpus)
+    if asked is None or not asked.chosen:
+        return None
+    where = f"{start.request.host}/{container.name}"
+    if container.in_job:
+        raise Usage(
+            f"`--gpus {asked.text}` is not for a job in `{where}`: it has the GPUs that its "
+            "scheduler gave to the session",
+            hint="leave out `--gpus`, or hide them with `--gpus none`",
+        )
+    if not start.runtime.has_containers:
+        return None
+    if container.engine_gpus is None:
+        raise Usage(
+            f"the container `{container.name}` has no GPUs, and `--gpus {asked.text}` of a job in "
+            "it chooses among those that it has",
+            hint=f"`jlr run {start.request.host} --image IMAGE --gpus {asked.text} -- …` runs the "
+            "job in a new container",
+        )
+    return Within(container.name, container.engine_gpus, _given(container))
+
+
+def take_or_promise(
+    start: StartContext, *, detached: bool, within: Within | None = None
+) -> AllocatedGpus:
+    """Choose the requested GPUs and lease them; with `--wait`, a detached job may wait for them.
+
+    Raises:
+        Busy, NotFound, CannotAsk: as `take` does.
+    """
+    if not detached or start.request.wait is None:
+        return take(start, holds=False, within=within)
+    without = replace(start, request=replace(start.request, wait=None))
+    _check_wait(start.request)
+    try:
+        return take(without, holds=False, within=within)
+    except Busy as busy:
+        return promise(start, busy, within)
+
+
+def take_again(start: StartContext, container: Container) -> AllocatedGpus:
+    """Lease the GPUs that jlr chose for a container when it created it, for its next start.
+
+    Raises:
+        Busy: they are in use.
+        NotFound: one of them is gone.
+        JlrError: the engine would give it others.
+    """
+    uuids = _given(container)
+    if not uuids:
+        return AllocatedGpus()
+    try:
+        return _take(start, GpuRequest("named", ",".join(uuids), names=uuids), of=container)
+    except CannotAsk as reason:  # the engine has the last word
+        start.note(
+            f"cannot tell whether the GPUs of `{container.name}` are still its own, and free: "
+            f"{reason.message}"
+        )
+        return AllocatedGpus()
+    except Busy as busy:
+        raise Busy(
+            f"the GPUs of the container `{container.name}` are in use by others: {busy.message}",
+            hint="`--share-gpus` starts it nevertheless"
+            + start.way_to_delete(container, "and a new start gets other GPUs"),
+        ) from busy
+
+
+def _refuse_others(
+    start: StartContext, container: Container, uuids: Sequence[str], found: Inventory
+) -> None:
+    """Refuse to start a container whose GPUs are gone, or that would get others instead.
+
+    Raises:
+        NotFound, JlrError: it is so.
+    """
+    host, kind = start.request.host, "container" if start.runtime.has_containers else "session"
+    what = f"the {kind} `{container.name}`"
+    deletes = start.way_to_delete(container, "and a new start gets other GPUs")
+    hint = f"`jlr gpus {host}` shows the GPUs that work{deletes}"
+    there = {device.uuid for device in found.devices}
+    if gone := [uuid for uuid in uuids if uuid not in there]:
+        failed = {gpu.whole.uuid for gpu in found.gpus if gpu.failed}
+        fails = " (its driver answers with an error)" if failed.intersection(gone) else ""
+        raise NotFound(
+            f"`{host}` has no more {', '.join(gone)}{fails}, which was given to {what}",
+            hint=hint,
+        )
+    gets = resolved(container.engine_gpus, found.gpus)
+    if gets and set(gets) != set(uuids):
+        raise JlrError(
+            f"{what} was given {', '.join(uuids)}, and gets "
+            f"{', '.join(gets)}: it names its GPUs by index, and `{host}` counts them anew at boot",
+            hint=hint,
+        )
+
+
+def explain_others(start: StartContext, container: Container) -> None:
+    """Note that a container that runs has other GPUs than it was given; by UUID it cannot."""
+    uuids = _given(container)
+    if not uuids or container.engine_gpus is None or "-" in container.engine_gpus:
+        return
+    with suppress(CannotAsk):
+        found = ask(start.host)
+        try:
+            _refuse_others(start, container, uuids, found)
+        except JlrError as others:
+            start.note(f"{others.message}; {others.hint}")
+
+
+def _given(container: Container) -> tuple[str, ...]:
+    """Return the UUIDs that jlr chose for a session's container when it created it."""
+    labels = container.labels if container.is_session else {}
+    return tuple(filter(None, labels.get(GPUS_LABEL, "").split(",")))
+
+
+def planned(start: StartContext) -> AllocatedGpus:
+    """Return the allocation that `take` would make; for `--dry-run`."""
+    if start.request.gpus is None:
+        return AllocatedGpus()
+    asked, share = parse_request(start.request.gpus), start.request.share_gpus
+    if not asked.chosen:
+        return _plain(asked, start.runtime)
+    try:
+        found = ask(start.host)
+    except CannotAsk:
+        if asked.automatic:
+            raise
+        return _unseen(asked)
+    chosen = choose(asked, found, start.host.name, share=share)
+    return _of(chosen, found, start.runtime, shared=share)
+
+
+def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:
+    """Note that an existing container keeps its GPUs if others were requested.
+
+    `have` is the value of `--gpus` that it was created with, `uuids` those that jlr chose for it.
+    """
+    asked = start.request.gpus
+    if asked is None or asked == have or is_met(asked, have) or (uuids and is_met(asked, uuids)):
+        return
+    if have is None or not _may_be_same(start, parse_request(asked), uuids or have):
+        shown = shortened((have or "").removeprefix("device="))
+        gpus = f"with GPUs `{shown}`" if have else "without GPUs"
+        applies = "`--gpus` applies to new containers only"
+        start.note(f"`{start.name}` already exists {gpus}; {applies}")
+
+
+def _may_be_same(start: StartContext, asked: GpuRequest, have: str) -> bool:
+    """Return whether indices that were asked for are, or may be, those that UUIDs name."""
+    if "-" not in have or not any(name.replace(":", "").isdigit() for name in asked.names):
+        return False
+    value = f"device={have.removeprefix('device=')}"
+    with suppress(JlrError):
+        gpus = ask(start.host).gpus
+        wanted = resolved(f"device={','.join(asked.names)}", gpus)
+        return set(wanted) == set(resolved(value, gpus))
+    return True
+
+
+def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched: bool) -> None:
+    """Let the lease of a server without a container last as long as the server.
+
+    A server that another start launched has GPUs of its own.
+    """
+    if not launched:
+        give_back(start, taken)
+    elif taken.lease is not None:
+        run_script(start.host, leases.keep(taken.lease, server.pid, server.process_start))
+
+
+def prove(start: StartContext, engine: str | None, has: str | None = None) -> None:
+    """Note why a session that was just started cannot use the GPUs of the engine's `--gpus`.
+
+    So it does for one that sees more of them, or `has` some though none were asked for. A driver
+    that hangs does not fail the start: its `nvidia-smi` ends by no signal.
+    """
+    if engine is None:
+        given = " ".join(start.request.options.engine_arguments)
+        if has is not None and "gpu" not in given and "nvidia" not in given:
+            start.note(
+                f"the container `{start.name}` has GPUs ({shortened(has)}), and none were asked "
+                "for: NVIDIA's runtime is the engine's default, and the image wants them; "
+                "`--gpus none` gives it none"
+            )
+        return
+    look = start.runtime.attached(start.name, ("sh", "-c", proof.PROOF), Attachment(), {})
+    proving = {"script": f"{command_line(look)} </dev/null", "on host": proof.ON_HOST}
+    try:
+        told = start.host.run(proving)
+    except JlrError as failure:
+        start.note(f"the GPUs of `{start.name}` could not be proved: {failure.message}")
+        return
+    done, asked = told["script"], proof.requested(engine, told["on host"].stdout)
+    # A container without a shell, or one that has ended, is told by the steps that follow.
+    if done.status != 0:
+        return
+    what = "container" if start.runtime.has_containers else "session"
+    some = start.runtime.has_containers and not proof.wants_all(engine)
+    if some and (sees := proof.surplus(done.stdout, asked)):
+        start.note(
+            f"the container `{start.name}` sees {sees} GPUs, and you asked for {asked}: "
+            "`CUDA_VISIBLE_DEVICES` keeps programs in it to some"
+        )
+    if why := proof.fault(done.stdout, asked):
+        start.note(
+            f"the {what} `{start.name}` cannot use its GPUs: {why}; "
+            f"`jlr doctor {start.request.host}` looks for the cause"
+        )
+
+
+def exports(taken: AllocatedGpus) -> str:
+    """Return the shell text that sets the variables of a server without a container."""
+    return "".join(
+        f"export {command_line((f'{name}={value}',))}\n"
+        for name, value in taken.environment.items()
+    )
+
+
+def _as_asked(start: StartContext, asked: GpuRequest, within: Within | None) -> AllocatedGpus:
+    if asked.kind == "all":
+        with suppress(JlrError):
+            found = ask(start.host, within=within)
+            if busy := [device for device in found.devices if device.in_use]:
+                users = users_of_all(busy, found.now)
+                start.note(f"`all` takes GPUs that others use: {users}")
+            if failed := [gpu.whole for gpu in found.gpus if gpu.failed]:
+                start.note(f"`all` takes {place_names(failed)}, too, which its driver calls failed")
+    return _plain(asked, start.runtime)
+
+
+def _plain(asked: GpuRequest, runtime: Runtime) -> AllocatedGpus:
+    """Return the allocation of a request that needs no choice."""
+    if asked.kind == "none":
+        # NVIDIA's images request all GPUs, and get them if NVIDIA's runtime is the default.
+        return AllocatedGpus(
+            shown="none",
+            environment={"CUDA_VISIBLE_DEVICES": ""},
+            in_container=("NVIDIA_VISIBLE_DEVICES=void",),
+        )
+    if asked.kind == "engine" and not runtime.has_containers:
+        raise Usage(
+            f"`--gpus {asked.text}` needs a container engine",
+            hint="`--gpus` takes `auto`, `2`, `0,3` or UUIDs without containers, too",
+        )
+    return AllocatedGpus(engine=asked.text, shown=asked.text)
+
+
+def _unseen(asked: GpuRequest) -> AllocatedGpus:
+    """Return the allocation on a host that cannot be asked: the engine chooses."""
+    if asked.kind == "free":
+        return AllocatedGpus(engine=str(asked.count), shown=str(asked.count))
+    names = ",".join(asked.names)
+    # CUDA counts the fastest first by default, nvidia-smi by bus.
+    devices = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": names}
+    return AllocatedGpus(engine=f"device={names}", shown=names, environment=devices)
+
+
+def _of(
+    chosen: Chosen,
+    found: Inventory,
+    runtime: Runtime,
+    *,
+    lease: Lease | None = None,
+    shared: bool = False,
+) -> AllocatedGpus:
+    places, uuids = ",".join(chosen.places), ",".join(chosen.uuids)
+    named = all(device.uuid in found.cdi for device in found.devices)
+    devices = places if runtime.gpus_by_cdi and not named else uuids
+    kept = {} if shared else {USER_LABEL: found.user, GPUS_LABEL: uuids}
+    return AllocatedGpus(
+        engine=f"device={devices}",
+        shown=places,
+        environment={"CUDA_VISIBLE_DEVICES": uuids},
+        labels=kept,
+        lease=lease,
+    )
+
+
+def _take(
+    start: StartContext,
+    asked: GpuRequest,
+    *,
+    holds: bool = True,
+    of: Container | None = None,
+    within: Within | None = None,
+) -> AllocatedGpus:
+    """Choose and lease GPUs, also those `of` a container that starts again.
+
+    With `--wait` it takes them as soon as it is this start's turn.
+    """
+    request = start.request
+    engines = engines_asked(request.host)
+    wish = Wish(start.host, start.name, asked, engines, request.share_gpus, within)
+
+    def about_to_lease(lease: Lease) -> None:
+        start.undo.callback(taking.release, start.host, lease)
+
+    def now(word: str | None, found: Inventory | None = None) -> Taken:
+        return taking.take(wish, word, about_to_lease, start.note, found)
+
+    found = taking.ask(start.host, engines, start.note, within)
+    if of is not None and all(name.startswith(("GPU-", "MIG-")) for name in asked.names):
+        _refuse_others(start, of, asked.names, found)
+    taken = wait.pick_up(start, wish, found) if holds else None
+    if taken is None:
+        waits = request.wait is not None
+        taken = wait.in_turn(start, wish, now, found, holds=holds) if waits else now(None, found)
+    shared = request.share_gpus
+    _tell_unsure(start, taken, shared=shared)
+    return _of(taken.chosen, taken.found, start.runtime, lease=taken.lease, shared=shared)
+
+
+def _tell_unsure(start: StartContext, taken: Taken, *, shared: bool) -> None:
+    """Note what may be others' of the GPUs that were taken."""
+    mine = [device for device in taken.found.devices if device.uuid in taken.chosen.uuids]
+    if not shared and any(device.free is None for device in mine):
+        start.note(f"{place_names(mine)} may be in use: {taken.found.unseen}")
+    for name in dict.fromkeys(c.name for d in mine for c in d.claims if c.kind == "all"):
+        start.note(f"the container `{name}` has all GPUs, and so {place_names(mine)}, too")
+
+
+def promise(start: StartContext, busy: Busy, within: Within | None = None) -> AllocatedGpus:
+    """Return an allocation for a job that waits on the host: words stand for GPUs that it may get.
+
+    `busy` is why it waits.
+    """
+    request = start.request
+    asked, found = parse_request(request.gpus or ""), ask(start.host, within=within)
+    # Named ones are known, though they are in use.
+    known = choose(asked, found, request.host, share=True) if asked.names else None
+    promised = _of(known or placeholders.promised(asked.count), found, start.runtime)
+    wish = Wish(start.host, start.name, asked, engines_asked(request.host), within=within)
+    return replace(promised, wait=wait.plan(wish, request.wait or 0.0, busy.message))
+
+
+def give_back(start: StartContext, taken: AllocatedGpus) -> None:
+    """Release the lease during a long step; the GPUs are chosen again after it."""
+    if taken.lease is not None:
+        taking.release(start.host, taken.lease)

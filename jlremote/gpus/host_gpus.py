@@ -1,0 +1,153 @@
+"""`jlr gpus HOST`: the users of each GPU of a host, once or continuously."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from jlremote.gpus import snapshot_script
+from jlremote.gpus.assigned import Within
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, read
+from jlremote.gpus.waiting import taking
+from jlremote.gpus.waiting.taking import ASK_SECONDS
+from jlremote.hosts.context import Context
+from jlremote.hosts.engines import startup_files, used_on
+from jlremote.hosts.links import link_on
+from jlremote.link.client.link import Link
+from jlremote.place.clusters.contract import ClusterGpus, SchedulerSilent
+from jlremote.place.clusters.slurm.commands import SLURM
+from jlremote.place.clusters.slurm.nodes import read_gpus
+from jlremote.place.host.answers import GROUP
+from jlremote.place.host.contract import Host, run_script
+from jlremote.place.runtimes.engine.engine import Argv
+
+NOT_FOUND = 127  # the status of a shell that finds no such command
+CLUSTER_SECONDS = 60.0  # the least pause between questions to a scheduler, which forbids loops
+
+T = TypeVar("T")
+
+
+def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
+    """Return the GPUs of a host with their users; of a login node without any, its cluster's.
+
+    Raises:
+        CannotAsk: nothing on the host knows.
+        SchedulerSilent: the scheduler does not answer.
+    """
+    link = link_on(host, context)
+    try:
+        return ask(link, context.progress.note)
+    except CannotAsk as failure:
+        return _of_cluster(link, failure)
+
+
+def _of_cluster(link: Host, failure: CannotAsk) -> ClusterGpus:
+    """Return the GPUs that a scheduler knows; raise `failure` where there is none."""
+    told = run_script(link, SLURM.gpus(), timeout=ASK_SECONDS)
+    if told.status == NOT_FOUND:
+        raise failure
+    return read_gpus(told.stdout)
+
+
+def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | ClusterGpus]:
+    """Yield the GPUs of a host every `seconds` seconds, until the iterator is closed.
+
+    A GPU that the driver names no more stays, as a failed one. While `nvidia-smi` hangs or fails,
+    what was last known comes with the reason as its note. A scheduler is asked once a minute, and
+    its silence is noted.
+
+    Raises:
+        CannotAsk: nothing on the host knows.
+        SchedulerSilent: the scheduler does not answer to the first question.
+    """
+    link = link_on(host, context)
+    try:
+        first, own = _anywhere(link, lambda: _first(link, seconds))
+    except CannotAsk as failure:
+        yield from _watch_cluster(link, max(seconds, CLUSTER_SECONDS), failure, context)
+    else:
+        yield first
+        yield from own
+
+
+def _watch_cluster(
+    link: Host, seconds: float, failure: CannotAsk, context: Context
+) -> Iterator[ClusterGpus]:
+    yield _of_cluster(link, failure)
+    while True:
+        threading.Event().wait(seconds)
+        try:
+            yield _of_cluster(link, failure)
+        except SchedulerSilent as silent:
+            context.progress.note(silent.message)
+
+
+def _first(link: Link, seconds: float) -> tuple[Inventory, Iterator[Inventory]]:
+    """Return the first look at the host's own GPUs, and the others."""
+    own = _own(link, seconds)
+    return next(own), own
+
+
+def _own(link: Link, seconds: float) -> Iterator[Inventory]:
+    last: Inventory | None = None
+    asked = snapshot_script.snapshots(seconds, engines_asked(link.name))
+    with link.stream(asked) as output:
+        text = ""
+        for piece in output:
+            *whole, text = (text + piece).split(GROUP)
+            for snapshot in whole:
+                last = _next(last, snapshot, link.name)
+                yield last
+    raise CannotAsk(f"`{link.name}` stopped reporting its GPUs")
+
+
+def _next(last: Inventory | None, snapshot: str, host: str) -> Inventory:
+    """Return the GPUs of a snapshot, after those of the last one."""
+    try:
+        found = read(snapshot, host)
+    except CannotAsk as silent:
+        if last is None:
+            raise
+        return last.unanswered(silent.message)
+    return found if last is None else found.with_lost(last.gpus)
+
+
+def ask(
+    host: Link, note: Callable[[str], object] | None = None, within: Within | None = None
+) -> Inventory:
+    """Return the GPUs of a host with their users, in one round trip; see `taking.ask`."""
+    return _anywhere(host, lambda: taking.ask(host, engines_asked(host.name), note, within))
+
+
+def _anywhere(host: Link, look: Callable[[], T]) -> T:
+    """Look at the GPUs of a host; without an `nvidia-smi`, again where a login shell finds one.
+
+    Raises:
+        CannotAsk: there is none, or a login shell does not answer.
+    """
+    try:
+        return look()
+    except NvidiaSmiMissing as missing:
+        login, finds_more = host.login_shell()
+        if not finds_more and login.trouble:
+            raise CannotAsk(
+                f"cannot tell whether `{host.name}` has GPUs: there is no `nvidia-smi` for a "
+                f"command by ssh, and {login.trouble}",
+                hint=startup_files(host.name),
+            ) from missing
+        if not finds_more:
+            why = f"{missing.message}: {login.looked()}"
+            raise NvidiaSmiMissing(why, hint=missing.hint) from missing
+    return look()
+
+
+def engines_asked(host: str) -> tuple[Argv, ...]:
+    """Return the engines to ask for the containers of a host.
+
+    An engine behind `sudo` is asked only where this laptop has used it: others would be reported to
+    the administrator for trying. Its password is not asked for, though the link may know it.
+    """
+    behind_sudo = (engine.if_known()() for engine in used_on(host) if engine.behind_sudo)
+    return tuple(dict.fromkeys((*snapshot_script.EVERYBODYS, *behind_sudo)))

@@ -1,0 +1,64 @@
+"""The laptop's side of a workflow: its ssh configuration, questions and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from jlremote.laptop import sessions
+from jlremote.questions import Asker
+
+if TYPE_CHECKING:
+    from jlremote.link.client.link import Link
+
+
+class Progress(Protocol):
+    """The receiver of a workflow's progress: `cli` shows it, tests collect it."""
+
+    def step(self, title: str) -> AbstractContextManager[None]:
+        """Begin a step that takes time; the `with` block's end ends it, an exception as failed.
+
+        One that begins in another thread than the main one is not shown.
+        """
+
+    def advance(self, text: str) -> None:
+        """Replace the short text that says how far the innermost step has come."""
+
+    def note(self, text: str) -> None:
+        """Report a fact that is not a step."""
+
+    def announce(self, title: str, text: str) -> None:
+        """Tell of something on the desktop, else by the terminal's bell and title."""
+
+    def detail(self, text: str) -> None:
+        """Report a detail (shown with `-v`)."""
+
+    def command(self, text: str) -> None:
+        """Report a command that is run on the host (shown with `-v`)."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """The laptop's side of a workflow."""
+
+    ssh_config: Path | None  # ssh's `-F`, `None` for the user's own configuration
+    asker: Asker  # answers questions, or raises `NeedsAuthentication`
+    progress: Progress  # receives steps and notes
+    # restores, on a new link, the forwards and mounts of the host's last link; takes the link,
+    # its ssh configuration, a session to leave out, and the progress. The command line passes it
+    # in, because forwards and mounts lie above this package
+    restore: Callable[[Link, Path | None, str | None, Progress], None]
+
+
+def known_way(host: str, context: Context) -> Context:
+    """Return the context with the ssh configuration of the host's sessions, unless it has one.
+
+    So a host's name means the same to all commands, and only the first needs `--ssh-config`.
+    """
+    if context.ssh_config is not None:
+        return context
+    used = [Path(r.ssh_config) for r in sessions.load_all() if r.host == host and r.ssh_config]
+    return replace(context, ssh_config=next((path for path in used if path.exists()), None))

@@ -1,0 +1,95 @@
+"""Sessions whose container is gone, does not run, or has lost its GPUs.
+
+Most imports happen where they are needed: `again` is loaded by commands that use a running session.
+"""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.wire.states import State
+
+if TYPE_CHECKING:
+    from jlremote.place.host.contract import Host
+    from jlremote.place.runtimes.contract import Container, Runtime
+
+
+def again(record: SessionRecord, state: str = "", called: str = "") -> str:
+    """Return the hint that a session in a state goes on by; `called` is its container by now."""
+    if state == State.PAUSED:
+        return f"`{record.runtime} unpause {called or record.name}` on the host resumes it"
+    if state == State.RESTARTING:
+        where = shlex.quote(f"{record.host}/{record.name}")
+        return f"`jlr logs {where} --container` has what it wrote before it ended"
+    if record.runtime.startswith("slurm"):  # `slurm apptainer` in an image, which its home defines
+        return f"`jlr restart {record.host}/{record.name}` starts it again"
+    more = " --runtime none" if record.runtime == "none" else ""
+    if state == State.CONTAINER_GONE and record.image:
+        more = f" --image {shlex.quote(record.image)}"
+    return f"`jlr start {record.host} {record.name}{more}` starts it again"
+
+
+def refuse(record: SessionRecord, container: Container | None) -> None:
+    """Check that a session's container is there and runs.
+
+    Raises:
+        NotFound: it is gone, or does not run.
+    """
+    if container is None:
+        gone = again(record, State.CONTAINER_GONE)
+        raise NotFound(f"the container `{record.name}` is gone: it was removed", hint=gone)
+    if not container.running:
+        state = State.PAUSED if container.paused else ""
+        state = State.RESTARTING if container.restarting else state
+        hint = again(record, state, container.renamed)
+        raise NotFound(f"the container `{container.called}` {container.stands}", hint=hint)
+
+
+def running(record: SessionRecord, runtime: Runtime, container: Container | None) -> Container:
+    """Return a session's container, which must run; see `survey.refuse_halted`."""
+    from jlremote.jupyter.survey import ContainerGone, refuse_halted
+
+    try:
+        return refuse_halted(record.host, record.name, runtime, container)
+    except ContainerGone as gone:
+        gone.hint = again(record, State.CONTAINER_GONE)
+        raise
+
+
+def check(host: Host, record: SessionRecord) -> None:
+    """Ask the host for a session's container, and refuse one that does not run; see `refuse`."""
+    from jlremote.place.runtimes.table import runtime_of
+
+    runtime = runtime_of(record)
+    if runtime.has_containers:
+        refuse(record, found(host, runtime, record))
+
+
+def found(host: Host, runtime: Runtime, record: SessionRecord) -> Container | None:
+    """Return a session's container as it is right now, `None` if it was removed."""
+    return runtime.read(record.name, host.run(runtime.describe(record.name)))
+
+
+def gpu_fault(host: Host, record: SessionRecord) -> JlrError | None:
+    """Return why a session's container has lost its GPUs while it ran, `None` if it has not.
+
+    It comes second to what the command does, so a check that fails finds nothing.
+    """
+    if record.gpus is None:
+        return None
+    from jlremote.place.host.contract import run_script
+    from jlremote.place.runtimes import gpu_faults
+    from jlremote.place.runtimes.table import runtime_of
+
+    runtime = runtime_of(record)
+    if not runtime.has_containers:
+        return None
+    restart = runtime.shown("restart", record.name)
+    with suppress(JlrError):
+        told = run_script(host, runtime.inside(record.name, gpu_faults.CHECK))
+        return gpu_faults.read(told.stdout, record.name, restart)
+    return None

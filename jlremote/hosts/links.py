@@ -1,0 +1,260 @@
+"""Links to hosts, each with the ssh configuration of its sessions, and their states."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jlremote.errors import (
+    Authentication,
+    JlrError,
+    NameNotResolved,
+    NeedsAuthentication,
+    NotBegun,
+    Unreachable,
+    Usage,
+)
+from jlremote.hosts.context import Context, known_way
+from jlremote.laptop import sessions
+from jlremote.laptop.records import matching
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.settings.options import is_pool
+from jlremote.link.client.dial import LinkStuck, NoLink
+from jlremote.link.client.link import Link
+from jlremote.link.wire.protocol import OtherVersion
+from jlremote.place.host.contract import run_script
+from jlremote.place.host.shell_text import without_stdin
+from jlremote.questions import NeverAsks
+from jlremote.text import closest, printable
+
+if TYPE_CHECKING:
+    from jlremote.laptop.jobs import JobRecord
+    from jlremote.laptop.mounts import MountRecord
+    from jlremote.link.wire.states import State
+    from jlremote.link.wire.status import LinkStatus
+
+# How long a list waits for a link that is reconnecting.
+PATIENCE_SECONDS = 4.0
+
+
+@dataclass(frozen=True)
+class Unreached:
+    """Why a link is not connected; the fields are those of `SessionReport`."""
+
+    state: str
+    since: str | None
+    detail: str | None
+
+
+# The hosts of which this command has told that their scheduler, or they, do not answer.
+_told_waiting: set[str] = set()
+_told_silent: set[str] = set()
+# A list shows that a host asks for something, and does not ask the user.
+ASKS_NOTHING = NeverAsks("run `jlr status SESSION` in a terminal")
+
+
+def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
+    """Return the link to `host`; its process starts on first use.
+
+    A new process restores the host's sessions on their ports: the last one may have been killed, or
+    ended for another version. The session `without` is left to the caller.
+    """
+    if is_pool(host):
+        from jlremote.laptop.settings import settings
+
+        hosts = settings.load().pool(host)
+        raise Usage(
+            f"`{host}` is a pool, and this command takes one host",
+            hint=f"name one of {', '.join(f'`{each}`' for each in hosts)}; "
+            "`start`, `run`, `list` and `gpus` take pools",
+        )
+    config = None if context.ssh_config is None else context.ssh_config.resolve()
+    return Link(
+        host,
+        config,
+        context.asker,
+        agent_socket=os.environ.get("SSH_AUTH_SOCK"),
+        on_command=lambda script: _tell_command(script, context),
+        on_failure=lambda said: _tell_failure(said, context),
+        on_start=lambda link: context.restore(link, config, without, context.progress),
+        on_silence=lambda link, script: _expect_answer(link, script, context),
+        on_unanswered=lambda answers: _tell_silent(host, answers, context),
+        explain=lambda error: _explained(error, host, context),
+    )
+
+
+def _tell_command(script: str, context: Context) -> None:
+    from jlremote.place.host.sudo import by_hand
+
+    context.progress.command(by_hand(without_stdin(script)))
+
+
+def _tell_failure(said: str, context: Context) -> None:
+    """Tell all of it; the error that may come of it is short."""
+    for line in printable(said).splitlines():
+        context.progress.detail(line)
+
+
+def _expect_answer(link: Link, script: str, context: Context) -> None:
+    # Loaded here: for most commands the engines would double what there is to load.
+    from jlremote.hosts.engines import expect_answer
+    from jlremote.place.clusters.slurm.commands import SLURM
+
+    expect_answer(link, script)
+    trial = SLURM.trial(script)
+    if trial is None or link.name in _told_waiting:
+        return
+    _told_waiting.add(link.name)  # first: the trial may be silent, too
+    try:
+        answers = run_script(link, trial).status == 0
+    except JlrError:  # the server has no session to spare for it, or is away
+        answers = True
+    if answers:
+        _told_waiting.remove(link.name)
+    else:
+        context.progress.note(f"{SLURM.name} does not answer on `{link.name}` so far; still asking")
+
+
+def _tell_silent(host: str, answers: bool | None, context: Context) -> None:
+    """Tell once that a host does not answer, as a command goes on waiting."""
+    if host not in _told_silent:
+        _told_silent.add(host)
+        silent = f"`{host}` does not answer"
+        why = f"there is no connection to `{host}` yet" if answers is None else silent
+        context.progress.note(f"{why}; trying on")
+
+
+def goes_on(host: str) -> str:
+    """Return the hint for a host that does not answer."""
+    return f"`jlr list` shows when it does: the link goes on trying; `ssh {host}` tries it, too"
+
+
+def connect(link: Link, context: Context) -> LinkStatus:
+    """Connect the link, if it is not connected, and return its status.
+
+    Raises:
+        Authentication: the host does not accept the login.
+        Unreachable: the host cannot be reached.
+    """
+    with context.progress.step(f"Connect to {link.name}"):
+        status = link.status(connect=True)
+    for note in status.notes:
+        context.progress.detail(note)
+    return status
+
+
+def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
+    """Return a better error for a host that fell silent, or a name without an address.
+
+    The latter may be a session's, or a misspelt host's.
+    """
+    if isinstance(error, NotBegun):
+        return NotBegun(f"`{typed}` does not answer", hint=goes_on(typed))
+    if not isinstance(error, NameNotResolved):
+        return error
+    known = sessions.load_all()
+    for record in matching(known, typed)[:1]:
+        return NameNotResolved(
+            f"`{typed}` is a session and not a host",
+            hint=f"its host is `{record.host}`; `jlr start {record.host} {record.name}` opens it",
+        )
+    near = nearest_host(typed, context)
+    if near in (None, typed):  # the name is known: its address is what is wrong
+        return error
+    return NameNotResolved(error.message, hint=f"did you mean `{near}`?")
+
+
+def nearest_host(typed: str, context: Context) -> str | None:
+    """Return the known host that is spelled most like the typed `HOST` or `USER@HOST`, if any."""
+    user, at, name = typed.rpartition("@")
+    near = closest(name, known_hosts(context))
+    return near and f"{user}{at}{near}"
+
+
+def known_hosts(context: Context) -> list[str]:
+    """Return the names of hosts in the ssh configuration, and those with sessions."""
+    from jlremote.laptop.settings.ssh_hosts import host_names
+
+    config = None if context.ssh_config is None else str(context.ssh_config)
+    used = (record.host.rpartition("@")[2] for record in sessions.load_all())
+    return [*host_names(config), *used]
+
+
+def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -> Link:
+    """Return the link of a session, mount or job."""
+    return link_to(record.host, replace(context, ssh_config=_config(record.ssh_config)))
+
+
+def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
+    """Return the link to a host, with the ssh configuration of its sessions."""
+    return link_to(host, known_way(host, context), without=without)
+
+
+def _config(path: str | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def forget(host: str, context: Context) -> tuple[str, ...]:
+    """Delete the passwords and passphrases of a host and its jump hosts; do not connect.
+
+    Return what was deleted, in words: `password me@dgx:22`.
+    """
+    return link_on(host, context).forget()
+
+
+def connected_status(link: Link) -> LinkStatus:
+    """Return the status of a link once it is connected."""
+    return link.status(connect=True, patience=PATIENCE_SECONDS)
+
+
+def undisturbed(link: Link) -> LinkStatus:
+    """Return the status of a link, connected unless it waits for the user.
+
+    Trying again without the user would only add a failed login to the host's log. What was
+    disconnected on purpose stays so.
+    """
+    from jlremote.link.wire.states import State
+
+    if link.disconnected:
+        why = "disconnected by `jlr disconnect`; the next command for it connects again"
+        raise Unreachable(why)
+    with suppress(NoLink):
+        status = link.status()
+        if status.state == State.NEEDS_AUTH:
+            raise NeedsAuthentication(status.detail or "the host asks for something")
+    return connected_status(link)
+
+
+def status_of(
+    link: Link, ask: Callable[[Link], LinkStatus] = connected_status
+) -> LinkStatus | Unreached:
+    """Return the status of a link, or why it is not connected."""
+    from jlremote.link.wire.states import State
+
+    try:
+        return ask(link)
+    except Authentication as refused:
+        return _unreached(link, State.NEEDS_AUTH, refused)
+    except LinkStuck as stuck:  # the next question would only take as long again
+        return Unreached(State.DOWN, None, stuck.message)
+    except OtherVersion as other:  # its forwards go on, whatever their state is
+        return Unreached(State.DOWN, None, f"{other.message}; {other.hint}")
+    except (Unreachable, Usage) as gone:  # Usage: the ssh config may be gone by now
+        return _unreached(link, None, gone)
+
+
+def _unreached(link: Link, state: State | None, why: JlrError) -> Unreached:
+    """Describe a link that is not connected, by its own state where it still runs."""
+    from jlremote.link.wire.states import State
+    from jlremote.times import utc
+
+    try:
+        told = link.status()
+    except JlrError:
+        return Unreached(state or State.DOWN, None, why.message)
+    same = state in (None, told.state)
+    return Unreached(state or told.state, utc(told.since) if same else None, why.message)

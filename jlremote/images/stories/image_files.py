@@ -1,0 +1,162 @@
+"""Images that are files of a host: find, list and pull them; and the output of any transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jlremote.errors import LinkLost, NotFound, Usage
+from jlremote.hosts.context import Context
+from jlremote.hosts.engines import look_further
+from jlremote.images import image_files, image_names
+from jlremote.images.commands import Image
+from jlremote.images.key_scripts import surviving_disconnect
+from jlremote.images.stories import registry_keys
+from jlremote.images.transfers import Transfer
+from jlremote.laptop.settings.options import IMAGE_RUNTIMES
+from jlremote.link.client.link import Link
+from jlremote.place.host.contract import run_script
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.engine.engine_errors import EngineMissing
+from jlremote.text import one_line
+
+_COMMAND_NOT_FOUND = 127
+
+
+def on_host(host: Link, program: str, typed: str, folder: str | None, context: Context) -> str:
+    """Return the absolute path of an image on the host; pull a missing one that is a reference.
+
+    `folder` is the setting `image-folder`.
+
+    Raises:
+        NotFound: there is no such file or folder, or the registry has no such image.
+        JlrError: it cannot be pulled.
+    """
+    path = found_there(host, typed, folder, context)
+    if path is None and image_files.is_reference(typed):
+        fetch(host, program, typed, folder, context)
+        path = found_there(host, typed, folder, context)
+    if path is None:
+        raise NotFound(
+            f"there is no image `{one_line(typed)}` on `{host.name}`",
+            hint=f"a `{image_files.SUFFIX}` file or a folder is named by its path there, from your "
+            f"home on; `{image_files.DOCKER}NAME` is pulled",
+        )
+    return path
+
+
+def found_there(host: Link, typed: str, folder: str | None, context: Context) -> str | None:
+    """Return an image's path on the host, and warn if another user owns the file."""
+    found = run_script(host, image_files.find_script(typed, folder))
+    if found.status != 0:
+        return None
+    path, stranger = image_files.read_found(found.stdout)
+    if stranger:
+        context.progress.note(
+            f"the image `{one_line(path)}` belongs to `{stranger}`, another user of "
+            f"`{host.name}`, who can change what it runs"
+        )
+    return path
+
+
+def place(host: Link, program: str, typed: str, folder: str | None) -> str:
+    """Return the absolute path of the file that a reference is pulled into, there or not.
+
+    Raises:
+        JlrError: its folder cannot be made.
+    """
+    found = run_script(host, image_files.place_script(typed, folder))
+    if found.status != 0:
+        said = [found.complaint]
+        raise image_files.pull_error(program, typed, host.name, said, found.status)
+    return found.stdout
+
+
+def program_on(host: Link) -> str | None:
+    """Return the program of the host that runs images which are files, `None` if it has none."""
+    tried = " || ".join(f"command -v {name} >/dev/null && echo {name}" for name in IMAGE_RUNTIMES)
+    return next(iter(run_script(host, tried).stdout.split()), None)
+
+
+def way(host: Link) -> str | None:
+    """Return a hint for a host without an engine that can run images as files."""
+    if (program := program_on(host)) is None:
+        return None
+    return (
+        f"`jlr pull {host.name} {image_files.DOCKER}IMAGE` makes a file of an image for "
+        f"`{one_line(program)}`, which is there"
+    )
+
+
+def listed(host: Link, folder: str | None) -> list[Image]:
+    """Return the images in the folder of pulled ones, the latest first."""
+    return image_files.read_list(run_script(host, image_files.list_script(folder)).stdout)
+
+
+def pull(host: Link, program: str, typed: str, folder: str | None, context: Context) -> Image:
+    """Pull an image into the folder, also if it is there: a tag may mean another one by now.
+
+    Raises:
+        Usage: it is not named by where it comes from.
+    """
+    if not image_files.is_reference(typed):
+        raise Usage(
+            f"`{one_line(typed)}` does not say where it comes from",
+            hint=f"`{image_files.DOCKER}{one_line(typed)}` pulls it from a registry",
+        )
+    fetch(host, program, typed, folder, context)
+    found_there(host, typed, folder, context)
+    name = image_files.file_name(typed)
+    return next(each for each in listed(host, folder) if each.id.endswith(f"/{name}"))
+
+
+def fetch(host: Link, program: str, typed: str, folder: str | None, context: Context) -> None:
+    """Pull an image as a step, and join it again after a broken connection.
+
+    Raises:
+        JlrError: the registry refuses it, or is out of reach; no space is left; …
+    """
+    pulling, key = puller(host, program, typed, folder)
+    given = [key] if key else []
+    script = surviving_disconnect(command_line(("sh", "-c", pulling)))
+    pulled = Transfer()
+    with context.progress.step(f"Pull {typed}"):
+        status = follow(host, script, given, pulled, context)
+    if status == _COMMAND_NOT_FOUND:
+        look_further(host, program, EngineMissing(f"`{program}` was not found on `{host.name}`"))
+        fetch(host, program, typed, folder, context)
+    elif status != 0:
+        raise image_files.pull_error(program, typed, host.name, pulled.complaint, status)
+
+
+def puller(host: Link, program: str, typed: str, folder: str | None) -> tuple[str, bytes]:
+    """Return the script that pulls an image, and its stdin: the registry's key, if one is kept."""
+    keys = {}
+    if image_files.is_docker(typed):
+        name = image_names.parse(typed.removeprefix(image_files.DOCKER))
+        keys = registry_keys.find(host.name, (name.registry,))
+    script = image_files.pull_script(program, typed, folder, keyed=bool(keys))
+    return script, registry_keys.docker_config(keys) if keys else b""
+
+
+def follow(
+    host: Link, script: str, given: Iterable[bytes], transfer: Transfer, context: Context
+) -> int:
+    """Follow a pull or push to its end, and return its exit status.
+
+    The transfer goes on without a connection (`surviving_disconnect`), and a second script joins
+    it. A loss before it has begun is raised.
+    """
+    while True:
+        try:
+            with host.stream(script, given) as output:
+                for text in output:
+                    transfer.take(text)
+                    context.progress.advance(transfer.in_words())
+        except LinkLost:
+            transfer.finish()
+            if not transfer.in_words():
+                raise
+            context.progress.note("the connection broke; the transfer goes on there; reconnecting")
+        else:
+            transfer.finish()
+            return 1 if output.status is None else output.status

@@ -1,0 +1,267 @@
+"""A kernel whose published messages are recorded."""
+# ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these
+# ruff: noqa: T201 - it is a program; what it prints is its log
+
+import hashlib
+import hmac
+import json
+import os
+import sys
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from jlremote.jupyter.recording.recorded_server import RecordedServer, read_json
+from jlremote.jupyter.recording.store import Store
+
+TEXT_BYTES = 1 << 16  # of streams that become one record
+BATCH = 5000  # messages of one kernel at a time
+WAITING = 100000  # messages of a kernel that may wait
+UNNAMED, NAME_SECONDS = 3, 2
+NOTES = 10000  # ids of cells that are kept
+
+RECORDED = (
+    *("stream", "display_data", "update_display_data", "execute_result", "error"),
+    "clear_output",
+)
+
+# The address of a kernel's iopub, the key of its messages, and its CurveZMQ keys, if it has some.
+Connection = Tuple[str, ...]
+
+
+class Cells:
+    """The ids of cells by request, as the server's process notes them; see `cell_notes`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.known: Dict[str, str] = {}
+        self.file: Any = None
+
+    def of(self, request: Optional[str]) -> Optional[str]:
+        """Return the cell of a request, `None` where it was not told."""
+        if request is not None and request not in self.known:
+            self.read()
+        return self.known.get(request or "")
+
+    def read(self) -> None:
+        """Read the notes that are new; the server begins another file when one is full."""
+        while True:
+            try:
+                if self.file is None:
+                    self.file = open(self.path, encoding="utf-8")  # noqa: SIM115
+                for line in self.file:
+                    request, _, cell = line.strip().partition(" ")
+                    self.known[request] = cell
+                if os.fstat(self.file.fileno()).st_ino == os.stat(self.path).st_ino:
+                    break
+                self.file.close()
+                self.file = None
+            except (OSError, ValueError):
+                break
+        while len(self.known) > NOTES:
+            del self.known[next(iter(self.known))]
+
+
+class Surroundings(NamedTuple):
+    """What the kernels of a server share."""
+
+    context: Any  # zmq.Context
+    poller: Any  # zmq.Poller
+    server: RecordedServer
+    cells: Cells
+    store: Store
+
+
+class RecordedKernel:
+    """A kernel's published messages."""
+
+    def __init__(self, ident: str, around: Surroundings, connection: Connection) -> None:
+        self.id = ident
+        self.around = around
+        self.connection = connection
+        self.begun = False  # whether a process of this kernel was seen to start
+        self.unnamed = 0  # executions without a notebook, as those of a console
+        self.ending = ""
+        self.gone: Optional[float] = None  # when its connection file was deleted
+        self.alive = True
+        self.busy: Optional[Tuple[str, float]] = None  # the request that runs, since when
+        self.seen: Dict[str, str] = {}  # requests that run, with their status so far
+        self.stream: Optional[Dict[str, Any]] = None  # a record that may grow
+        self.parent: Tuple[bytes, Dict[str, Any]] = (b"", {})
+        self.open()
+
+    def open(self) -> None:
+        """Subscribe to all that the kernel publishes."""
+        import zmq
+
+        address, key, public, secret = self.connection
+        self.mac = (
+            hmac.new(key.encode("utf-8", "replace"), digestmod=hashlib.sha256) if key else None
+        )
+        self.socket: Any = self.around.context.socket(zmq.SUB)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.RCVHWM, WAITING)
+        self.socket.setsockopt(zmq.RECONNECT_IVL, 50)
+        self.socket.setsockopt(zmq.SUBSCRIBE, b"")
+        self.monitor: Any = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        try:
+            if public:
+                self.socket.curve_publickey = self.socket.curve_serverkey = public.encode()
+                self.socket.curve_secretkey = secret.encode()
+            self.socket.connect(address)
+        except (zmq.ZMQError, ValueError) as failure:  # any program may write such a file
+            print("no kernel of Jupyter's:", failure, file=sys.stderr, flush=True)
+        for each in (self.socket, self.monitor):
+            self.around.poller.register(each, zmq.POLLIN)
+
+    def close(self) -> None:
+        """End the subscription."""
+        for each in (self.socket, self.monitor):
+            self.around.poller.unregister(each)
+        self.socket.disable_monitor()
+        self.monitor.close(0)
+        self.socket.close(0)
+
+    def read(self) -> int:
+        """Record the messages that have come, and return how many."""
+        import zmq
+
+        count = 0
+        try:
+            while count < BATCH:
+                self.take(self.socket.recv_multipart(zmq.NOBLOCK))
+                count += 1
+        except zmq.Again:
+            pass
+        try:
+            while count < BATCH:  # the end of the connection comes after its last message
+                self.monitor.recv_multipart(zmq.NOBLOCK)
+                self.leave()
+        except zmq.Again:
+            pass
+        self.grown()
+        return count
+
+    def take(self, frames: List[bytes]) -> None:
+        """Record one message."""
+        try:
+            at = frames.index(b"<IDS|MSG>")
+            signature, parts = frames[at + 1], frames[at + 2 : at + 6]
+            if self.mac is not None:
+                mac = self.mac.copy()
+                for part in parts:
+                    mac.update(part)
+                if not hmac.compare_digest(mac.hexdigest().encode(), signature):
+                    return
+            header = json.loads(parts[0].decode("utf-8"))
+            if self.parent[0] != parts[1]:
+                self.parent = parts[1], json.loads(parts[1].decode("utf-8"))
+            kind, parent = header["msg_type"], self.parent[1]
+            if kind in RECORDED or kind in ("status", "execute_input", "shutdown_reply"):
+                content = json.loads(parts[3].decode("utf-8", "replace"))
+                self.record(kind, content, as_text(parent, "msg_id"), as_text(parent, "msg_type"))
+        except Exception as failure:  # noqa: BLE001 - a kernel may publish what it likes
+            print("no message of Jupyter's:", failure, file=sys.stderr, flush=True)
+
+    def record(
+        self, kind: str, content: Dict[str, Any], request: Optional[str], asked: Optional[str]
+    ) -> None:
+        if kind == "status":
+            self.status(content["execution_state"], request, asked)
+        elif kind == "shutdown_reply":
+            self.ending = "restarting" if content.get("restart") else "ended"
+        elif kind == "execute_input":
+            self.seen[request or ""] = "ok"
+            self.name()
+            self.add("code", content, request)
+        else:
+            if kind == "error":
+                self.seen[request or ""] = "error"
+            elif asked == "execute_request":
+                self.seen.setdefault(request or "", "ok")
+            self.add(kind, content, request)
+
+    def name(self) -> None:
+        """Learn the notebook's path; wait for the first one, which the server has soon."""
+        server = self.around.server
+        unknown = self.id not in server.notebooks and self.unnamed < UNNAMED
+        server.ask(again=unknown)
+        if unknown and server.asking:
+            self.unnamed += 1
+            server.asking.join(NAME_SECONDS)
+
+    def status(self, state: str, request: Optional[str], asked: Optional[str]) -> None:
+        """Record the beginning of a process, and the end of an execution."""
+        if state == "starting" or not self.alive:  # which may have come before the connection
+            self.add("kernel", {"state": "restarted" if self.begun else "started"}, None)
+            self.begun, self.alive, self.ending, self.busy = True, True, "", None
+            self.seen.clear()
+            self.around.server.ask(again=True)
+        if asked == "execute_request" and request:
+            if state == "busy":
+                self.begun = True
+                self.busy = request, time.time()
+            elif state == "idle":
+                self.busy = None
+                if request in self.seen:
+                    self.add("end", {"status": self.seen.pop(request)}, request)
+
+    def leave(self) -> None:
+        """Record that the kernel's process is gone."""
+        if self.alive:
+            self.alive, self.busy = False, None
+            if self.ending != "restarting":
+                self.add("kernel", {"state": self.ending or "died"}, None)
+
+    def add(self, kind: str, content: Dict[str, Any], request: Optional[str]) -> None:
+        """Add a record; a stream grows by what follows it."""
+        grows = self.stream
+        if grows is not None and kind == "stream" and request == grows["request"]:
+            now = grows["content"]
+            if now["name"] == content["name"] and len(now["text"]) < TEXT_BYTES:
+                now["text"] += content["text"]
+                return
+        self.grown()
+        record = {
+            "time": time.time(),
+            "kernel": self.id,
+            "notebook": self.around.server.notebooks.get(self.id),
+            "cell": self.around.cells.of(request),
+            "request": request,
+            "kind": kind,
+            "content": content,
+        }
+        if kind == "stream":  # it is written later, so it must be one that can be
+            text = {"name": str(content["name"]), "text": str(content["text"])}
+            self.stream = dict(record, content=text)
+        else:
+            self.around.store.add(record)
+
+    def grown(self) -> None:
+        """Let the record of a stream grow no more; one that is long becomes several."""
+        if self.stream is not None:
+            store, content = self.around.store, self.stream["content"]
+            text = content["text"]
+            while len(text) > store.part:
+                end = text.rfind("\n", 0, store.part) + 1 or store.part
+                store.add(dict(self.stream, content=dict(content, text=text[:end])))
+                text = text[end:]
+            store.add(dict(self.stream, content=dict(content, text=text)))
+            self.stream = None
+
+
+def read_connection(path: str) -> Optional[Connection]:
+    """Return the address and the key of a connection file, `None` if it is no such file."""
+    try:
+        facts = read_json(path)
+        between = "-" if facts["transport"] == "ipc" else ":"
+        ip, port = facts["ip"], facts["iopub_port"]
+        keys = (str(facts.get(name) or "") for name in ("curve_publickey", "curve_secretkey"))
+        return (f"{facts['transport']}://{ip}{between}{port}", str(facts["key"]), *keys)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def as_text(told: Dict[str, Any], name: str) -> Optional[str]:
+    """Return a part of a header, `None` where it is no text."""
+    value = told.get(name)
+    return value if isinstance(value, str) else None

@@ -1,0 +1,293 @@
+"""The program that records what the kernels of a Jupyter server publish.
+
+Its text runs beside the server, with the server's Python and the pyzmq that every Jupyter brings.
+The docstring of `output` describes the files that it writes.
+
+Its arguments are PID RUNTIME SESSION [BYTES]: the server's process, the folder with that server's
+runtime file and connection files, the session's folder, and how much is kept. It ends with the
+server.
+
+Messages wait in pyzmq's own thread while the program pauses, so it reads many at a time: that is
+cheap, and a kernel is never held up by it.
+"""
+# ruff: noqa: UP006, UP035, UP045 - Python 3.6 has no newer form of these
+# ruff: noqa: T201 - it is a program; what it prints is its log
+
+import ctypes
+import json
+import os
+import re
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from typing import Any, Dict, List, Optional
+
+from jlremote.jupyter.recording.recorded_kernel import (
+    BATCH,
+    Cells,
+    RecordedKernel,
+    Surroundings,
+    read_connection,
+)
+from jlremote.jupyter.recording.recorded_server import START_SECONDS, RecordedServer, process_start
+from jlremote.jupyter.recording.store import SMALL_BYTES, Store, changed_at, kernel_of
+
+MOST_BYTES = 200 << 20  # of a session
+PAUSE_SECONDS = 0.1  # in which messages gather
+TURN_SECONDS, QUIET_SECONDS = 2, 30  # a look at the server, without and with the system's help
+LONG_SECONDS = 1  # a cell that runs longer is named in `running`
+LEAVING_SECONDS = 2
+TRIES = 30
+
+CONNECTION = re.compile(r"kernel-(.+)\.json")
+# inotify(7): IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE
+CHANGES = 0x8 | 0x80 | 0x200
+
+
+class Recorder:
+    """The kernels of a server, and where their records go."""
+
+    def __init__(self, server: RecordedServer, session: str, most: int) -> None:
+        import zmq
+
+        folder = os.path.join(session, "output")
+        self.server = server
+        self.state = os.path.join(session, "recorder")
+        self.running = os.path.join(folder, "running")
+        self.store = Store(folder, most)
+        self.poller: Any = zmq.Poller()
+        cells = Cells(os.path.join(folder, "cells"))
+        self.around = Surroundings(zmq.Context(), self.poller, server, cells, self.store)
+        self.kernels: Dict[str, RecordedKernel] = {}
+        self.told = ""
+        self.ended = False
+        self.tries = 0  # left to learn which kernels are the server's
+        self.changes = self.watch(server.runtime)
+        self.process = self.watch_process()
+
+    def watch(self, folder: str) -> Optional[int]:
+        """Return a descriptor that is readable once a file in a folder changes."""
+        try:
+            library = ctypes.CDLL(None, use_errno=True)
+            found = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+            if found < 0 or library.inotify_add_watch(found, os.fsencode(folder), CHANGES) < 0:
+                return None
+        except (AttributeError, OSError):
+            return None
+        self.poller.register(found, select.POLLIN)
+        return int(found)
+
+    def watch_process(self) -> Optional[int]:
+        """Return a descriptor that is readable once the server ends."""
+        try:
+            found = os.pidfd_open(self.server.pid)  # type: ignore[attr-defined,unused-ignore]
+        except (AttributeError, OSError):  # older than Python 3.9 or Linux 5.3
+            return None
+        self.poller.register(found, select.POLLIN)
+        return int(found)
+
+    def run(self) -> None:
+        """Record until the server ends."""
+        others = self.missed()
+        self.find(anew=True)
+        if not others:
+            self.tell_gone()
+        self.store.write()
+        while self.server.runs and not self.ended:
+            self.poller.poll(self.patience() * 1000)
+            self.turn()
+            time.sleep(PAUSE_SECONDS)
+        self.turn()
+        for kernel in list(self.kernels.values()):
+            kernel.ending = kernel.ending or "ended"
+            kernel.leave()
+            kernel.close()
+        self.store.write()
+
+    def patience(self) -> float:
+        """Return for how many seconds there is nothing to do, if nothing comes."""
+        own = self.kernels.values()
+        if self.tries:
+            return PAUSE_SECONDS
+        if any(kernel.busy or kernel.gone for kernel in own) or self.told:
+            return LONG_SECONDS
+        return TURN_SECONDS if None in (self.changes, self.process) else QUIET_SECONDS
+
+    def turn(self) -> None:
+        """Record what has come, and follow the kernels that begin and end."""
+        changed = False
+        if self.changes is not None:
+            with suppress(BlockingIOError):
+                changed = bool(os.read(self.changes, 1 << 16))
+        if changed or self.changes is None or self.tries:
+            self.find(anew=changed)
+        for kernel in list(self.kernels.values()):
+            while kernel.read() == BATCH:
+                self.store.write()
+            if kernel.gone and time.monotonic() > kernel.gone:
+                kernel.ending = kernel.ending or "ended"
+                kernel.leave()
+                kernel.close()
+                del self.kernels[kernel.id]
+        self.store.write()
+        self.tell_running()
+        try:
+            os.utime(self.state)
+        except OSError:  # the session's folder was removed
+            self.ended = self.ended or not os.path.isdir(self.store.folder)
+
+    def find(self, anew: bool) -> None:
+        """Subscribe to kernels that are new, and leave those that are gone."""
+        found = {}
+        for name in os.listdir(self.server.runtime) if os.path.isdir(self.server.runtime) else ():
+            named = CONNECTION.fullmatch(name)
+            if named:
+                connection = read_connection(os.path.join(self.server.runtime, name))
+                if connection is not None:
+                    found[named[1]] = connection
+        for kernel in self.kernels.values():
+            if kernel.id not in found and kernel.gone is None:
+                kernel.gone = time.monotonic() + LEAVING_SECONDS
+        strange = False
+        for ident, connection in found.items():
+            known = self.kernels.get(ident)
+            if known is None and self.is_ours(ident):
+                self.kernels[ident] = RecordedKernel(ident, self.around, connection)
+                self.server.ask(again=True)
+            elif known is None:
+                strange = True
+            elif known is not None and known.connection != connection:  # it has other ports by now
+                known.read()
+                known.close()
+                known.connection, known.gone = connection, None
+                known.open()
+
+        self.tries = (TRIES if anew else max(0, self.tries - 1)) if strange else 0
+        if self.tries:
+            self.server.ask(again=True)
+
+    def is_ours(self, ident: str) -> bool:
+        """Return whether a connection file is one of the server's: folders may be shared."""
+        if self.server.runtime == os.path.join(os.path.dirname(self.state), "runtime"):
+            return True
+        if self.server.refuses:  # then that of another server of the same user may be taken
+            file = os.path.join(self.server.runtime, f"kernel-{ident}.json")
+            return changed_at(file) >= self.server.since
+        return ident in (self.server.kernels or ())
+
+    def missed(self) -> bool:
+        """Say in the records of kernels that run since when this server was not listened to.
+
+        Return whether another server may have kernels that were recorded.
+        """
+        now = time.time()
+        try:
+            with open(self.state) as file:
+                before = file.read().split()
+            last = os.path.getmtime(self.state) if before[2:3] == [str(self.server.pid)] else None
+        except OSError:
+            before, last = [], None
+        own, server = os.getpid(), self.server
+        write_whole(self.state, f"{own} {process_start(own)} {server.pid} {server.start}\n")
+        if last is not None or now - self.server.since > START_SECONDS:
+            why = "recording began" if last is None else "the recorder did not run"
+            self.server.learn()
+            for ident in self.server.kernels or ():
+                self.store.lose(ident, last, now, why)
+        pid, start = before[2:4] if len(before) == 4 else ("0", "")
+        return pid != str(server.pid) and bool(start) and process_start(int(pid)) == start
+
+    def tell_gone(self) -> None:
+        """Say in the records of kernels that are not the server's that they are gone."""
+        if not self.is_ours(""):  # it tells which ones are
+            self.server.learn()
+            if self.server.kernels is None:
+                return
+        known = {*self.kernels, *(self.server.kernels or ())}
+        for path in self.store.pieces():
+            kernel = kernel_of(path)
+            if path == self.store.path(kernel) and kernel not in known and not told_its_end(path):
+                self.store.add(
+                    {
+                        "time": changed_at(path) + 0.1,  # whose clock is coarse
+                        "kernel": kernel,
+                        "kind": "kernel",
+                        "content": {"state": "gone"},
+                    }
+                )
+
+    def tell_running(self) -> None:
+        """Write which cells have been running for a while, and since when."""
+        now, told = time.time(), {}
+        for kernel in self.kernels.values():
+            if kernel.busy and now - kernel.busy[1] >= LONG_SECONDS:
+                notebook = self.server.notebooks.get(kernel.id)
+                told[kernel.id] = {"notebook": notebook, "since": kernel.busy[1]}
+        text = json.dumps(told) if told else ""
+        if text != self.told:
+            self.told = text
+            try:
+                write_whole(self.running, text)
+            except OSError as failure:
+                print("cannot tell what runs:", failure, file=sys.stderr, flush=True)
+
+
+def told_its_end(path: str) -> bool:
+    """Return whether the last record of a kernel says that it ended."""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - SMALL_BYTES))
+        return b'"kind":"kernel"' in file.read().rstrip().rpartition(b"\n")[2]
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write a small file as a whole."""
+    part = f"{path}.{os.getpid()}"
+    with open(part, "w") as file:
+        file.write(text)
+    os.replace(part, path)
+
+
+def alone(folder: str, pid: int) -> bool:
+    """Take the lock of a server's recorder, for life; return whether another one has it."""
+    import fcntl  # Windows has none
+
+    held = os.open(f"{folder}/lock-{pid}", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        pass
+    return True
+
+
+def main(arguments: List[str]) -> int:
+    """Record the kernels of the server that the arguments name."""
+    pid, runtime, session = int(arguments[0]), arguments[1], arguments[2]
+    most = int(arguments[3]) if arguments[3:] else MOST_BYTES
+    os.umask(0o077)
+    server = RecordedServer(pid, runtime)
+    if not server.await_start():
+        return 0
+    folder = os.path.join(session, "output")
+    if not os.path.isdir(folder):
+        os.mkdir(folder)
+    if not alone(folder, pid):
+        return 0
+    root = server.facts.get("root_dir") or server.facts.get("notebook_dir") or ""
+    write_whole(os.path.join(folder, "root"), root)
+    recorder = Recorder(server, session, most)
+
+    def end(*_: Any) -> None:
+        recorder.ended = True
+
+    signal.signal(signal.SIGTERM, end)
+    for ignored in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    recorder.run()
+    for left in (recorder.state, recorder.running, f"{folder}/lock-{pid}"):
+        with suppress(OSError):
+            os.unlink(left)
+    return 0

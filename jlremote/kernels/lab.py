@@ -1,0 +1,102 @@
+"""`jlr lab`: the JupyterLab of this laptop, whose kernels are those of a session."""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote
+
+from jlremote.errors import JlrError
+from jlremote.hosts.context import Context
+from jlremote.kernels.specs import tell_limits
+from jlremote.laptop import paths, sessions
+from jlremote.laptop.records import file_name
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.sessions.open import answering
+
+_PROGRAM = "import sys; del sys.path[0]; from jupyterlab.labapp import main; sys.exit(main())"
+_CONFIG = (importlib.resources.files("jlremote.kernels") / "lab_config.py").read_text("utf-8")
+_PIPE = "JLR_LAB_PIPE"  # its name in `lab_config`
+# A page's kernels are to come back after any loss, and Jupyter gives up after five tries.
+_RECONNECTS = {"JUPYTER_GATEWAY_RETRY_MAX": "100000", "JUPYTER_GATEWAY_RETRY_INTERVAL_MAX": "3"}
+
+
+def lab(selector: str | None, words: Sequence[str], context: Context) -> int:
+    """Run the JupyterLab of this laptop in the place of this process; return its exit code.
+
+    Raises:
+        NotFound: there is no such session, or it does not run.
+        JlrError: JupyterLab is not installed here, or the session's Jupyter wants a password.
+    """
+    command = (*_jupyterlab(), *words)
+    record, forward, _ = answering(selector, context)
+    server, place = forward.server, f"{record.host}/{record.name}"
+    if server.password and not server.token:
+        raise JlrError(
+            f"the Jupyter of `{place}` asks for a password, which no other Jupyter can be told",
+            hint=f"end it and run `jlr start {record.host} {record.name}`: jlr's own has a token",
+        )
+    sessions.save(record.used_now())
+    tell_limits(record, server, context)
+    context.progress.note(f"files are those of {os.getcwd()}, kernels those of `{place}`")  # noqa: PTH109
+    folder = _settings_folder(record, context)
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("JUPYTER")},
+        **_RECONNECTS,
+        "JUPYTER_CONFIG_DIR": str(folder),
+        "JUPYTER_DATA_DIR": str(folder),
+        "JUPYTER_GATEWAY_URL": f"http://127.0.0.1:{forward.local_port}{quote(server.base_url)}",
+    }
+    if sys.platform != "win32":  # there the shell would not wait for it
+        environment[_PIPE] = str(_pipe_with(server.token))
+        os.execve(command[0], command, environment)  # noqa: S606  # with its terminal and signals
+    environment["JUPYTER_GATEWAY_AUTH_TOKEN"] = server.token
+    return subprocess.call(command, env=environment)
+
+
+def _settings_folder(record: SessionRecord, context: Context) -> Path:
+    """Return the folder of the page's settings, trusted notebooks and logins.
+
+    Each image in each session has its own: the page can write there, and what it writes must reach
+    neither the kernels of others nor a Jupyter of this laptop that has terminals. Where there is
+    none yet, say what the image can do.
+    """
+    above = paths.private_directory(paths.state_directory() / "lab")
+    image = record.image or record.name
+    folder = above / file_name(record.host, record.name, image).removesuffix(".json")
+    if not folder.exists():
+        context.progress.note(
+            f"first `jlr lab` with `{image}`: what its kernels send can run as a program in the "
+            "page, which can read, change and delete the files of this folder that are not hidden; "
+            "end it (Ctrl-C) unless you trust the author of the image that far"
+        )
+    paths.write_whole(paths.private_directory(folder) / "jupyter_config.py", _CONFIG)
+    return folder
+
+
+def _pipe_with(token: str) -> int:
+    """Return the descriptor of a pipe with the token, which other processes cannot read."""
+    read, write = os.pipe()
+    with os.fdopen(write, "w") as pipe:
+        pipe.write(token)
+    os.set_inheritable(read, True)
+    return read
+
+
+def _jupyterlab() -> tuple[str, ...]:
+    """Return the command of the JupyterLab on the PATH, or else of jlr's own environment."""
+    if found := shutil.which("jupyter-lab"):
+        return (found,)
+    if find_spec("jupyterlab") is not None:
+        # With `-m` Python would import modules of the folder, where the page can write some.
+        return (sys.executable, "-c", _PROGRAM)
+    raise JlrError(
+        "there is no JupyterLab on this machine",
+        hint="`pip install jupyterlab` in the environment that you work in",
+    )

@@ -1,0 +1,181 @@
+"""`jlr kernels`: kernel specs on this laptop, each for a kind of kernel of a session.
+
+Source: https://jupyter-client.readthedocs.io/en/stable/kernels.html#kernel-specs
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.hosts.context import Context
+from jlremote.jupyter.api import JupyterApi
+from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.server import Server
+from jlremote.laptop import paths
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.place.host.installation import beside_jlr
+from jlremote.selection import destruction
+from jlremote.sessions.open import answering
+from jlremote.text import one_line
+from jlremote.untrusted import local_name
+
+_OURS = "jlr"
+_FILE = "kernel.json"
+# What a client puts the path of a new kernel's connection file in place of.
+_CONNECTION_FILE = "{connection_file}"
+_LONGEST_TEXT = 100
+_OTHER = re.compile(r"[^a-z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A kernel spec of jlr's on this laptop."""
+
+    name: str  # by which clients choose it: `jupyter nbconvert --ExecutePreprocessor.kernel_name=`
+    host: str
+    session: str
+    kind: str  # its name there: `python3`
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def install(selector: str | None, context: Context, program: str) -> list[KernelSpec]:
+    """Write a kernel spec for each kind of kernel of a session; `program` runs as the kernel.
+
+    Raises:
+        NotFound: there is no such session, or it does not run.
+        JlrError: ZeroMQ is not installed here, or a spec cannot be written.
+    """
+    if find_spec("zmq") is None:
+        raise JlrError(
+            "kernels on this machine need `pyzmq`, which is not installed here",
+            hint=f"`{beside_jlr('pyzmq')}`",
+        )
+    record, forward, _ = answering(selector, context)
+    tell_limits(record, forward.server, context)
+    found = JupyterApi(forward.local_port, forward.server).kernel_specs()
+    for former in _of(f"{record.host}/{record.name}"):
+        delete(former)
+    return [write(record.host, record.name, kind, there, program) for kind, there in found.items()]
+
+
+def tell_limits(record: SessionRecord, server: Server, context: Context) -> None:
+    """Name the limits of a Jupyter that jlr did not launch, which are meant for pages."""
+    if not server.ours:
+        place = f"{record.host}/{record.name}"
+        context.progress.note(
+            f"jlr did not launch the Jupyter of `{place}`: it leaves out what a cell prints above "
+            f"1 MB a second, which `jlr output {place}` shows, and takes no input above 10 MB"
+        )
+
+
+def remove(selector: str | None) -> list[KernelSpec]:
+    """Remove the kernel specs of a session, which may be gone; return them.
+
+    Raises:
+        NotFound: there are none.
+        Usage: it must be named, as those of several sessions are installed.
+    """
+    found = listed(selector)
+    owners = dict.fromkeys(f"{spec.host}/{spec.session}" for spec in found)
+    if len(owners) > 1:
+        commands = [f"jlr kernels remove {shlex.quote(owner)}" for owner in owners]
+        raise destruction.unnamed("kernels remove", len(owners), commands)
+    if not found:
+        raise NotFound(
+            f"no kernels are installed for `{selector}`"
+            if selector
+            else "no kernels are installed",
+            hint="`jlr kernels list` shows the installed ones",
+        )
+    for spec in found:
+        delete(spec)
+    return found
+
+
+def listed(selector: str | None) -> list[KernelSpec]:
+    """Return the installed kernel specs, of one session or of all."""
+    return installed() if selector is None else _of(selector)
+
+
+def _of(selector: str) -> list[KernelSpec]:
+    names = {spec: (spec.session, f"{spec.host}/{spec.session}") for spec in installed()}
+    return [spec for spec, known in names.items() if selector in known]
+
+
+def folder() -> Path:
+    """Return the folder in which every Jupyter of this user looks for kernel specs."""
+    home = Path.home()
+    if chosen := os.environ.get("JUPYTER_DATA_DIR"):
+        data = Path(chosen)
+    elif sys.platform == "win32":
+        data = Path(os.environ.get("APPDATA", home)) / "jupyter"
+    elif sys.platform == "darwin":
+        data = home / "Library/Jupyter"
+    else:
+        data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share") / "jupyter"
+    return data / "kernels"
+
+
+def write(host: str, session: str, kind: str, there: dict[str, Any], program: str) -> KernelSpec:
+    """Write the kernel spec for a kind of kernel; `there` is what its `kernel.json` has.
+
+    `program` is the module that runs as the kernel.
+
+    Raises:
+        JlrError: it cannot be written, or another program has a kernel of that name.
+    """
+    label = hostname(host, session).removesuffix(".localhost")
+    name = local_name(f"{label}-{_OTHER.sub('-', kind.lower())}")
+    spec = KernelSpec(name, host, session, kind)
+    place = folder() / spec.name
+    if place.exists() and _read(place) is None:
+        raise JlrError(
+            f"jlr did not make `{place}`", hint=f"`jupyter kernelspec remove {spec.name}`"
+        )
+    words = (sys.executable, "-P", "-m", program, f"{host}/{session}", kind, _CONNECTION_FILE)
+    content = {
+        "argv": words,
+        "display_name": f"{_words(there, 'display_name', kind)} ({session} on {host})",
+        "language": _words(there, "language", ""),
+        "interrupt_mode": "message",
+        "metadata": {_OURS: {"host": host, "session": session, "kind": kind}},
+    }
+    paths.write_whole(place / _FILE, json.dumps(content, indent=1) + "\n")
+    return spec
+
+
+def _words(there: dict[str, Any], key: str, default: str) -> str:
+    return one_line(str(there.get(key, default)))[:_LONGEST_TEXT]
+
+
+def delete(spec: KernelSpec) -> None:
+    """Remove a kernel spec with its folder."""
+    shutil.rmtree(folder() / spec.name, ignore_errors=True)
+
+
+def installed() -> list[KernelSpec]:
+    """Return the kernel specs of jlr's, by name."""
+    with suppress(FileNotFoundError):
+        return [spec for place in sorted(folder().iterdir()) if (spec := _read(place))]
+    return []
+
+
+def _read(place: Path) -> KernelSpec | None:
+    """Return the kernel spec in a folder, `None` for another program's or none."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        ours = json.loads((place / _FILE).read_text("utf-8"))["metadata"][_OURS]
+        return KernelSpec(place.name, *(str(ours[key]) for key in ("host", "session", "kind")))
+    return None

@@ -1,0 +1,13 @@
+"""What the laptop keeps: paths, settings, records and secrets; and its notices.
+
+Read `paths` first (which folders, and who may enter them), then `records` with `sessions`,
+`port_owners`, `jobs` and `mounts`, then the folder `settings`. `secrets` is the keychain, and
+`registry_logins` tells what it has of registries; `session_names` serves shell completion, and
+`ssh_names` that of ssh. `desktop` shows notices.
+
+Decisions:
+
+**What does the laptop remember?** What no host can tell (the local port of a session, where a job
+runs, what is mounted where), and of a container what makes it anew (image, GPUs) or proves it (its
+id). Which containers, servers and tokens there are is asked for on the host.
+"""

@@ -1,0 +1,186 @@
+"""Records of sessions: what only the laptop knows, above all the local port.
+
+Everything else is asked of the host. A record holds no secret.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jlremote.errors import NotFound
+from jlremote.laptop import paths, ssh_names
+from jlremote.laptop.records import NAMES, Records, hint_of_missing, selected, tcp_port
+from jlremote.laptop.settings.options import NO_CONTAINER
+
+
+@dataclass(frozen=True)
+class PortRecord:
+    """A further port of a session: TCP `port` in its container, `local_port` on 127.0.0.1."""
+
+    port: int
+    local_port: int
+    on_host: bool = False  # whether `port` is the host's, and not the container's
+
+
+@dataclass(frozen=True)
+class SessionRecord:
+    """The laptop's record of a session."""
+
+    host: str  # what was typed after `ssh`
+    name: str  # the session's name, which is also the container's
+    runtime: str
+    local_port: int  # TCP port on 127.0.0.1, kept from one start to the next
+    typed: str | None = None  # the short name, where a naming template made another name of it
+    ssh_config: str | None = None  # ssh's `-F` that the session was started with
+    image: str | None = None
+    gpus: str | None = None  # the GPUs that the container was created with
+    ports: tuple[PortRecord, ...] = ()  # its further ports, by number
+    open_allowed: bool = False  # whether a server without token and password may be forwarded
+    shared: bool = False  # whether it was joined although it is another user's
+    container_id: str = ""  # the engine's full id of its container, which no rename changes
+    server: int = 0  # the TCP port there of the Jupyter server that was chosen, 0 for no choice
+    notify: bool = False  # whether the person is told of its long cells and dead kernels
+    forwarded: bool = True  # whether its ports are kept; false after `jlr stop`
+    last_used: float = field(default_factory=time.time)  # seconds since the epoch
+
+    @property
+    def selector(self) -> str:
+        """What names it to commands."""
+        return f"{self.host}/{self.name}"
+
+    @property
+    def container(self) -> str | None:
+        """The container's name, `None` for a session without one."""
+        return None if self.runtime in NO_CONTAINER else self.name
+
+    @property
+    def engine_name(self) -> str:
+        """What means its container to the engine: the id where that is known."""
+        return self.container_id or self.name
+
+    @property
+    def local_ports(self) -> frozenset[int]:
+        return frozenset((self.local_port, *(port.local_port for port in self.ports)))
+
+    def with_port(self, port: PortRecord) -> SessionRecord:
+        """Return the record with one port more, or with another local port for it."""
+        others = (known for known in self.ports if known.port != port.port)
+        return replace(self, ports=tuple(sorted((*others, port), key=lambda one: one.port)))
+
+    def used_now(self) -> SessionRecord:
+        return replace(self, last_used=time.time())
+
+
+_TRIAL_BYTES = 4096  # more than any record, and the least that most disks give a file
+
+
+def check_writable() -> None:
+    """Check that records can be written, before something is made that needs one.
+
+    Raises:
+        JlrError: they cannot be written.
+    """
+    trial = _RECORDS.folder() / "trial"
+    # A full disk still takes an empty file, and a file system may store equal bytes as none.
+    paths.write_whole(trial, os.urandom(_TRIAL_BYTES))
+    trial.unlink(missing_ok=True)  # another command may check at the same time
+
+
+def load_all() -> list[SessionRecord]:
+    """Return all records, the latest first."""
+    return sorted(_RECORDS.load_all(), key=lambda record: -record.last_used)
+
+
+def choose(selector: str | None) -> SessionRecord:
+    """Return the session called `NAME` or `HOST/NAME`; by default the latest.
+
+    Raises:
+        NotFound: there is no such session.
+        Usage: the name stands for sessions on several hosts.
+    """
+    found = load_all()
+    if selector is None:
+        found = [record for record in found if record.forwarded] or found
+        if not found:
+            raise NotFound("there are no sessions", hint="`jlr start HOST CONTAINER` starts one")
+        return found[0]
+    if chosen := selected(found, selector, "sessions"):
+        return chosen
+    if there := [record for record in found if record.host == selector]:
+        places = ", ".join(f"`{record.selector}`" for record in there)
+        raise NotFound(f"`{selector}` is a host and not a session", hint=f"name one: {places}")
+    hint = hint_of_missing(found, selector, "`jlr list` shows all sessions")
+    raise NotFound(f"there is no session `{selector}`", hint=hint)
+
+
+def of_container(host: str, container_id: str) -> SessionRecord | None:
+    """Return the session whose container has that full id, `None` for none."""
+    found = (record for record in _RECORDS.load_all() if record.host == host)
+    return next((each for each in found if each.container_id == container_id != ""), None)
+
+
+def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
+    if not isinstance(entries, list):
+        return None
+    for entry in entries:
+        known = isinstance(entry, dict) and entry.keys() == {"port", "local_port", "on_host"}
+        if not known or type(entry["on_host"]) is not bool:
+            return None
+        if not all(tcp_port(entry[name]) for name in ("port", "local_port")):
+            return None
+    return tuple(PortRecord(**entry) for entry in entries)
+
+
+_RECORDS = Records(
+    "sessions", SessionRecord, ("host", "name"), local_port=tcp_port, ports=_ports, **NAMES
+)
+find, unreadable = _RECORDS.find, _RECORDS.unreadable
+
+
+def save(record: SessionRecord) -> None:
+    """Write a record, whole.
+
+    Raises:
+        JlrError: it cannot be written.
+    """
+    _RECORDS.save(record)
+    ssh_names.refresh(record.name, record.typed)
+
+
+def delete(record: SessionRecord) -> None:
+    """Delete a record; one that is gone already is fine."""
+    _RECORDS.delete(record)
+    ssh_names.refresh(record.name, record.typed)
+
+
+@dataclass(frozen=True)
+class StopRecord:
+    """The session that was stopped last here, so that the next bare `jlr stop` hits no other one.
+
+    The stop may have deleted the session's own record.
+    """
+
+    host: str  # what was typed after `ssh`
+    name: str
+    stopped: float = field(default_factory=time.time)  # seconds since the epoch
+
+
+_STOPS = Records("stops", StopRecord, ("host", "name"), **NAMES)
+
+
+def save_stop(host: str, name: str) -> None:
+    """Remember that a session was stopped just now, and forget the stop before."""
+    for record in _STOPS.load_all():
+        _STOPS.delete(record)
+    _STOPS.save(StopRecord(host, name))
+
+
+def latest_stop() -> StopRecord | None:
+    """Return the latest stop, `None` for none."""
+    return max(_STOPS.load_all(), key=lambda record: record.stopped, default=None)
+
+
+forget_stop = _STOPS.delete_key  # of a session that is gone for good

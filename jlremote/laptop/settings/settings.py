@@ -1,0 +1,311 @@
+"""Settings: `config.toml` and the `JLR_…` environment variables.
+
+::
+
+    [defaults]                          # every host
+    host = "dgx"                        # of a bare `jlr start`
+    browser = "firefox"
+
+    [profiles.torch]                    # named by --profile, by JLR_PROFILE or by a host
+    image = "nvcr.io/nvidia/pytorch:24.05-py3"
+    volume = ["/raid/me:/data"]
+    shm-size = "1g"
+
+    [hosts.dgx]                         # one host, as typed after `ssh`
+    profile = "torch"
+    gpus = "all"
+
+    [pools.lab]                         # several hosts, as `@lab`
+    hosts = ["dgx", "me@dgx2"]
+
+A nearer source wins: flags, the environment, the host, the profile, the defaults. Lists are merged;
+there the nearer source wins for the same folder in the container, variable or limit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from jlremote.errors import NotFound, Usage
+from jlremote.laptop import paths
+from jlremote.laptop.settings.options import (
+    BUILT_IN,
+    BUILT_IN_PROFILES,
+    KINDS,
+    LISTS,
+    POOL,
+    Layer,
+    Value,
+    checked,
+    is_pool,
+    key,
+    parsed,
+    variable,
+)
+from jlremote.text import closest, did_you_mean, reason_of
+
+FILE = "config.toml"
+
+
+# A source of options: its name as in `jlr config` (`flag`, `[hosts.dgx]`, `built in`, …), and them.
+Source = tuple[str, Layer]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An effective value, or one item of a list, and its source.
+
+    `option` is the long option's name, `place` the source's, or the variable's in the environment.
+    """
+
+    option: str
+    value: Value
+    place: str
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it comes from the file or the environment."""
+        return self.place not in ("flag", "built in")
+
+    def within(self, file: Path) -> str:
+        """Return the variable or the setting, with its file, for a message."""
+        setting = f"`{self.option}` of `{self.place}` in `{file}`"
+        return f"`{self.place}`" if self.place.startswith("JLR_") else setting
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings; `chosen` selects those of one command.
+
+    The file `path` may not exist; `profiles` has the built-in ones, too.
+    """
+
+    path: Path
+    defaults: Layer = field(default_factory=dict)
+    profiles: Mapping[str, Layer] = field(default_factory=dict)
+    hosts: Mapping[str, Layer] = field(default_factory=dict)
+    environment: Layer = field(default_factory=dict)
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # each with its hosts
+
+    def pool(self, typed: str) -> tuple[str, ...]:
+        """Return the hosts of the pool `@NAME`.
+
+        Raises:
+            NotFound: there is no such pool.
+        """
+        name = typed.removeprefix(POOL)
+        if name in self.pools:
+            return self.pools[name]
+        hosts = f'`[pools.{name or "NAME"}]` with `hosts = ["A", "B"]`'
+        near = closest(name, self.pools)
+        hint = f"did you mean `{POOL}{near}`?" if near else f"add {hosts} to `{self.path}`"
+        raise NotFound(f"no pool `{typed}`", hint=hint)
+
+    def chosen(self, host: str | None, flags: Mapping[str, Value | None]) -> dict[str, Value]:
+        """Return the options that are set for `host`, by name; those of `dgx` count for `me@dgx`.
+
+        In `flags`, the options of the command line by name, `None` and `()` set nothing.
+
+        Raises:
+            Usage: the chosen profile does not exist.
+        """
+        chosen: dict[str, Value] = {}
+        for origin in _merged(self._sources(host, flags)):
+            if KINDS[origin.option] in LISTS:
+                chosen[origin.option] = (*_items(chosen.get(origin.option)), str(origin.value))
+            else:
+                chosen[origin.option] = origin.value
+        return chosen
+
+    def origins(self, host: str | None, flags: Mapping[str, Value | None]) -> list[Origin]:
+        """Return the effective values for `host` with their sources, the built-in ones included.
+
+        Raises:
+            Usage: the chosen profile does not exist.
+        """
+        return _merged([*self._sources(host, flags), ("built in", BUILT_IN)])
+
+    def _sources(self, host: str | None, flags: Mapping[str, Value | None]) -> list[Source]:
+        """Return the sources that apply to `host`, the nearest first."""
+        given = {name: value for name, value in flags.items() if value is not None and value != ()}
+        near = [("flag", given), ("environment", self.environment), self._host(host)]
+        far = ("[defaults]", self.defaults)
+        by = [source for source in (*near, far) if "profile" in source[1]]
+        return [*near, *map(self._profile, by[:1]), far]
+
+    def _host(self, host: str | None) -> Source:
+        names = (host or "", (host or "").rpartition("@")[2])
+        name = next((name for name in names if name in self.hosts), "")
+        return f"[hosts.{name}]", self.hosts.get(name, {})
+
+    def _profile(self, by: Source) -> Source:
+        """Return the profile that a source names."""
+        name = str(by[1]["profile"])
+        if name not in self.profiles:
+            known = ", ".join(f"`{profile}`" for profile in self.profiles)
+            origin = next(each for each in _merged([by]) if each.option == "profile")
+            chosen = f"; {origin.within(self.path)} chooses it" if origin.is_set else ""
+            raise Usage(
+                f"no profile `{name}`{chosen}",
+                hint=did_you_mean(name, self.profiles)
+                or f"use one of {known}, or add `[profiles.{name}]` to `{self.path}`",
+            )
+        built_in = self.profiles[name] is BUILT_IN_PROFILES.get(name)
+        place = f"profile {name}, built in" if built_in else f"[profiles.{name}]"
+        return place, self.profiles[name]
+
+
+def load(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read `config.toml` and the environment (the process's own unless one is given).
+
+    Raises:
+        Usage: the file or a variable is wrong; the message names the key.
+    """
+    path = config_file()
+    return interpreted(path, _read(path), os.environ if environment is None else environment)
+
+
+def interpreted(
+    path: Path, tables: Mapping[str, Any], environment: Mapping[str, str] = MappingProxyType({})
+) -> Settings:
+    """Return the settings that the tables of `config.toml` and the environment mean.
+
+    Raises:
+        Usage: a key or a value is wrong; the message names it.
+    """
+    for name in tables:
+        if name not in ("defaults", "profiles", "hosts", "pools"):
+            raise Usage(
+                f"{_at(path, '', name)}: unknown key `{name}`",
+                hint="the tables are `[defaults]`, `[profiles.NAME]`, `[hosts.NAME]` and "
+                "`[pools.NAME]`",
+            )
+    return Settings(
+        path=path,
+        defaults=_layer(path, "defaults", tables.get("defaults", {})),
+        profiles={**BUILT_IN_PROFILES, **_layers(path, "profiles", tables)},
+        hosts=_layers(path, "hosts", tables),
+        environment=_from_environment(environment),
+        pools=_pools(path, tables),
+    )
+
+
+def config_file() -> Path:
+    """Return the path of `config.toml`, which may not exist."""
+    return paths.config_directory() / FILE
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError as failure:
+        raise Usage(f"cannot read `{path}`: it is not UTF-8 text") from failure
+    except OSError as failure:
+        raise Usage(f"cannot read `{path}`: {reason_of(failure)}") from failure
+    import tomllib  # few users have the file
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as failure:
+        raise Usage(f"`{path}` is not valid TOML: {failure}") from failure
+
+
+def _table(path: Path, place: str, table: object, example: str) -> dict[str, Any]:
+    if not isinstance(table, dict):
+        raise Usage(f"`{place}` in `{path}` must be a table, as `[{example}]`")
+    return table
+
+
+def _layers(path: Path, place: str, tables: Mapping[str, Any]) -> dict[str, Layer]:
+    named = _table(path, place, tables.get(place, {}), f"{place}.NAME")
+    return {name: _layer(path, f"{place}.{name}", table) for name, table in named.items()}
+
+
+def _pools(path: Path, tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    pools = {}
+    for name, table in _table(path, "pools", tables.get("pools", {}), "pools.NAME").items():
+        hosts = table.get("hosts") if isinstance(table, dict) and len(table) == 1 else None
+        named = hosts if isinstance(hosts, list) else [None]
+        if not named or not all(isinstance(one, str) and one and not is_pool(one) for one in named):
+            raise Usage(
+                f"{_at(path, 'pools', name)}: `[pools.{name}]` must have `hosts` and nothing else",
+                hint='`hosts = ["A", "B"]`, each as after `ssh`',
+            )
+        pools[name] = tuple(dict.fromkeys(named))
+    return pools
+
+
+def _layer(path: Path, place: str, table: object) -> dict[str, Value]:
+    # A profile in a profile would be a chain to follow, for little use.
+    elsewhere = {"profile"} if place.startswith("profiles.") else set()
+    elsewhere |= set() if place == "defaults" else {"host"}
+    known = [name for name in KINDS if name not in elsewhere]
+    layer = {}
+    for name, value in _table(path, place, table, place).items():
+        if name not in known:
+            raise Usage(
+                f"{_at(path, place, name)}: unknown key `{name}` in `[{place}]`",
+                hint=_unknown(place, name, value, known),
+            )
+        try:
+            layer[name] = checked(name, value, f"`{name}` of `[{place}]`")
+        except Usage as wrong:
+            place_of_it = _at(path, place, name)
+            raise Usage(f"{place_of_it}: {wrong.message}", hint=wrong.hint) from wrong
+    return layer
+
+
+def _at(path: Path, place: str, name: str) -> str:
+    """Return where in the file a table has a key, with the line if it is found; TOML gives none."""
+    table = ""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
+            table = re.sub("[\"']", "", header[1])
+        key = f"{table}.{line.partition('=')[0]}" if header is None else table
+        plain = re.sub(r"[\s\"']", "", key).strip(".")
+        if f"{plain}.".startswith(f"{place}.{name}.".lstrip(".")):
+            return f"`{path}`, line {number}"
+    return f"`{path}`"
+
+
+def _unknown(place: str, name: str, value: object, known: list[str]) -> str:
+    if isinstance(value, dict):
+        return f'quote a name with dots: `[{place.partition(".")[0]}."host.example.org"]`'
+    return did_you_mean(name, known) or (
+        "the keys are the names of long options: `jlr config` lists them"
+    )
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
+    return {
+        option: checked(option, parsed(option, text), f"`{variable(option)}`")
+        for option in KINDS
+        if (text := environment.get(variable(option)))
+    }
+
+
+def _merged(sources: Iterable[Source]) -> list[Origin]:
+    """Return the effective values of sources, the nearest first; one origin for each list item."""
+    nearest: dict[tuple[str, object], Origin] = {}
+    for source, options in reversed(list(sources)):
+        for option, value in options.items():
+            name = variable(option) if source == "environment" else source
+            for number, item in enumerate(_items(value)):
+                kind = KINDS[option]
+                same = key(option, str(item)) if kind == "list" else (name, number)
+                nearest[option, same if kind in LISTS else None] = Origin(option, item, name)
+    order = list(KINDS)
+    return sorted(nearest.values(), key=lambda origin: order.index(origin.option))
+
+
+def _items(value: Value | None) -> tuple[Any, ...]:
+    """Return the items of a list, another value as the only one, and nothing for `None`."""
+    return value if isinstance(value, tuple) else () if value is None else (value,)

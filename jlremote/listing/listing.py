@@ -1,0 +1,245 @@
+"""`jlr list` and `jlr status`: sessions, and containers of a host, as they are right now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jlremote.errors import JlrError, NotFound
+from jlremote.hosts.context import Context
+from jlremote.hosts.engines import engine_if_any
+from jlremote.hosts.halted import gpu_fault
+from jlremote.hosts.links import (
+    ASKS_NOTHING,
+    connect,
+    connected_status,
+    link_of,
+    link_on,
+    undisturbed,
+)
+from jlremote.hosts.pools import ask_each, members, note_silent
+from jlremote.jobs.stories import session_job
+from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.settings.options import is_pool
+from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
+from jlremote.listing import session_reports
+from jlremote.listing.report import SessionReport, of_job, of_present
+from jlremote.mounts import known_mounts
+from jlremote.place.host.job import Job
+from jlremote.selection import session_selection
+
+HOSTS_AT_ONCE = 16
+
+
+def reports(
+    context: Context, host: str | None = None, *, stopped: bool = True
+) -> list[SessionReport]:
+    """Report every session that was not stopped, the latest first.
+
+    With `stopped` also those whose containers did not end, where their host is connected. With
+    `host`, report those of that host or pool, also of other laptops; the user may be asked then.
+    """
+    for path in sessions.unreadable():
+        context.progress.note(f"ignoring `{path}`: it is not the record of a session")
+    if host is not None:
+        found = of_pool(context, host) if is_pool(host) else on_host(context, host)
+        return _with_default([r for r in found if stopped or r.state != State.STOPPED])
+    records = sessions.load_all()
+    quiet = replace(context, asker=ASKS_NOTHING)
+    live = _by_link([record for record in records if record.forwarded])
+    over = _by_link([record for record in records if stopped and not record.forwarded])
+    with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
+        here = list(pool.map(lambda them: session_reports.of(them, quiet, undisturbed), live))
+        # Afterwards, because the first questions may have connected their hosts.
+        ended = list(pool.map(lambda them: session_reports.of_stopped(them, quiet), over))
+    known = {(r.host, r.name): r for found in (*here, *ended) for r in found or ()}
+    places = [(record.host, record.name) for record in records]
+    listed = [known[place] for place in places if place in known]
+    unasked = [of[0].host for of, found in zip(over, ended, strict=True) if found is None]
+    _note_unasked(unasked, context)
+    _note_waiting_hosts(listed, context)
+    return _with_default(with_mounts(listed, quiet))
+
+
+def _with_default(listed: list[SessionReport]) -> list[SessionReport]:
+    """Mark the session that commands mean without SESSION, where there are several."""
+    with suppress(NotFound):
+        default = sessions.choose(None)
+        if len(listed) > 1:
+            place = default.host, default.name
+            return [replace(r, is_default=(r.host, r.name) == place) for r in listed]
+    return listed
+
+
+def of_pool(context: Context, pool: str) -> list[SessionReport]:
+    """Report every session of a pool's hosts; a host that does not answer is a note.
+
+    Raises:
+        JlrError: no host answers, or there is no such pool.
+    """
+    answers = ask_each(members(pool), lambda host, its: on_host(its, host), context)
+    note_silent(answers, context)
+    return [report for one in answers for report in one.answer or ()]
+
+
+def on_host(context: Context, host: str) -> list[SessionReport]:
+    """Report every session of a host: those of this laptop first, then all others.
+
+    Raises:
+        JlrError: the host cannot be asked, and no session of it is recorded here.
+    """
+    known = [r for r in sessions.load_all() if r.host == host]
+    records = [r for r in known if r.forwarded]
+    groups = _by_link(records)
+    all_jobs: dict[str, Job] = {}
+
+    def told(link: Link) -> Mapping[str, Job]:
+        """Return the jobs that a scheduler knows, and keep them: it is slow to ask."""
+        all_jobs.update(session_job.told(link))
+        return all_jobs
+
+    reported = (session_reports.of(them, context, connected_status, told) for them in groups)
+    listed = [report for them in reported for report in them]
+    try:
+        found = presence(host, context)
+    except JlrError as unreached:
+        if not records:
+            raise
+        context.progress.note(f"cannot ask `{host}` for other sessions: {unreached.message}")
+        return with_mounts(listed, context)
+    ids = {record.container_id for record in records}
+    renamed = {one.container.name for one in found.containers if one.container.id in ids}
+    here = {record.name for record in records} | renamed
+    known_jobs = all_jobs or told(link_on(host, context))
+    jobs = [job for job in known_jobs.values() if not job.over]
+    if found.engine_failure and not jobs:
+        context.progress.note(f"cannot list its containers: {found.engine_failure.message}")
+    others = [of_present(host, one) for one in found.sessions if one.name not in here]
+    others += [of_job(host, job) for job in jobs if job.name not in here]
+    others += _stopped([r for r in known if not r.forwarded], found, others)
+    return with_mounts(listed, context) + others
+
+
+def _stopped(
+    records: Sequence[SessionRecord], found: Presence, told: Sequence[SessionReport]
+) -> list[SessionReport]:
+    """Report stopped sessions of this laptop in containers that jlr did not make."""
+    present = {one.container.id: one.container.name for one in found.containers}
+    names = {report.name for report in told}
+    rest = [r for r in records if present.get(r.container_id, r.name) not in names]
+    return session_reports.stopped_among(rest, found)
+
+
+def _by_link(records: Sequence[SessionRecord]) -> list[list[SessionRecord]]:
+    groups: dict[tuple[str, str | None], list[SessionRecord]] = defaultdict(list)
+    for record in records:
+        groups[record.host, record.ssh_config].append(record)
+    return list(groups.values())
+
+
+def report(selector: str | None, context: Context) -> SessionReport:
+    """Report one session; the user may be asked, but not for one that was stopped.
+
+    Raises:
+        NotFound: there is no such session.
+    """
+    record = session_selection.chosen(selector, context)
+    if not record.forwarded:
+        quiet = replace(context, asker=ASKS_NOTHING)
+        return with_mounts([session_reports.of_left(record, quiet, undisturbed)], context)[0]
+    [found] = with_mounts(session_reports.of([record], context, connected_status), context)
+    link = link_of(record, context)
+    found = session_reports.with_cells(link, record, found, idle=True)
+    lost = gpu_fault(link, record) if found.state == State.UP else None
+    if lost is None:
+        return found
+    also = (f"but {lost.message}; {lost.hint}", found.detail)
+    return replace(found, detail="; ".join(filter(None, also)))
+
+
+def _note_unasked(hosts: Sequence[str], context: Context) -> None:
+    """Report the hosts that may have stopped sessions, but are not connected."""
+    if hosts:
+        names = ", ".join(f"`{host}`" for host in hosts)
+        context.progress.note(
+            f"not connected, so not asked for stopped sessions: {names}; `jlr list HOST` asks one"
+        )
+
+
+def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> None:
+    """Report the hosts that wait for a password or a decision."""
+    waiting = {r.host: r.name for r in reversed(listed) if r.state == State.NEEDS_AUTH}
+    for host, name in waiting.items():
+        command = f"jlr status {host}/{name}"
+        context.progress.note(f"`{host}` waits for you: run `{command}` in a terminal")
+
+
+def with_mounts(found: list[SessionReport], context: Context) -> list[SessionReport]:
+    """Return the reports with the sessions' folders that are mounted here."""
+    mounted = known_mounts.reports(context, connect=False)
+    return [
+        replace(r, mounts=tuple(m for m in mounted if (m.host, m.session) == (r.host, r.name)))
+        for r in found
+    ]
+
+
+@dataclass(frozen=True)
+class ContainerReport:
+    """A container of a host."""
+
+    name: str
+    id: str  # the engine's full id
+    image: str | None
+    status: str  # the engine's word: `running`, `paused`, `exited`, `created`, …
+    jupyter: bool  # whether a Jupyter server runs in it
+    session: bool  # whether jlr made it, or launched its Jupyter
+    # its likely owner: the user in jlr's label, else of its processes, or of a home folder in it;
+    # `None` if unknown
+    owner: str | None
+    gpus: str | None  # the GPUs as the engine was asked for them, `None` for none
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def presence(host: str, context: Context) -> Presence:
+    """Return the containers and sessions of a host, of all users.
+
+    Raises:
+        JlrError: the host cannot be asked.
+    """
+    link = link_on(host, context)
+    connect(link, context)
+    with context.progress.step(f"Look for containers on {host}"):
+        return look(link, engine_if_any(link))
+
+
+def containers(host: str, context: Context) -> list[ContainerReport]:
+    """Report all containers of a host, by name.
+
+    Raises:
+        JlrError: the host or its engine cannot be asked.
+    """
+    found = presence(host, context)
+    if found.engine_failure:
+        raise found.engine_failure
+    return [
+        ContainerReport(
+            name=glimpse.container.name,
+            id=glimpse.container.id,
+            image=glimpse.container.image,
+            status=glimpse.status,
+            jupyter=runs_jupyter(glimpse),
+            session=is_session(glimpse),
+            owner=owner(glimpse),
+            gpus=glimpse.container.gpus,
+        )
+        for glimpse in found.containers
+    ]

@@ -1,0 +1,155 @@
+"""`jlr status --watch`: report a session again and again, without waiting."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from jlremote.errors import JlrError
+from jlremote.forwards import address
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import ASKS_NOTHING, Unreached, link_of
+from jlremote.jupyter.api import JupyterApi, Kernel
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.listing import listing
+from jlremote.listing.report import (
+    SessionReport,
+    of_forward,
+    of_record,
+    of_unreached,
+    with_time_left,
+)
+from jlremote.selection import session_selection
+from jlremote.times import utc
+
+# The link answers over its local socket within milliseconds; a user notices a second.
+PAUSE_SECONDS = 0.5
+KERNELS_SECONDS = 2.0
+ANSWER_SECONDS = 5.0
+# The pauses between questions to a cluster's scheduler, as of all commands that wait for a job.
+_FIRST_PAUSE_SECONDS = 2.0
+_LONGEST_PAUSE_SECONDS = 60.0
+
+
+def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
+    """Yield a session's report twice a second, for ever.
+
+    Only the first one connects and may ask the user; the later ones only look, so that a link that
+    was ended stays ended. A cluster is asked now and then while the session's job does not run.
+
+    Raises:
+        NotFound: there is no such session.
+    """
+    record = session_selection.chosen(selector, context)
+    selector, quiet = record.selector, replace(context, asker=ASKS_NOTHING)
+    first = listing.report(selector, context)
+    yield first
+    seen = _Seen(link_of(record, context), record, first, lambda: listing.report(selector, quiet))
+    while True:
+        time.sleep(PAUSE_SECONDS)
+        yield listing.with_mounts([seen.now()], context)[0]
+
+
+class _Seen:
+    """The view of a session that needs no waiting."""
+
+    def __init__(
+        self,
+        link: Link,
+        record: SessionRecord,
+        first: SessionReport,
+        ask: Callable[[], SessionReport],
+    ) -> None:
+        self._link = link
+        self._record = record
+        self._kernels = first.kernels
+        self._access = first.access
+        self._told = first  # what the host said last
+        self._told_at = time.monotonic()
+        self._ask = ask
+        self._pause = _FIRST_PAUSE_SECONDS
+        self._was_up = first.state == State.UP
+        self._asked_at = 0.0
+        self._asking = False
+        self._gone_since: str | None = None
+
+    def now(self) -> SessionReport:
+        record = sessions.find(self._record.host, self._record.name)
+        if record is None or not record.forwarded:
+            return of_record(record or self._record, "stopped")
+        try:
+            status = self._link.status()
+        except JlrError:
+            return self._without_link(record)
+        if status.state != State.UP:
+            self._gone_since = None
+            since = utc(status.since)
+            return of_unreached(record, Unreached(status.state, since, status.detail))
+        forward = status.forward(record.name)
+        if self._told.job is not None:
+            self._look_at_job(is_up=forward is not None and forward.state == State.UP)
+            if self._told.state != State.UP:
+                return self._told
+        if forward is None:
+            return self._without_link(record)
+        self._gone_since = None
+        told = of_forward(record, forward, self._access)
+        ports = address.reports(record, status.further(record.name))
+        told = replace(told, ports=ports, kernels=self._latest_kernels(forward))
+        return self._with_job(told)
+
+    def _look_at_job(self, *, is_up: bool) -> None:
+        """Ask the host when the job begins or ends, and now and then while it does not run."""
+        if is_up != self._was_up:
+            self._pause = 0.0
+        self._was_up = is_up
+        runs = is_up and self._told.state == State.UP
+        if (runs and self._pause) or time.monotonic() - self._told_at < self._pause:
+            return
+        with suppress(JlrError):
+            told = self._ask()
+            if told.state != self._told.state:
+                self._pause = 0.0
+            self._told, self._access = told, told.access
+        self._told_at = time.monotonic()
+        self._pause = min(max(2 * self._pause, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
+
+    def _with_job(self, told: SessionReport) -> SessionReport:
+        """Return the report with the job as the host told it; only its time goes on."""
+        last = self._told
+        if last.job is None:
+            return told
+        left = last.time_left and last.time_left - (time.monotonic() - self._told_at)
+        return with_time_left(replace(told, job=last.job, node=last.node, gpus=last.gpus), left)
+
+    def _without_link(self, record: SessionRecord) -> SessionReport:
+        self._gone_since = self._gone_since or utc(time.time())
+        again = f"jlr status {record.selector}"
+        why = f"it is not forwarded any more; `{again}` forwards it again"
+        return of_unreached(record, Unreached(State.DOWN, self._gone_since, why))
+
+    def _latest_kernels(self, forward: ForwardStatus) -> tuple[Kernel, ...] | None:
+        """Return the kernels as they were a moment ago: Jupyter may answer slowly."""
+        if forward.state != State.UP:
+            self._kernels = None
+        elif not self._asking and time.monotonic() - self._asked_at > KERNELS_SECONDS:
+            self._asking = True
+            threading.Thread(target=self._ask_kernels, args=(forward,), daemon=True).start()
+        return self._kernels
+
+    def _ask_kernels(self, forward: ForwardStatus) -> None:
+        try:
+            api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
+            self._kernels = api.kernels()
+        except JlrError:
+            self._kernels = None
+        finally:
+            self._asked_at = time.monotonic()
+            self._asking = False

@@ -1,0 +1,132 @@
+"""The mounts of this laptop and their states. No mount is looked into."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jlremote.errors import JlrError, Usage
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import ASKS_NOTHING, link_of
+from jlremote.laptop import mounts
+from jlremote.laptop.mounts import MountRecord
+from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
+from jlremote.link.wire.status import LinkStatus
+from jlremote.mounts import sshfs
+from jlremote.mounts.points import resolved
+from jlremote.mounts.system import System, this_system
+
+HOSTS_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class MountReport:
+    """A mount as it is right now."""
+
+    local: str  # absolute path of the folder on this laptop
+    host: str  # what was typed after `ssh`
+    remote: str  # absolute path of the folder on the host
+    session: str  # the session's name, empty for a folder that was named by its host
+    read_only: bool  # whether nothing can be changed through it
+    state: str  # `up`, the state of a link that is not up, `dead` or `unmounted`
+    detail: str | None = None  # one sentence with the reason, where the state is not `up`
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self) | {"session": self.session or None}
+
+
+def report(record: MountRecord, state: str, detail: str | None = None) -> MountReport:
+    """Return the report of a mount in that state."""
+    folders = (record.local, record.host, record.remote)
+    return MountReport(*folders, record.session, record.read_only, state, detail)
+
+
+def reports(context: Context, *, connect: bool = True) -> list[MountReport]:
+    """Return a report of every mount; with `connect` links that are gone are started again."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    records = mounts.load_all()
+    if not records:
+        return []
+    quiet = replace(context, asker=ASKS_NOTHING)
+    links = {(record.host, record.ssh_config): record for record in records}
+    with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
+        statuses = pool.map(lambda record: _status(record, quiet, connect=connect), links.values())
+        by_link = dict(zip(links, statuses, strict=True))
+    system = this_system()
+    return [report(r, *_state(r, system, by_link[r.host, r.ssh_config])) for r in records]
+
+
+def _status(record: MountRecord, context: Context, *, connect: bool) -> LinkStatus | None:
+    """Return the link's status, `None` if no link runs; one that runs connects by itself."""
+    link = link_of(record, context)
+    with suppress(JlrError):
+        return link.status()
+    if connect:
+        with suppress(JlrError):
+            return link.status(connect=True)
+    return None
+
+
+def _state(record: MountRecord, system: System, link: LinkStatus | None) -> tuple[str, str | None]:
+    again = f"`jlr mount {shlex.quote(str(record.local))}` mounts it again"
+    if not is_mounted(record, system):
+        return "unmounted", f"unmounted without jlr, or this machine was restarted; {again}"
+    if not is_served(record):
+        return "dead", f"its sshfs has ended; {again}"
+    if link is None:
+        return State.DOWN, f"there is no link to {record.host}"
+    if link.state != State.UP:
+        return link.state, link.detail
+    held = link.mount(record.name)
+    if held is None:
+        return State.DOWN, f"the link does not know it; {again}"
+    if held.failure is not None and not held.connected:
+        return State.DOWN, f"the host refuses it: {held.failure}"
+    return State.UP, None
+
+
+def place(path: str, system: System) -> str:
+    """Return the absolute path of a mount point, without a look into any mount.
+
+    Raises:
+        Usage: a mount cannot be there.
+    """
+    if not path or not path.isprintable():
+        raise Usage("a folder's name must not be empty or contain control characters")
+    points = {point.path for point in system.mounted()}
+    local = resolved(path, points)
+    for point in points:
+        if local.startswith(f"{point}/"):
+            raise Usage(f"cannot mount at `{local}`: it lies in the mount `{point}`")
+    return local
+
+
+def find(path: str, system: System) -> MountRecord | None:
+    """Return the record of the mount at `path`."""
+    points = {point.path for point in system.mounted()}
+    wanted = resolved(path, points) if path else path
+    return next((record for record in mounts.load_all() if record.local == wanted), None)
+
+
+def is_mounted(record: MountRecord, system: System) -> bool:
+    """Return whether an sshfs is mounted there."""
+    return any(point.path == record.local for point in system.mounted())
+
+
+def is_served(record: MountRecord) -> bool:
+    """Return whether the mount's sshfs runs."""
+    return bool(sshfs.processes(record.name))
+
+
+def bring_back(link: Link, ssh_config: Path | None) -> None:
+    """Tell a new link of each mount of its host, so that their sshfs can connect again."""
+    config = None if ssh_config is None else str(ssh_config)
+    for record in mounts.load_all():
+        here = (record.host, record.ssh_config) == (link.name, config)
+        if here and is_mounted(record, this_system()) and is_served(record):
+            link.mount(record.name, record.remote)

@@ -1,0 +1,219 @@
+"""`jlr mount`: show a folder of the host as a folder of this laptop."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from filelock import FileLock
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.hosts.context import Context, known_way
+from jlremote.hosts.links import connect, known_hosts, link_of
+from jlremote.hosts.rollback import undone_on_failure
+from jlremote.laptop import mounts, sessions
+from jlremote.laptop.mounts import MountRecord
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.client.link import Link
+from jlremote.mounts import known_mounts, project_folder, sshfs, unmount
+from jlremote.mounts.known_mounts import MountReport
+from jlremote.mounts.system import System, this_system
+from jlremote.selection import session_selection
+from jlremote.text import reason_of
+
+
+@dataclass(frozen=True)
+class MountRequest:
+    """`jlr mount LOCAL [SESSION]`, or `jlr mount LOCAL HOST:DIR`."""
+
+    local: str  # the folder of this laptop where it is to appear
+    session: str | None = None  # the session whose folder is mounted, the latest by default
+    remote: str | None = None  # the folder on the host, the session's project folder by default
+    on_host: bool = False  # whether `remote` is a path of the host and not of the container
+    read_only: bool = False  # whether nothing can be changed through it
+    nonempty: bool = False  # whether a local folder that is not empty may be covered
+    host: str | None = None  # what `ssh HOST` takes, for a folder `remote` that needs no session
+
+
+def mount(request: MountRequest, context: Context) -> MountReport:
+    """Mount a folder of a session's host; a folder that is already mounted stays as it is.
+
+    Raises:
+        Usage: the local folder is taken, or not empty.
+        NotFound: there is no such session, or no such folder on the host.
+        JlrError: sshfs is missing, or failed.
+    """
+    system = this_system()
+    program = system.sshfs()
+    local = known_mounts.place(request.local, system)
+    with FileLock(mounts.lock(), mode=0o600):
+        known = known_mounts.find(local, system)
+        if _stays(request, local, known, system):
+            assert known is not None
+            context.progress.note(f"`{local}` is already mounted")
+            return known_mounts.report(known, "up")
+        session = _session(request, known, context)
+        link = link_of(session, context)
+        connect(link, context)
+        with context.progress.step("Find the folder"):
+            record = _record(request, local, known, link, session, context)
+        if (doubt := sshfs.warning(program)) is not None and mounts.is_news(doubt):
+            context.progress.note(doubt)
+        with (
+            context.progress.step(f"Mount {record.host}:{record.remote}"),
+            undone_on_failure() as undo,
+        ):
+            if known is not None:
+                undo.callback(mounts.save, known)  # so that `jlr mount LOCAL` means the same again
+                unmount.clear(known, context)
+            _mount(program, record, link, system, undo, nonempty=request.nonempty)
+    return known_mounts.report(record, "up")
+
+
+def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
+    """Return whether the requested folder is already mounted at `local`; refuse another one."""
+    if not any(point.path == local for point in system.mounted()):
+        return False
+    if known is None:
+        mend = f"`fusermount3 -u {shlex.quote(str(local))}` unmounts it"
+        raise Usage(f"another mount is at `{local}`", hint=f"{mend}, or choose another folder")
+    if not known_mounts.is_served(known):
+        return False
+    other = request.remote is not None or request.session not in (
+        *(None, known.session),
+        f"{known.host}/{known.session}",
+    )
+    if other or (request.read_only and not known.read_only):
+        raise Usage(
+            f"`{local}` already shows `{known.host}:{known.remote}`",
+            hint=f"`jlr unmount {shlex.quote(str(local))}` first",
+        )
+    return True
+
+
+def _session(request: MountRequest, known: MountRecord | None, context: Context) -> SessionRecord:
+    """Return the session that was named, else that of the last mount here.
+
+    A host that was named by itself stands for a session without a name.
+    """
+    if request.host is not None:
+        config = known_way(request.host, context).ssh_config
+        return _unnamed(request.host, None if config is None else str(config.resolve()))
+    if request.session is None and request.remote is None and known is not None:
+        if not known.session:
+            return _unnamed(known.host, known.ssh_config)
+        same = sessions.find(known.host, known.session)
+        if same is not None:
+            return same
+    try:
+        return session_selection.chosen(request.session, context)
+    except NotFound as missing:
+        if request.session is None or request.session not in known_hosts(context):
+            raise
+        local = shlex.quote(request.local)
+        hint = f"`jlr mount {local} {request.session}:DIR` mounts a folder of it"
+        raise NotFound(f"`{request.session}` is a host and not a session", hint=hint) from missing
+
+
+def _unnamed(host: str, ssh_config: str | None) -> SessionRecord:
+    return SessionRecord(host, "", "none", local_port=0, ssh_config=ssh_config)
+
+
+def _record(
+    request: MountRequest,
+    local: str,
+    known: MountRecord | None,
+    link: Link,
+    session: SessionRecord,
+    context: Context,
+) -> MountRecord:
+    wanted, on_host, read_only = request.remote, request.on_host, request.read_only
+    if (
+        known is not None
+        and (known.host, known.session) == (session.host, session.name)
+        and request.session is None
+        and wanted is None
+    ):  # only the local folder was named, so its last mount is meant
+        wanted, on_host, read_only = known.remote, True, read_only or known.read_only
+    folder = project_folder.find(link, session, wanted, local, on_host=on_host)
+    if not folder.writable and not read_only:
+        context.progress.note(f"you may not create files in `{folder.path}` on `{session.host}`")
+    return MountRecord(
+        local=local,
+        remote=folder.path,
+        host=session.host,
+        session=session.name,
+        ssh_config=session.ssh_config,
+        read_only=read_only,
+        made=0,
+    )
+
+
+def _mount(
+    program: str,
+    record: MountRecord,
+    link: Link,
+    system: System,
+    undo: ExitStack,
+    *,
+    nonempty: bool,
+) -> None:
+    """Create the folder, run sshfs on it and save the record; `undo` takes all of it back."""
+    record = replace(record, made=_prepare(record.local, undo, nonempty=nonempty))
+    undo.callback(mounts.delete, record)
+    mounts.save(record)  # before sshfs runs, so that every mount of ours has a record
+    undo.callback(link.unmount, record.name)
+    link.mount(record.name, record.remote)
+    undo.callback(_take_back, record, system)
+    command = sshfs.argv(program, record, system.options)
+    complaint = sshfs.start(command, sshfs.environment(link.mount_socket))
+    if complaint is not None or not known_mounts.is_mounted(record, system):
+        raise _failed(record, link, complaint)
+
+
+def _take_back(record: MountRecord, system: System) -> None:
+    """Unmount a folder that was mounted just before an interrupt."""
+    if known_mounts.is_mounted(record, system):
+        system.unmount(record.local, lazily=True)
+
+
+def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> int:
+    """Create the local folder, or check that it can be used; return how many were created."""
+    folder = Path(local)
+    missing = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
+    for path in missing:
+        undo.callback(_remove_empty, path)
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise Usage(f"`{local}` is a file", hint="choose a folder") from None
+    except OSError as error:
+        raise JlrError(f"cannot create `{local}`: {reason_of(error)}") from error
+    else:
+        return len(missing)
+    with os.scandir(folder) as entries:
+        if not nonempty and any(entries):
+            raise Usage(
+                f"`{local}` is not empty, and the mount would hide what is in it",
+                hint="choose another folder, or `--nonempty`",
+            )
+    return 0
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):  # it was not created, or is in use
+        folder.rmdir()
+
+
+def _failed(record: MountRecord, link: Link, complaint: str | None) -> JlrError:
+    status = link.status().mount(record.name)
+    reason = (status.failure if status else None) or complaint or "no reason given"
+    hint = None
+    if "fusermount" in reason and "not permitted" in reason:
+        hint = "see `/etc/fuse.conf`: the administrator may have closed FUSE to users"
+    failure = NotFound if "no such file" in reason.lower() else JlrError
+    return failure(f"cannot mount `{record.host}:{record.remote}`: {reason}", hint=hint)

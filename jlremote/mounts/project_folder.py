@@ -1,0 +1,151 @@
+"""The folder of the host that a mount shows: the session's project folder, or a named one."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from jlremote.errors import NotFound, Usage
+from jlremote.jupyter.survey import survey
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.client.link import Link
+from jlremote.place.host.contract import run_script
+from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.table import runtime_of
+from jlremote.text import one_line
+from jlremote.untrusted import Refused, absolute_path
+
+_MISSING, _CLOSED = 3, 4
+
+# `pwd -P` resolves symbolic links, so that sshfs need not follow them.
+_LOOK = f"""\
+CDPATH=
+[ -d "$folder" ] || exit {_MISSING}
+cd -- "$folder" && [ -r . ] || exit {_CLOSED}
+if [ -w . ]; then echo writable; else echo closed; fi
+pwd -P
+"""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder on the host: its path without symbolic links, and whether the user may write."""
+
+    path: str
+    writable: bool
+
+
+def find(
+    link: Link, session: SessionRecord, wanted: str | None, local: str, *, on_host: bool
+) -> Folder:
+    """Return the folder to mount: `wanted`, `None` for the session's project folder.
+
+    A folder of the name of `local` in the home is the last resort. With `on_host` an absolute
+    `wanted` is a path of the host and not of the container.
+
+    Raises:
+        NotFound: the folder is missing, or exists only in the container.
+    """
+    if wanted is not None and (on_host or not wanted.startswith("/")):
+        return _look(link, _below_home(wanted))
+    runtime = runtime_of(session)
+    found = survey(link, runtime, session.name)
+    roots = [found.server.root_directory] if found.server else []
+    if not runtime.has_containers:
+        path = wanted or next(iter(roots), None) or _namesake(local)
+        return _look(link, path)
+    if found.container is None:
+        raise NotFound(
+            f"the container `{session.name}` is gone",
+            hint="`--on-host --remote DIR` mounts a folder of the host",
+        )
+    if wanted is not None:
+        return _look(link, _through_volumes(found.container, wanted), found.container)
+    return _project(link, found.container, [found.container.workdir, *roots], local)
+
+
+def host_path(container: Container, path: str) -> str | None:
+    """Return the host's path of a container's `path`, `None` if it lies in no volume."""
+    path = posixpath.normpath(path)
+    covering = [v for v in container.volumes if _inside(path, posixpath.normpath(v.target))]
+    if not covering:
+        return None
+    volume = max(covering, key=lambda volume: len(posixpath.normpath(volume.target)))
+    rest = posixpath.relpath(path, volume.target)
+    return posixpath.normpath(posixpath.join(volume.source, rest))
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _project(link: Link, container: Container, candidates: list[str], local: str) -> Folder:
+    for candidate in candidates:
+        path = host_path(container, candidate)
+        if path is not None:
+            return _look(link, path, container)
+    try:
+        return _look(link, _namesake(local))
+    except NotFound as missing:
+        raise NotFound(
+            f"the working folder `{container.workdir}` of `{container.name}` is in none of its "
+            f"volumes, and there is no folder `~/{Path(local).name}` on `{link.name}` either",
+            hint=f"name the folder: `--remote DIR`; {_volumes(container)}",
+        ) from missing
+
+
+def _through_volumes(container: Container, path: str) -> str:
+    outside = host_path(container, path)
+    if outside is None:
+        raise NotFound(
+            f"`{one_line(path)}` is in none of the volumes of the container `{container.name}`, "
+            "so the host has no such folder",
+            hint=f"{_volumes(container)}; a folder of the host itself: `--on-host --remote DIR`",
+        )
+    return outside
+
+
+def _volumes(container: Container) -> str:
+    shown = [one_line(f"{v.target} (on the host {v.source})") for v in container.volumes]
+    return f"its volumes: {', '.join(shown)}" if shown else "it has no volumes"
+
+
+def _namesake(local: str) -> str:
+    return _below_home(Path(local).name)
+
+
+def _below_home(path: str) -> str:
+    """Return `path` with `~/` in front if it is relative."""
+    if path == "~" or path.startswith(("/", "~/")):
+        return path
+    return f"~/{path}"
+
+
+def _look(link: Link, path: str, container: Container | None = None) -> Folder:
+    """Resolve a folder on the host; raise `NotFound` if it is none or may not be read."""
+    quoted = f'"$HOME"/{shlex.quote(path[2:])}' if path[:1] == "~" else shlex.quote(path)
+    done = run_script(link, f"folder={quoted}\n{_LOOK}")
+    if done.status in (_MISSING, _CLOSED):
+        why = "may not be read" if done.status == _CLOSED else "is missing or out of reach"
+        raise NotFound(
+            f"the folder `{one_line(path)}` {why} on `{link.name}`", hint=_advice(path, container)
+        )
+    writable, _, physical = done.stdout.partition("\n")
+    try:
+        return Folder(absolute_path(physical.removesuffix("\n")), writable == "writable")
+    except Refused as odd:
+        raise Usage(f"cannot mount the folder: {odd}", hint="rename it on the host") from odd
+
+
+def _advice(path: str, container: Container | None) -> str | None:
+    for volume in container.volumes if container else ():
+        if volume.name and _inside(path, volume.source):
+            return (
+                f"the engine keeps the volume `{volume.name}` where only root may look; "
+                "give the container a folder of yours: `--volume ~/FOLDER:TARGET`"
+            )
+    if path.startswith(f"{Path.home()}/"):
+        return "the shell has replaced `~` by your home on this machine: write `'~/…'`, in quotes"
+    return None

@@ -1,0 +1,143 @@
+"""`jlr unmount`: unmount folders, dead mounts too, and name the programs that use one."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import suppress
+from pathlib import Path
+
+from filelock import FileLock
+
+from jlremote.errors import Busy, JlrError, NotFound
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import link_of
+from jlremote.laptop import mounts
+from jlremote.laptop.mounts import MountRecord
+from jlremote.mounts import known_mounts, sshfs
+from jlremote.mounts.points import Holder
+from jlremote.mounts.system import System, this_system
+from jlremote.selection import destruction
+from jlremote.selection.destruction import Destruction
+
+_SHOWN = 5
+
+
+def unmount(local: str, context: Context, *, force: bool = False, yes: bool = False) -> str:
+    """Unmount a folder and return its path; with `force` although programs use it.
+
+    Raises:
+        JlrError: programs use it, and the person said no.
+        NotFound: jlr has mounted nothing there.
+        Busy: programs use it.
+    """
+    record = known_mounts.find(local, this_system())
+    if record is None:
+        raise NotFound(f"jlr has nothing mounted at `{local}`", hint="`jlr mount` shows the mounts")
+    if force:
+        planned = Destruction(f"Unmount {record.local}?", _losses(record))
+        destruction.confirm(planned, context, yes=yes)
+    _unmount(record, context, force=force)
+    return record.local
+
+
+def losses_of_session(host: str, session: str) -> tuple[str, ...]:
+    """Name each program that loses a folder of a session when that is unmounted by force."""
+    records = (r for r in mounts.load_all() if (r.host, r.session) == (host, session))
+    return tuple(loss for record in records for loss in _losses(record))
+
+
+def _losses(record: MountRecord) -> tuple[str, ...]:
+    system = this_system()
+    if not (known_mounts.is_mounted(record, system) and known_mounts.is_served(record)):
+        return ()
+    holders = system.holders(record.local)
+    return tuple(f"the mount {record.local}: {holder}" for holder in holders)
+
+
+def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> list[str]:
+    """Unmount everything and return the paths; a busy mount does not keep the others.
+
+    Raises:
+        JlrError: the person said no. Or the first that could not be unmounted; it is raised
+            after the others are unmounted.
+    """
+    done: list[str] = []
+    refused: list[JlrError] = []
+    known = mounts.load_all()
+    losses = tuple(f"the mount {record.local} of {record.host}" for record in known)
+    planned = Destruction("Unmount all of them?", losses)
+    destruction.confirm(planned, context, yes=yes)
+    for record in known:
+        try:
+            _unmount(record, context, force=force)
+            done.append(record.local)
+        except JlrError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
+    return done
+
+
+def unmount_session(host: str, session: str, context: Context, *, force: bool) -> list[str]:
+    """Unmount the folders of a session and return what was done, a sentence for each.
+
+    It names the programs that lost a folder by `force`.
+    """
+    sentences = []
+    for record in mounts.load_all():
+        if (record.host, record.session) != (host, session):
+            continue
+        try:
+            users = _unmount(record, context, force=force)
+            anyway = f" although it is in use: {_named(users)}" if users else ""
+            sentences.append(f"unmounted {record.local}{anyway}")
+        except JlrError as error:
+            sentences.append(f"left it mounted: {error.message}")
+    return sentences
+
+
+def clear(record: MountRecord, context: Context) -> None:
+    """Remove a mount, busy or not, with its sshfs, its record and the folder made for it."""
+    _take_away(record, this_system(), context, force=True)
+
+
+def _unmount(record: MountRecord, context: Context, *, force: bool) -> list[Holder]:
+    with FileLock(mounts.lock(), mode=0o600):
+        return _take_away(record, this_system(), context, force=force)
+
+
+def _take_away(
+    record: MountRecord, system: System, context: Context, *, force: bool
+) -> list[Holder]:
+    """Return the programs that lost the folder by `force`."""
+    users: list[Holder] = []
+    if known_mounts.is_mounted(record, system):
+        complaint = system.unmount(record.local, lazily=False)
+        if complaint is not None:
+            users = system.holders(record.local)
+            complaint = system.unmount(record.local, lazily=True) if force else complaint
+        if complaint is not None and known_mounts.is_mounted(record, system):
+            raise _refusal(record, complaint, users)
+    sshfs.end(record.name)
+    link_of(record, context).unmount(record.name)
+    mounts.delete(record)
+    with suppress(OSError):  # it is not empty, or gone
+        for folder in (Path(record.local), *Path(record.local).parents)[: record.made]:
+            folder.rmdir()
+    return users
+
+
+def _refusal(record: MountRecord, complaint: str, users: list[Holder]) -> JlrError:
+    if "busy" not in complaint.lower():
+        return JlrError(f"cannot unmount `{record.local}`: {complaint}")
+    return Busy(
+        f"`{record.local}` is in use: {_named(users)}",
+        hint="leave the folder and close its files, or: "
+        f"`jlr unmount {shlex.quote(record.local)} --force`",
+    )
+
+
+def _named(users: list[Holder]) -> str:
+    named = [str(user) for user in users[:_SHOWN]]
+    more = f", and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
+    return ", ".join(named) + more if named else "a program of another user uses it"

@@ -1,0 +1,264 @@
+"""The recorder's files of a session, read once or followed."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from jlremote.containers import recording
+from jlremote.errors import JlrError, NotFound, Unreachable, Usage
+from jlremote.hosts import halted
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import ASKS_NOTHING, link_of
+from jlremote.jupyter.scripts import session_directory
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
+from jlremote.output import pieces
+from jlremote.output.pieces import Reader
+from jlremote.output.records import Record
+from jlremote.output.runs import GONE, UNSURE, Run, Runs, last_known
+from jlremote.place.host.contract import run_script
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.table import runtime_of
+from jlremote.selection import session_selection
+from jlremote.text import did_you_mean, listed, one_line
+
+_NAMES_SECONDS = 3.0
+PAUSES = (0.5, 1.0, 2.0, 5.0)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The runs of a session's cells, of all notebooks or of the one that was asked for."""
+
+    session: SessionRecord
+    host: Link
+    runs: list[Run]  # the first one first
+    lost: list[Record]
+    left_out: int = 0  # bytes of records before these
+
+
+def recorded(
+    selector: str | None, notebook: str | None, context: Context, *, end_only: bool = False
+) -> Recorded:
+    """Return what is recorded of a session, or the end of what each kernel said.
+
+    Raises:
+        NotFound: there is no such session or notebook, or nothing records it.
+        Usage: several notebooks end in `notebook`.
+    """
+    session = session_selection.chosen(selector, context)
+    host = link_of(session, context)
+    served = recording.revive(host, session, context)
+    runs = Runs()
+    reader, records = _all(host, session, end_only=end_only)
+    # A piece may have got its later name between two looks.
+    records.sort(key=lambda record: record.time)
+    # Of the kernels that nothing more is heard of once their recorder has told all.
+    gone = [] if served else last_known(records, UNSURE if served is None else GONE)
+    for record in (*records, *gone):
+        runs.take(record)
+    found, lost = runs.all(), runs.lost
+    if notebook is not None:
+        name = chosen(notebook, [run.notebook for run in found])
+        found = [run for run in found if run.notebook == name]
+        kernels = {run.kernel for run in found}
+        lost = [record for record in lost if record.kernel in kernels]
+    return Recorded(session, host, found, lost, reader.left_out)
+
+
+def followed(
+    selector: str | None, notebook: str | None, context: Context
+) -> Iterator[Record | None]:
+    """Yield what is recorded, `None` where that ends for now, and then what comes, without end.
+
+    After a loss of the connection it goes on where it was: no record is lost or comes twice.
+
+    Raises:
+        NotFound, Usage: as of `recorded`.
+    """
+    session = session_selection.chosen(selector, context)
+    host = link_of(session, context)
+    served = recording.revive(host, session, context)
+    reader = Reader()
+    records = _again(lambda: _printed(host, session, reader, follow=True), session, context)
+    before: list[Record] = []
+    for record in records:
+        if record is None:
+            break
+        before.append(record)
+    before.sort(key=lambda record: record.time)
+    before += last_known(before, GONE) if served is False else []
+    name = None
+    if notebook is not None:
+        name = chosen(notebook, [record.notebook for record in before])
+    every = _then(before, (record for record in records if record is not None))
+    return _of_notebook(every, name) if name else every
+
+
+def _all(host: Link, session: SessionRecord, *, end_only: bool) -> tuple[Reader, list[Record]]:
+    def read(*, in_job: bool) -> tuple[Reader, list[Record]]:
+        reader = Reader()
+        printed = list(_printed(host, session, reader, end_only=end_only, in_job=in_job))
+        if None not in printed:
+            raise _unreadable(session, "it printed something else than its records")
+        return reader, [record for record in printed if record]
+
+    try:
+        return read(in_job=True)
+    except (NotFound, Unreachable):
+        raise
+    except JlrError:
+        if not runtime_of(session).in_jobs:
+            raise
+    # Its job has ended, and the host itself has its folder.
+    return read(in_job=False)
+
+
+def _then(before: Iterable[Record], after: Iterable[Record]) -> Iterator[Record | None]:
+    yield from before
+    yield None
+    yield from after
+
+
+def _again(
+    read: Callable[[], Iterator[Record | None]], session: SessionRecord, context: Context
+) -> Iterator[Record | None]:
+    """Read again and again, after each loss of the connection."""
+    pauses = iter(PAUSES)
+    while True:
+        try:
+            for record in read():
+                pauses = iter(PAUSES)
+                yield record
+            pause = PAUSES[0]  # its container was restarted, or the engine
+        except Unreachable as lost:
+            pause = next(pauses, PAUSES[-1])
+            if pause == PAUSES[0]:
+                place = session.selector
+                context.progress.note(f"{lost.message}; `{place}` records on; trying again")
+        threading.Event().wait(pause)
+
+
+def _printed(
+    host: Link,
+    session: SessionRecord,
+    reader: Reader,
+    *,
+    follow: bool = False,
+    end_only: bool = False,
+    in_job: bool = True,
+) -> Iterator[Record | None]:
+    """Yield the records that `reader` has not read, and `None` at the end of each look."""
+    reader.again()
+    runtime, said = runtime_of(session), b""
+    directory = session_directory(runtime, session.name)
+    script = pieces.script(directory, reader, follow=follow, end_only=end_only)
+    inside = there(session, script) if in_job else runtime.inside(session.name, script)
+    with host.process(inside) as process:
+        for stream, data in process:
+            if stream == "stdout":
+                yield from reader.take(data)
+            else:
+                said = (said + data)[-1000:]
+    _check(host, process.status, session, said)
+
+
+def there(session: SessionRecord, script: str) -> str:
+    """Return the shell command that runs a script beside a session's Jupyter, with our stdin.
+
+    Only the end of stdin reaches a process in a container.
+    """
+    prefix = runtime_of(session).relay_prefix(session.name)
+    return command_line((*prefix, "sh", "-c", script))
+
+
+def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) -> None:
+    place = session.selector
+    if status == pieces.MISSING:
+        raise NotFound(
+            f"nothing of `{place}` is recorded",
+            hint=f"`jlr start {session.host} {session.name}` records its cells from then on",
+        )
+    if status == pieces.OFF:
+        raise NotFound(
+            f"nothing of `{place}` is recorded: it was started with `--no-record`",
+            hint=f"`jlr stop {place}`, then `jlr start {session.host} {session.name} --record`",
+        )
+    if status:
+        halted.check(host, session)
+        why = one_line(said.decode(errors="replace")) or f"exit status {status}"
+        raise _unreadable(session, why)
+
+
+def _unreadable(session: SessionRecord, why: str) -> JlrError:
+    place = session.selector
+    return JlrError(
+        f"cannot read what `{place}` printed: {why}",
+        hint=f"`jlr status {place}` says whether its container runs",
+    )
+
+
+def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
+    """Return the path of the notebook that is called so: in full, or by its end.
+
+    Raises:
+        NotFound: none is.
+        Usage: several are.
+    """
+    known = list(dict.fromkeys(name for name in notebooks if name))
+    found = [name for name in known if name == typed]
+    found = found or [name for name in known if name.endswith(f"/{typed}")]
+    found = found or [name for name in known if name.endswith(typed)]
+    if len(found) == 1:
+        return found[0]
+    names = listed([f"`{shlex.quote(one_line(name))}`" for name in found or known], 4)
+    if found:
+        raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
+    raise NotFound(
+        f"nothing of a notebook `{typed}` is recorded",
+        hint=did_you_mean(typed, known) or (f"there is {names}" if names else "no cell has run"),
+    )
+
+
+def _of_notebook(records: Iterable[Record | None], name: str) -> Iterator[Record | None]:
+    """Yield the records of one notebook's kernels.
+
+    The first records of a kernel may come before its notebook is known.
+    """
+    notebooks: dict[str, str] = {}
+    early: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        if record is None:
+            yield None
+            continue
+        if record.notebook:
+            notebooks[record.kernel] = record.notebook
+        if record.kernel not in notebooks:
+            early[record.kernel].append(record)
+        elif notebooks[record.kernel] == name:
+            yield from early.pop(record.kernel, ())
+            yield record
+        else:
+            early.pop(record.kernel, None)
+
+
+def recorded_names(selector: str | None, context: Context) -> list[str]:
+    """Return the paths of notebooks, none where the host is not connected right now.
+
+    Raises:
+        JlrError: the session is not known here, or the host does not answer in time.
+    """
+    session = sessions.choose(selector)
+    link = link_of(session, replace(context, asker=ASKS_NOTHING))
+    if link.status().state != State.UP:
+        return []
+    runtime = runtime_of(session)
+    script = f"{session_directory(runtime, session.name)}{pieces.NAMES}"
+    done = run_script(link, runtime.inside(session.name, script), timeout=_NAMES_SECONDS)
+    return pieces.names(done.stdout)

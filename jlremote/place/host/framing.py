@@ -1,0 +1,202 @@
+"""Scripts for `sh -s`: several steps in one round trip, each with an output of its own.
+
+A step's output stands between two lines that hold a random marker, on stdout and on stderr (see the
+room's decisions). It is collected up to a limit, or decoded from the marker on as it comes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from jlremote.errors import JlrError, NoShell
+from jlremote.place.host.contract import Completed, Steps
+from jlremote.text import printable
+from jlremote.untrusted import whole_number
+
+NOISE_BYTES = 4096  # kept of what startup files print
+_MOST_NOISE = 64 << 20  # bytes of it, before the shell is given up
+_EXPIRED = re.compile("password (?:has expired|change required)", re.IGNORECASE)
+_STATUS = re.compile("[0-9]{1,3}")
+# What shells say that read a script for `sh`, because a startup file ended in `exec SHELL`.
+_OTHER_SHELLS = {
+    "fish": re.compile(r"^fish: ", re.MULTILINE),
+    "tcsh": re.compile(r"^Missing '}'\.", re.MULTILINE),
+}
+
+Execute = Callable[[str, Callable[[str, bytes], None]], object]
+
+
+def new_marker() -> str:
+    """Return a random word that no output contains by chance."""
+    return f"jlr-{os.urandom(12).hex()}"
+
+
+def framed(steps: Steps, marker: str) -> str:
+    """Return the script that runs `steps` in order, each in a subshell of its own.
+
+    A step's stdin is empty, or it would swallow the rest of the script. `$status` holds the exit
+    status of the step before, and `$statuses` those of all, as ` NAME=STATUS NAME=STATUS `.
+    """
+    # The host's own variables of these names must not count as a result.
+    begin = "status=; statuses=' '\n"
+    return begin + "".join(_framed_step(name, text, marker) for name, text in steps.items())
+
+
+def _framed_step(name: str, text: str, marker: str) -> str:
+    begin = f"printf '\\n%s\\n' '{marker} begin {name}'"
+    end = f"printf '\\n%s %s\\n' '{marker} end {name}' \"$status\""
+    return (
+        f"{begin}; {begin} >&2\n(\n{text}\n) </dev/null; status=$?; "
+        f'statuses="${{statuses}}{name}=$status "\n'
+        f"{end}; printf '\\n%s\\n' '{marker} end {name}' >&2\n"
+    )
+
+
+def announced(script: str, marker: str) -> str:
+    """Return a script for streaming: output before the marker, on either stream, is noise.
+
+    The braces make the shell read the whole script before it runs any of it, as its commands may
+    read stdin; input that they leave is never taken for more of the script.
+    """
+    announce = f"printf '%s\\n' '{marker}'"
+    return f"{{\n{announce}; {announce} >&2\n{script}\nexit\n}}\n"
+
+
+def unframed(steps: Iterable[str], stdout: str, stderr: str, marker: str) -> dict[str, Completed]:
+    """Return each step's result out of the script's whole output.
+
+    Raises:
+        JlrError: a step's end is missing, because the remote shell ended early.
+    """
+    results: dict[str, Completed] = {}
+    for name in steps:
+        found = _between(stdout, name, marker)
+        if marker in stderr and marker not in stdout:
+            raise _moved_output()
+        if found is None or not _STATUS.fullmatch(found[1]):
+            raise ended_early(stdout, stderr)
+        output, status = found
+        complaint = _between(stderr, name, marker)
+        results[name] = Completed(whole_number(status), output, complaint[0] if complaint else "")
+    return results
+
+
+def _between(text: str, name: str, marker: str) -> tuple[str, str] | None:
+    begin, end = f"\n{marker} begin {name}\n", f"\n{marker} end {name}"
+    # The first line of all has no line before it, so no newline either.
+    _, opened, rest = f"\n{text}".partition(begin)
+    body, closed, tail = rest.partition(end)
+    if not opened or not closed:
+        return None
+    return body, tail.partition("\n")[0].strip()
+
+
+def _moved_output() -> NoShell:
+    return NoShell(
+        "the output of the remote shell does not arrive",
+        hint="look for an `exec >` in the shell startup files on the host: it moves stdout, for"
+        " `ssh HOST` as well",
+    )
+
+
+def ended_early(stdout: str, stderr: str) -> NoShell:
+    """Return the error of a shell that ended before the script, with its last words."""
+    for shell, says in _OTHER_SHELLS.items():
+        if says.search(stderr):
+            return NoShell(
+                f"{shell} has read what is for `sh`: a startup file of the host, as `~/.bashrc`, "
+                f"ends in `exec {shell}` for commands, too",
+                hint=f"`case $- in *i*) exec {shell} ;; esac` in its place leaves commands to `sh`",
+            )
+    last_words = printable((stderr.strip() or stdout.strip())[-200:].strip())
+    said = f"; it said: {last_words}" if last_words else ""
+    hint = "look in the host's startup files for `exit`, `exec`, an error or a reader of stdin"
+    if _EXPIRED.search(last_words):
+        hint = "run `ssh HOST`, which asks for a new password"
+    elif "sftp" in last_words:
+        hint = "ask the administrator: the account may only transfer files (`ForceCommand`)"
+    elif "restricted" in last_words or "not available" in last_words:
+        hint = (
+            "`sudo chsh -s /bin/bash USER` on the host gives the account a login shell; then "
+            "`jlr disconnect HOST`, as it takes a new login"
+        )
+    elif not last_words:
+        hint += "; or the account has no shell (`/bin/false`)"
+    else:
+        hint += ", or for a `ForceCommand` of its SSH server, which runs in place of any command"
+    return NoShell(f"the remote shell ended before the script was done{said}", hint=hint)
+
+
+@dataclass
+class _Output:
+    """The output so far, from the marker on, up to a limit for both streams together."""
+
+    limit: int
+    marker: bytes
+    parts: dict[str, bytearray] = field(
+        default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()}
+    )
+    _begun: set[str] = field(default_factory=set)
+    _noise: int = 0
+
+    def take(self, stream: str, data: bytes) -> None:
+        part = self.parts[stream]
+        part += data
+        if stream not in self._begun:
+            self._skip_noise(stream)
+        if sum(map(len, self.parts.values())) > self.limit:
+            raise JlrError(f"the host sent more than {self.limit >> 20} MiB in answer")
+
+    def _skip_noise(self, stream: str) -> None:
+        part = self.parts[stream]
+        if self.marker in part:
+            self._begun.add(stream)
+            return
+        self._noise += max(0, len(part) - NOISE_BYTES)
+        del part[:-NOISE_BYTES]
+        if self._noise > _MOST_NOISE:
+            raise JlrError(
+                f"the host sent more than {_MOST_NOISE >> 20} MiB before it ran anything",
+                hint="look at what the shell startup files on the host print",
+            )
+
+    def text(self, stream: str) -> str:
+        return self.parts[stream].decode("utf-8", "surrogateescape")
+
+
+class FromMarker:
+    """One stream of an announced script, from the marker on."""
+
+    def __init__(self, marker: str) -> None:
+        self.begun = False  # whether the marker has come
+        self._marker = f"{marker}\n".encode()
+        self._before = b""
+
+    @property
+    def noise(self) -> str:
+        """The last output before the marker."""
+        return self._before.decode("utf-8", "replace")
+
+    def take(self, data: bytes) -> bytes:
+        """Return the part of `data`, and of bytes held back, that comes after the marker."""
+        if not self.begun:
+            before, marker, data = (self._before + data).partition(self._marker)
+            self.begun = bool(marker)
+            self._before = before[-NOISE_BYTES:]
+        return data
+
+
+def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed]:
+    """Run `steps` through `execute(script, output)` and return how each ended.
+
+    Raises:
+        JlrError: more than `limit` bytes came back.
+        JlrError: the shell ended early.
+    """
+    marker = new_marker()
+    output = _Output(limit, marker.encode())
+    execute(framed(steps, marker), output.take)
+    return unframed(steps, output.text("stdout"), output.text("stderr"), marker)

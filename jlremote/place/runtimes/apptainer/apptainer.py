@@ -1,0 +1,167 @@
+"""The runtime `apptainer`: Jupyter as a process of the host, with the files of an image.
+
+The definition of a session or job says what it is made of; a script enters the image so.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jlremote.place.host.answers import understood
+from jlremote.place.host.contract import Completed, Steps
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes import bare
+from jlremote.place.runtimes.contract import (
+    SESSION_LABEL,
+    Attachment,
+    Container,
+    ContainerSpec,
+    Runtime,
+)
+from jlremote.place.runtimes.engine.given_gpus import shortened
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.scripts.variables import check_name
+from jlremote.untrusted import document
+
+# `$1` names a session; runs the other arguments in its image.
+_ENTER = 'jlr_enter="FOLDER"/$1/enter; shift; exec sh "$jlr_enter" "$@"'
+
+
+@dataclass(frozen=True)
+class Apptainer(Runtime):
+    """Images that one program runs, Apptainer or its older form; see `Runtime`."""
+
+    name: str = "apptainer"  # also the program's
+    has_images: bool = True
+    # As without containers, in a folder for each machine: homes may be shared.
+    servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/apptainer/$(uname -n)"
+
+    @property
+    def program(self) -> str:
+        """The program, which names the runtime."""
+        return self.name
+
+    def describe(self, name: str) -> Steps:
+        """Read the definition."""
+        file = f'"{self.servers_folder}"/{shlex.quote(name)}/container.json'
+        about = f"uname -n; cat /proc/sys/kernel/random/boot_id; cat {file} 2>/dev/null || :"
+        return {"container": about}
+
+    @understood("the definition of the session")
+    def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
+        """Return the definition as a container that runs since the boot."""
+        machine, boot, *told = results["container"].stdout.strip().split("\n", 2)
+        if not told:
+            return None
+        image, gpus, options = read_definition(told[0])
+        return Container(
+            id=machine,
+            name=name,
+            running=True,
+            started_at=boot,
+            image=image,
+            addresses=("127.0.0.1",),
+            gpus=None if gpus is None else shortened(gpus),
+            engine_gpus=gpus,
+            labels={SESSION_LABEL: name},
+            options=options,
+        )
+
+    def in_image(self, name: str, script: str) -> str:
+        return command_line(self._entered(name, ("sh", "-c", script)))
+
+    def detached(self, name: str, script: str) -> str:
+        """Run `script` in the image, in a process session of its own."""
+        return bare.detached(self._entered(name, ("sh", "-c", script)))
+
+    def attached(
+        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        return self._entered(name, bare.attached(name, argv, how, environment))
+
+    def _entered(self, name: str, argv: tuple[str, ...]) -> tuple[str, ...]:
+        return ("sh", "-c", _ENTER.replace("FOLDER", self.servers_folder), "sh", name, *argv)
+
+
+# Given a value, it makes the program say more than its errors, as a first try wants it.
+TRIAL = "JLR_TRIAL"
+
+# Variables of the host that lead Python to packages outside the image, or to a folder that is not
+# in it. Of two kernels with one name Jupyter takes the image's.
+_SURROUNDINGS = """\
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP VIRTUAL_ENV XDG_RUNTIME_DIR
+export PYTHONNOUSERSITE=1 JUPYTER_PREFER_ENV_PATH=1
+"""
+
+
+# The GPUs of the session's server, unless a job has some of its own.
+GPUS_FILE = "gpus"
+_GPUS = f"""\
+[ -n "${{CUDA_VISIBLE_DEVICES+set}}" ] || [ ! -e "$directory/{GPUS_FILE}" ] ||
+  . "$directory/{GPUS_FILE}"
+"""
+# Its own `/tmp` would hide these folders where they are below the host's.
+_BELOW_TMP = """\
+home=; case $HOME/ in /tmp/*/) home=$HOME;; esac
+for folder in "$home" "$directory"; do
+  case $folder in /tmp/*) mkdir -p "$directory/tmp/${folder#/tmp/}";; esac
+done
+"""
+
+
+def enter(program: str, spec: ContainerSpec, directory: str) -> str:
+    """Return the script that runs its arguments in the image, as a process of the host.
+
+    `directory` is shell text: the folder that has the `/tmp` of what runs there. Variables go
+    through the environment, as all users of a host can read arguments.
+
+    Raises:
+        Usage: invalid name of a variable.
+    """
+    options = spec.options
+    words = (
+        *(("--nv",) if spec.gpus else ()),
+        *(f"--bind={volume}" for volume in options.volumes),
+        *((f"--pwd={options.workdir}",) if options.workdir else ()),
+        *options.engine_arguments,
+        spec.image,
+    )
+    return (
+        f"directory={directory}\n{_SURROUNDINGS}{_GPUS}{''.join(_variables(program, spec))}"
+        f"{_BELOW_TMP}exec {program} ${{{TRIAL}:---quiet}} exec "
+        '--bind="$directory/tmp:/tmp" ${home:+"--bind=$home"} --bind="$directory" '
+        f'{shlex.join(words)} "$@"\n'
+    )
+
+
+def _variables(program: str, spec: ContainerSpec) -> Iterator[str]:
+    """Yield the lines that set variables in the image; one without a value is the host's anyway."""
+    for item in spec.options.environment:
+        name, given, value = item.partition("=")
+        check_name(name)
+        if given:
+            yield f"export {program.upper()}ENV_{name}={shlex.quote(value)}\n"
+
+
+def written_definition(spec: ContainerSpec) -> str:
+    """Return the text of `container.json`."""
+    return json.dumps({"image": spec.image, "gpus": spec.gpus, "options": asdict(spec.options)})
+
+
+def read_definition(text: str) -> tuple[str, str | None, ContainerOptions]:
+    """Return image, GPUs and options from the text of `container.json`.
+
+    Raises:
+        ValueError, LookupError, TypeError: it is no such text.
+    """
+    told: dict[str, Any] = document(text)
+    options: dict[str, Any] = {
+        field: tuple(value) if isinstance(value, list) else value
+        for field, value in dict(told["options"]).items()
+    }
+    gpus = None if told["gpus"] is None else str(told["gpus"])
+    return str(told["image"]), gpus, ContainerOptions(**options)

@@ -1,0 +1,237 @@
+"""The runtimes with containers, driven by their engine's command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from jlremote.errors import Usage
+from jlremote.place.host.answers import understood
+from jlremote.place.host.contract import Completed, Steps
+from jlremote.place.host.process_mark import sweep_argv
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.contract import SESSION_LABEL, Attachment, Container, Runtime, Volume
+from jlremote.place.runtimes.docker import networks
+from jlremote.place.runtimes.docker.docker_commands import inspect_argv
+from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.engine_errors import DockerIsPodman, engine_error, is_podman
+from jlremote.place.runtimes.engine.given_gpus import gpus_of, shortened
+from jlremote.place.runtimes.options import existing_options
+from jlremote.place.runtimes.scripts import homes
+from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
+from jlremote.text import one_line
+from jlremote.untrusted import count, document
+
+# Folders of a rootless engine's networks, which the host does not reach.
+_OF_A_USER = ("/run/user/", "/tmp/")  # noqa: S108
+# moby/names: RestrictedNamePattern. Docker has no upper limit; ours keeps names fit for files.
+CONTAINER_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,127}")
+
+
+@dataclass(frozen=True)
+class Containers(Runtime):
+    """The containers of one engine; see `Runtime`."""
+
+    engine: Engine = field()
+    # the full id of the one container that is meant, whatever its name is; empty to go by name
+    container_id: str = ""
+    # Visible in the container's network only; Jupyter's check of the Host header stays on.
+    bind_address: str = "0.0.0.0"  # noqa: S104
+    has_images: bool = True
+    servers_folder: str = homes.ROOT
+
+    def place(self, name: str, host: str) -> str:
+        return f"the container `{name}`"
+
+    @property
+    def name(self) -> str:
+        return self.engine.name
+
+    @property
+    def program(self) -> str:
+        return self.engine.kind.program
+
+    def check_name(self, name: str) -> None:
+        """Refuse a name that docker would refuse; podman takes the same."""
+        if not CONTAINER_NAME.fullmatch(name):
+            raise Usage(
+                f"invalid container name `{one_line(name)}`",
+                hint="use 2 to 128 letters, digits, `_`, `.` and `-`, the first a letter or digit",
+            )
+
+    def reference(self, name: str) -> str:
+        """Return the word that means the container of a name to the engine."""
+        return self.container_id or name
+
+    def describe(self, name: str) -> Steps:
+        return {"container": command_line(inspect_argv(self.engine, self.reference(name)))}
+
+    def survey(self, name: str, inside: str) -> Steps:
+        within = f'[ "$status" = 0 ] && {self.inside(name, inside)}'
+        described = networks.described(self.engine, self.reference(name))
+        return {"container": described, "inside": within}
+
+    @understood("the container engine")
+    def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
+        inspected = results["container"]
+        if is_podman(self.engine, inspected):
+            raise DockerIsPodman
+        if inspected.status == 0:
+            facts, known = networks.split(inspected.stdout)
+            described = document(facts)[0]
+            if self.container_id:
+                return read_container(described, name, known)
+            found = read_container(described, known=known)
+            # Docker also takes the first digits of an id, and `ada` or `beef` may be such.
+            return found if found.name == name else None
+        if "no such container" in inspected.stderr.lower():
+            return None
+        raise engine_error(self.engine, inspected)
+
+    def inside(self, name: str, script: str) -> str:
+        """Run it in `/`: the container's own folder may be gone, and then no `exec` runs there."""
+        begin = ("exec", "--workdir=/", self.reference(name), *AS_MAIN_USER)
+        return command_line(self.engine(*begin, "sh", "-c", script))
+
+    def owns(self, container: Container) -> str:
+        """Check for what has no parent here, as the engine starts it, or for the control group.
+
+        The latter tells a container's processes where it shares the host's.
+        """
+        same = '{ read -r group <"$process/cgroup" && [ "$group" = "$own" ]; }'
+        return f'{{ [ "$PPID" = 0 ] || {same}; }}'
+
+    def detached(self, name: str, script: str) -> str:
+        """Run `script` in the container in the background."""
+        return command_line(
+            self.engine("exec", "--detach", self.reference(name), *AS_MAIN_USER, "sh", "-c", script)
+        )
+
+    def launched(self, name: str, script: str, waiting: str) -> str:
+        """Start both at once, as an `exec` takes a tenth of a second."""
+        # Podman prints an id, which is not output of `waiting`.
+        return f"{self.detached(name, script)} >/dev/null &\n{self.inside(name, waiting)}"
+
+    def relay_prefix(self, name: str) -> tuple[str, ...]:
+        """Attach stdin and stdout, without a terminal, which would change bytes."""
+        return self.engine("exec", "--interactive", self.reference(name), *AS_MAIN_USER)
+
+    def attached(
+        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        """Run the command with `exec`, in a terminal of the engine's if the caller has one."""
+        chosen = {"--user": how.user, "--workdir": how.workdir, "--detach-keys": how.detach_keys}
+        # `--env=TERM` without a value passes the caller's.
+        kind = ("--tty", "--env=TERM") if how.terminal else ()
+        given = (f"{option}={value}" for option, value in chosen.items() if value is not None)
+        variables = (f"--env={variable}={value}" for variable, value in environment.items())
+        begin = AS_MAIN_USER if how.user is None else ()
+        options = (*kind, *given, *variables)
+        return self.engine("exec", "--interactive", *options, self.reference(name), *begin, *argv)
+
+    def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
+        """Look for the mark in the container, where the end of the engine's client ends nothing."""
+        return self.attached(name, sweep_argv(mark), Attachment(user=user), {})
+
+
+def read_container(
+    inspected: Mapping[str, Any],
+    session: str | None = None,
+    known: Mapping[str, list[str]] = MappingProxyType({}),
+) -> Container:
+    """Return a container from one element of `docker container inspect`'s array.
+
+    `session` is the name of its session, if that need not be the engine's name for it; `known` is
+    what is known of networks (`networks.split`).
+    """
+    state, config = inspected["State"], inspected["Config"]
+    called, labels = inspected["Name"].lstrip("/"), config.get("Labels") or {}
+    name = session or called
+    restarting = state.get("Status") == "restarting"  # docker calls it running, too
+    ours = labels if labels.get(SESSION_LABEL) == name else {}  # else they are its image's
+    gpus = gpus_of(inspected)
+    return Container(
+        id=inspected["Id"],
+        name=name,
+        running=bool(state.get("Running")) and not (state.get("Paused") or restarting),
+        started_at=state.get("StartedAt", ""),
+        image=config.get("Image"),
+        addresses=_addresses(inspected),
+        alone_on=_alone_on(inspected, known),
+        gpus=None if gpus is None else shortened(gpus.removeprefix("device=")),
+        engine_gpus=gpus,
+        labels=labels,
+        workdir=config.get("WorkingDir") or "/",
+        renamed="" if name == called else called,
+        paused=bool(state.get("Paused")),
+        halt=_halt(inspected),
+        restarting=restarting,
+        restarts=count(str(inspected.get("RestartCount"))) or 0,
+        out_of_memory=_out_of_memory(inspected),
+        volumes=_volumes(inspected),
+        options=existing_options.read(inspected, ours),
+    )
+
+
+_HALTS = {
+    "paused": "it is paused",
+    "created": "it was never started",
+    "configured": "it was never started",
+    "removing": "it is being removed",
+}
+_KILLED = 128 + 9
+
+
+def _halt(inspected: Mapping[str, Any]) -> str:
+    """Return in words why a container does not run, empty for one that does."""
+    state = inspected["State"]
+    status = "paused" if state.get("Paused") else str(state.get("Status", ""))
+    if status in _HALTS:
+        return _HALTS[status]
+    if status == "restarting":
+        told, times = "its engine is restarting it", inspected.get("RestartCount")
+        ended = f": it has ended {times} times (exit code {state.get('ExitCode')})"
+        return told + (ended if times else "")
+    if state.get("Running"):
+        return ""
+    if killed := _out_of_memory(inspected):
+        return f"it was {killed}"
+    code = state.get("ExitCode")
+    if code is None:
+        return ""
+    return f"it {'was killed' if code == _KILLED else 'has ended'} (exit code {code})"
+
+
+def _out_of_memory(inspected: Mapping[str, Any]) -> str:
+    if not inspected["State"].get("OOMKilled"):
+        return ""
+    limit = inspected["HostConfig"].get("Memory")
+    return f"killed: out of memory{f' (limit {limit // 2**20} MB)' if limit else ''}"
+
+
+def _addresses(inspected: Mapping[str, Any]) -> tuple[str, ...]:
+    if inspected["HostConfig"].get("NetworkMode") == "host":
+        return ("127.0.0.1",)
+    settings = inspected["NetworkSettings"]
+    if settings.get("SandboxKey", "").startswith(_OF_A_USER):
+        return ()
+    found = (network.get("IPAddress") for network in (settings.get("Networks") or {}).values())
+    return tuple(address for address in found if address)
+
+
+def _alone_on(inspected: Mapping[str, Any], known: Mapping[str, list[str]]) -> Mapping[str, str]:
+    reached = _addresses(inspected)
+    alone = networks.alone_on(inspected, known)
+    return {address: alone[address] for address in reached if address in alone}
+
+
+def _volumes(inspected: Mapping[str, Any]) -> tuple[Volume, ...]:
+    """Return the mounts with a folder behind them; a tmpfs has none."""
+    return tuple(
+        Volume(mount["Source"], mount["Destination"], mount.get("Name"))
+        for mount in inspected.get("Mounts") or []
+        if mount.get("Source")
+    )

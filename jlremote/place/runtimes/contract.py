@@ -1,0 +1,275 @@
+"""The contract of a runtime; all is text for `sh` or plain values, so it needs no host."""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jlremote.errors import Usage
+from jlremote.place.host.contract import USER_LABEL, Completed, Steps
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.options.container_options import NO_OPTIONS, ContainerOptions
+from jlremote.text import one_line
+
+SESSION_LABEL = "org.jlremote.session"
+CREATOR_LABEL = "org.jlremote.created-by"
+TYPED_LABEL = "org.jlremote.typed"  # the typed name, if the naming template made another of it
+JOB_LABEL = "org.jlremote.job"
+START_LABEL = "org.jlremote.start"  # the start that made it, and alone may take it back
+# The step that names the user on the host.
+WHO = {"user": "id -un || id -u"}
+_SESSION_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A folder of the host, or a named volume, in a container."""
+
+    source: str  # absolute path on the host
+    target: str  # absolute path in the container
+    name: str | None = None  # the volume's name, `None` for a folder of the host
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container as it is right now; the runtime `none` describes the host as one."""
+
+    id: str  # the engine's full id; the machine's name for the host
+    name: str  # without the engine's leading slash; a session's stays after `docker rename`
+    running: bool  # whether processes can be started in it
+    # The engine's time stamp, or the host's boot id; with `id` it identifies what was located.
+    started_at: str
+    image: str | None = None  # the image, as the engine names it
+    addresses: tuple[str, ...] = ()  # addresses at which the host reaches the container, best first
+    # Those of them that no other container can take, each with the id of its network.
+    alone_on: Mapping[str, str] = field(default_factory=dict)
+    gpus: str | None = None  # for people (`all`, `2`, `GPU-7fdaf0a5`, …), `None` for none
+    engine_gpus: str | None = None  # the same as the engine's `--gpus` (`2`, `device=GPU-…`, …)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    workdir: str = "/"
+    renamed: str = ""  # its name by now, if that is not `name`
+    paused: bool = False  # its processes stand still until the engine lets them go on
+    halt: str = ""  # why it does not run, in words; empty while it runs
+    restarting: bool = False  # whether its engine is about to start it again
+    restarts: int = 0  # how often its engine has started it again by itself
+    out_of_memory: str = ""  # that something in it was killed for its memory, in words
+    in_job: bool = False  # whether it is a job of a cluster's scheduler
+    job: str | None = None  # that job's id
+    node: str = ""  # that job's node, once it runs
+    waits: bool = False  # whether that job waits in the queue
+    starts: bool = False  # whether that job runs, and its server does not listen yet
+    until: float | None = None  # when its time limit ends it, in seconds since the epoch
+    volumes: tuple[Volume, ...] = ()
+    options: ContainerOptions = NO_OPTIONS  # at its creation
+
+    @property
+    def on_host_network(self) -> bool:
+        """Whether it shares the host's network."""
+        return self.addresses == ("127.0.0.1",)
+
+    @property
+    def called(self) -> str:
+        """The name that the engine has for it."""
+        return self.renamed or self.name
+
+    @property
+    def stands(self) -> str:
+        """The sentence about a container that does not run, without its name."""
+        return f"does not run: {self.halt}" if self.halt else "does not run"
+
+    @property
+    def is_session(self) -> bool:
+        """Whether jlr made it: a label that it has from its image does not name it."""
+        return self.labels.get(SESSION_LABEL) == self.name
+
+    @property
+    def is_job(self) -> bool:
+        """Whether jlr made it for a job; likewise."""
+        return self.labels.get(JOB_LABEL) == self.name
+
+    @property
+    def labelled_user(self) -> str:
+        """The user of the host in the label, if jlr made it; empty for no user."""
+        made = self.is_session or self.is_job
+        return one_line(self.labels.get(USER_LABEL, "")) if made else ""
+
+    def owner_beside(self, user: str) -> str | None:
+        """Return the other user who owns it, `None` if it is `user`'s own or of no user."""
+        return self.labelled_user if self.labelled_user not in ("", user) else None
+
+
+@dataclass(frozen=True)
+class ContainerSpec:
+    """A container to be created."""
+
+    name: str
+    image: str  # the image, as the engine takes it
+    options: ContainerOptions = NO_OPTIONS
+    gpus: str | None = None  # the value of the engine's `--gpus`
+    script: str = ""  # what it runs before it waits, or before a job's command
+    own_entrypoint: bool = True  # whether the image's entrypoint runs
+    interactive: bool = False  # whether a job's command gets stdin
+    terminal: bool = False  # whether a job's command has a terminal
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """How to run a command with the caller's stdin and stdout."""
+
+    terminal: os.terminal_size | None = None  # size of the caller's terminal, `None` without one
+    user: str | None = None  # `USER[:GROUP]` in the container, by default the container's
+    workdir: str | None = None  # the folder to begin in, by default the container's
+    detach_keys: str | None = None  # the keys that detach from it, by default the engine's
+    mark: str = ""  # of a job of `jlr run`, by which `Runtime.sweep` finds it
+
+
+class Runtime(ABC):
+    """A way to run servers. Methods return shell text or read its output; none has effects.
+
+    What stands here holds where a session is processes of the host.
+    """
+
+    engine: Engine | None = None  # the engine, for commands of its own; `None` without containers
+    in_jobs: bool = False  # whether a session is a job, on another machine than its folder
+    # Where Jupyter listens if it can have no socket. Other users share the loopback; the token
+    # keeps them out.
+    bind_address: str = "127.0.0.1"
+    servers_folder: str  # shell text: the folder that holds a folder for each session's server
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name for `--runtime`."""
+
+    @property
+    def program(self) -> str:
+        """The name of the program on the host that runs its images; empty without images."""
+        return ""
+
+    @property
+    def has_containers(self) -> bool:
+        """Whether a session has a container, with files, users and processes of its own."""
+        return self.engine is not None
+
+    @property
+    def has_images(self) -> bool:
+        """Whether a session is made from an image, and has its programs and packages."""
+        return False
+
+    @property
+    def gpus_by_cdi(self) -> bool:
+        """Whether a new container's GPUs are named as the host's CDI files do, maybe by index."""
+        return self.engine is not None and self.engine.kind.gpus == "devices"
+
+    @property
+    def required_engine(self) -> Engine:
+        """The engine of a runtime that has containers.
+
+        Raises:
+            Usage: it has none.
+        """
+        if self.engine is None:
+            raise Usage("the runtime has no containers", hint="`--runtime docker`, or `podman`")
+        return self.engine
+
+    def shown(self, *words: str) -> str:
+        """Return a command of its engine as a person types it, empty without one."""
+        return "" if self.engine is None else self.engine.shown(*words)
+
+    def place(self, name: str, host: str) -> str:
+        """Return where the session `name` runs, for a message: a container, or the host."""
+        return f"`{host}`"
+
+    def check_name(self, name: str) -> None:
+        """Check that a session's name is fit for a folder and a URL.
+
+        Raises:
+            Usage: it is not; the hint has the rule.
+        """
+        if not _SESSION_NAME.fullmatch(name):
+            raise Usage(
+                f"invalid session name `{one_line(name)}`",
+                hint="use letters, digits, `_`, `.` and `-`, starting with a letter or digit",
+            )
+
+    @abstractmethod
+    def describe(self, name: str) -> Steps:
+        """Return the step that describes `name`, as `read` wants it."""
+
+    def survey(self, name: str, inside: str) -> Steps:
+        """Return the steps that describe `name`, and run the script `inside` where it runs."""
+        return {**self.describe(name), "inside": self.inside(name, inside)}
+
+    @abstractmethod
+    def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
+        """Return the container that the survey found, `None` if there is none.
+
+        Raises:
+            JlrError: the engine is missing, not permitted or not running.
+        """
+
+    def inside(self, name: str, script: str) -> str:
+        """Return the shell command that runs `script` where `name` runs, and waits for it.
+
+        For a job of a scheduler that is where its folder is; see `on_machine`.
+        """
+        return command_line(("sh", "-c", script))
+
+    def on_machine(self, name: str, script: str) -> str:
+        """Return the script for `inside` that runs `script` on the machine of its processes."""
+        return script
+
+    def owns(self, container: Container) -> str:
+        """Return shell text that checks whether `$process`, a folder of `/proc`, is the session's.
+
+        It is for `on_machine`. `$own` is the control group of the shell that asks. A session on the
+        host has no bounds but its user.
+        """
+        return '[ -O "$process" ]'
+
+    def in_image(self, name: str, script: str) -> str:
+        """Return the shell command that runs `script` with the programs of the session's image.
+
+        Without an image these are the host's. `inside` is for scripts that need no more than `sh`.
+        """
+        return self.inside(name, script)
+
+    @abstractmethod
+    def detached(self, name: str, script: str) -> str:
+        """Return the shell command that runs `script` there and does not wait."""
+
+    def launched(self, name: str, script: str, waiting: str) -> str:
+        """Return shell text that runs `script` in the background, and `waiting` until it ends.
+
+        `waiting` may begin first.
+        """
+        return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
+
+    def relay_prefix(self, name: str) -> tuple[str, ...]:
+        """Return the argv that precedes a program which runs there with our stdin and stdout.
+
+        It is empty where a plain forward reaches the host's loopback.
+        """
+        return ()
+
+    @abstractmethod
+    def attached(
+        self, name: str, argv: tuple[str, ...], how: Attachment, environment: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        """Return the command that runs `argv` there with the caller's stdin and stdout.
+
+        Raises:
+            Usage: the runtime has no such option.
+        """
+
+    def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
+        """Return the command that ends all processes of what is attached there with a mark.
+
+        Its last argument is to follow; see `sweep_argv`. It is empty where what was attached is a
+        process of the caller's own machine, with all that it begins.
+        """
+        return ()

@@ -1,0 +1,294 @@
+"""The engines' command lines, as pure functions that `--verbose` and `--dry-run` show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal
+
+from jlremote import __version__
+from jlremote.laptop.settings.options import LOG_LIMIT, key
+from jlremote.place.host.shell_text import command_line, wait_while
+from jlremote.place.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
+from jlremote.place.runtimes.engine.engine import Argv, Engine
+from jlremote.place.runtimes.engine.engine_gpus import gpu_flags, with_gpus
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.options.existing_options import ARGUMENTS_LABEL, PACKAGES_LABEL
+from jlremote.place.runtimes.scripts import waiting
+
+GONE_SECONDS = 30
+# Every label of ours is set, also where it says nothing: else an image's own would count. The
+# user's comes from the host's shell.
+UNUSED_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        f"org.jlremote.{word}": ""
+        for word in (
+            "created-by",
+            "engine-arguments",
+            "gpus",
+            "job",
+            "job-command",
+            "job-gpus",
+            "job-rm",
+            "packages",
+            "session",
+            "start",
+            "typed",
+        )
+    }
+)
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:
+    """Return the command that creates (and does not start) a container.
+
+    Instead of the image's command it runs the script, then waits (see `waiting`); later scripts are
+    run by `exec`, and `--init` reaps their orphans. The person's own words come last: if one is no
+    option after all, the container still has its name and labels, and is found. It never pulls, as
+    a pull may take minutes and is a step of its own.
+    """
+    shell, *command = waiting.command(spec.script)
+    words = spec.options.engine_arguments
+    told = {SESSION_LABEL: spec.name, CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
+    if words:
+        told[ARGUMENTS_LABEL] = command_line(words)
+    if spec.options.packages:
+        told[PACKAGES_LABEL] = command_line(spec.options.packages)
+    return (
+        *_create(engine, spec, told),
+        *_flags(spec.options),
+        *_log_flags(spec.options),
+        *gpu_flags(engine, spec.gpus),
+        *(() if spec.own_entrypoint else (f"--entrypoint={shell}",)),
+        *words,
+        *_image(engine, spec),
+        *((shell,) if spec.own_entrypoint else ()),
+        *command,
+    )
+
+
+def _create(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str]) -> Argv:
+    never = ("--pull=never",) if engine.kind.pulls_never else ()
+    told = (f"--label={name}={value}" for name, value in {**UNUSED_LABELS, **labels}.items())
+    return with_gpus(engine, spec.gpus)("create", *never, f"--name={spec.name}", *told)
+
+
+def _image(engine: Engine, spec: ContainerSpec) -> Argv:
+    return ("--", spec.image) if engine.kind.ends_options else (spec.image,)
+
+
+def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
+    """Return the command that creates (and does not start) a container that runs `command`.
+
+    The image's entrypoint runs, as with the engine's `run`. If a script is to run first, a shell
+    takes the entrypoint's place, and `command` begins with the entrypoint.
+    """
+    begin = ("-c", f'{spec.script}exec "$@"', "sh") if spec.script else ()
+    told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
+    return (
+        *_create(engine, spec, told),
+        # A signal reaches all processes of the command, as Ctrl-C does at a terminal; a shell that
+        # alone got it would wait for the others.
+        "--env=TINI_KILL_PROCESS_GROUP=1",
+        *(("--interactive",) if spec.interactive else ()),
+        *(("--tty",) if spec.terminal else ()),
+        *_flags(spec.options),
+        *_job_log_flags(engine, spec.options),
+        *gpu_flags(engine, spec.gpus),
+        *(("--entrypoint=sh",) if spec.script else ()),
+        *spec.options.engine_arguments,
+        *_image(engine, spec),
+        *(*begin, *command),
+    )
+
+
+def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
+    """Give the flags of a log that keeps all of a job's output.
+
+    Docker's `local` keeps every byte, `json-file` only UTF-8. By default it rotates at 100 MB, and
+    then the bytes that were already shown cannot be counted.
+    """
+    if options.log_options not in ((), LOG_LIMIT):
+        yield from _log_flags(options)
+    elif not any(word.startswith("--log-driver") for word in options.engine_arguments):
+        yield from (
+            ("--log-driver=local", "--log-opt=max-size=10g", "--log-opt=max-file=2")
+            if engine.kind.daemon == "docker"
+            else ("--log-driver=json-file",)
+        )
+
+
+def _flags(options: ContainerOptions) -> Iterator[str]:
+    """Give the flags of the options and the default `--init`."""
+    if options.init is not False:
+        yield "--init"
+    if options.remove:
+        yield "--rm"
+    # Podman refuses to set the size of the host's own /dev/shm.
+    shm_size = options.shm_size if options.ipc != "host" else None
+    for option, values in (
+        ("volume", options.volumes),
+        ("env", options.environment),
+        ("workdir", (options.workdir,)),
+        ("user", (options.user,)),
+        ("shm-size", (shm_size,)),
+        ("ulimit", _valued("ulimit", options.ulimits)),
+        ("ipc", (options.ipc,)),
+        ("network", (options.network,)),
+    ):
+        yield from (f"--{option}={value}" for value in values if value)
+
+
+def _log_flags(options: ContainerOptions) -> Iterator[str]:
+    """Give the flags that bound the log, in a driver of both docker and podman.
+
+    The host's default driver may take no limit, as journald.
+    """
+    words = options.engine_arguments
+    own = any(word.startswith("--log-driver") for word in words)
+    given = (*LOG_LIMIT, *options.log_options)
+    if own:  # it may take no such limit, as `none` does
+        given = tuple(item for item in given if item not in LOG_LIMIT)
+    limits = _valued("log-opt", given)
+    if limits and not own:
+        yield "--log-driver=json-file"
+    for limit in limits:
+        yield f"--log-opt={limit}"
+
+
+def _valued(option: str, items: Iterable[str]) -> tuple[str, ...]:
+    """Return the last item of each name, without those that an empty value takes away."""
+    last = {key(option, item): item for item in items}
+    return tuple(item for item in last.values() if not item.endswith("="))
+
+
+def inspect_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that describes a container in full."""
+    return engine("container", "inspect", name)
+
+
+def events_argv(engine: Engine, since: str) -> Argv:
+    """Return the command that prints events which end or rename containers, or move them.
+
+    Each is a line with the container's id. They begin as long ago as `since`, e.g. `2s`. `died` is
+    podman's.
+    """
+    names = ("die", "died", "rename", "connect", "disconnect")
+    filters = (f"--filter=event={name}" for name in names)
+    return engine("events", f"--since={since}", *filters)
+
+
+def state_argv(engine: Engine, name: str, field: Literal["Running", "Paused", "Pid"]) -> Argv:
+    """Return the command that prints one field of a container's state, e.g. `true`.
+
+    `Pid` is the id on the host of its main process.
+    """
+    return engine("container", "inspect", f"--format={{{{.State.{field}}}}}", name)
+
+
+def start_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that starts a container."""
+    return engine("start", name)
+
+
+def start_attached_argv(engine: Engine, name: str, detach_keys: str | None = None) -> Argv:
+    """Return the command that starts a container with the caller's terminal.
+
+    The end of the terminal, a SIGHUP, must not reach what runs in the container.
+    """
+    alone = ("--sig-proxy=false",) if engine.kind.start_passes_signals else ()
+    return engine("start", "--attach", "--interactive", *alone, *_detach(detach_keys), name)
+
+
+def attach_argv(engine: Engine, name: str, detach_keys: str | None = None) -> Argv:
+    """Return the command that connects the caller's stdin and stdout to a container's command."""
+    return engine("attach", "--sig-proxy=false", *_detach(detach_keys), name)
+
+
+def _detach(keys: str | None) -> Argv:
+    return () if keys is None else (f"--detach-keys={keys}",)
+
+
+def shell_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that copies a container's shell to stdout; the container need not run."""
+    return engine("cp", f"{name}:/bin/sh", "-")
+
+
+def stop_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that stops a container."""
+    return engine("stop", name)
+
+
+def remove_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that stops and removes a container and its unnamed volumes."""
+    return engine("rm", "--force", "--volumes", name)
+
+
+_MOST_CHANGES = 5000
+
+
+def changes_script(engine: Engine, name: str) -> str:
+    """Return the script that prints the files which a container has added or changed."""
+    return f"{command_line(engine('diff', name))} | grep '^[AC] ' | head -n {_MOST_CHANGES}"
+
+
+# The errors of a container that is being removed, by itself (`--rm`) or by another command.
+_GOING = "*[Nn]'o such container'*|*'no container with name'*|*'already in progress'*"
+
+
+def ended_script(engine: Engine, ending: Argv, name: str, *, goes: bool = False) -> str:
+    """Return the script that stops or removes a container; one that is being removed counts.
+
+    With `goes`, the engine removes the container when it has stopped, and the script waits for it.
+    """
+    there = f"{command_line(inspect_argv(engine, name))} >/dev/null 2>&1"
+    stays = """{ printf '%s\\n' "$said" >&2; exit 1; }"""
+    gone = wait_while(there, GONE_SECONDS, too_long=stays)
+    return f"""\
+said=$({command_line(ending)} 2>&1 >/dev/null)
+case $?,$said in
+0,*) {":" if goes else "exit"};;
+{_GOING}) ;;
+*) {stays};;
+esac
+{gone}"""
+
+
+def usable_argv(engine: Engine) -> Argv:
+    """Return a quick command that succeeds if the engine can be used."""
+    return engine("ps", "--quiet", "--last=1")
+
+
+def find_argv(engine: Engine, label: str, value: str) -> Argv:
+    """Return the command that prints the ids of the containers with a label."""
+    return engine("ps", "--all", "--quiet", f"--filter=label={label}={value}")
+
+
+def list_ids_argv(engine: Engine, *, every: bool) -> Argv:
+    """Return the command that prints the full ids of all containers, or of those that run."""
+    return engine("ps", *(("--all",) if every else ()), "--quiet", "--no-trunc")
+
+
+def top_argv(engine: Engine, name: str) -> Argv:
+    """Return the command that prints user, pid and arguments of a container's processes.
+
+    Docker runs the host's `ps`. Podman has column names for the host's view; with options it would
+    run the container's `ps`.
+    """
+    podman = "podman" in engine.name
+    columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")
+    return engine("top", name, *columns)
+
+
+def logs_argv(
+    engine: Engine, name: str, tail: int | None, *, follow: bool, since: int | None = None
+) -> Argv:
+    """Return the command that prints the log of a container's main process.
+
+    `tail` is `None` for all of it; `since` is as of `times.since`.
+    """
+    flags = [f"--tail={'all' if tail is None else tail}"]
+    if since is not None:
+        flags.append(f"--since={since}" if since >= 0 else f"--since={-since}s")
+    return engine("logs", *flags, *(("--follow",) if follow else ()), name)

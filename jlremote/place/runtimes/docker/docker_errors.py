@@ -1,0 +1,137 @@
+"""The errors of containers that cannot be created or started, by their remedies."""
+
+from __future__ import annotations
+
+from jlremote.errors import Busy, JlrError, Usage
+from jlremote.place.host.contract import Completed, told
+from jlremote.place.runtimes.contract import ContainerSpec
+from jlremote.place.runtimes.docker.old_docker import KNOWS_NO_GPUS
+from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
+from jlremote.place.runtimes.engine.engine_gpus import mend
+from jlremote.place.runtimes.options.refused_options import refusal
+from jlremote.text import one_line, printable
+
+# Each in docker's words, then podman's.
+_NO_IMAGE = ("no such image", "image not known")
+_PORT_TAKEN = ("port is already allocated", "address already in use")
+# Podman 4 and 5; dockerd. As patterns of a shell's `case`, too.
+_NO_INIT = ("container-init binary not found", "lookup init binary", '"docker-init": executable')
+INIT_MISSING = "|".join(f"*'{words}'*" for words in _NO_INIT)
+_NO_GPUS = (
+    "could not select device driver",
+    "nvidia-container",
+    "unresolvable cdi devices",
+    "unknown runtime specified nvidia",
+    "invalid runtime name: nvidia",
+)
+
+
+class JustCreated(Busy):
+    """Another command created a container of that name a moment ago."""
+
+
+def image_missing(failed: Completed) -> bool:
+    """Return whether a container was not created because its image is not on the host."""
+    return any(words in failed.stderr.lower() for words in _NO_IMAGE)
+
+
+def init_missing(failed: Completed) -> bool:
+    """Return whether the engine lacks the program that `--init` puts into a container."""
+    return any(words in failed.stderr for words in _NO_INIT)
+
+
+def program_refused(failed: Completed) -> bool:
+    """Return whether a container was not started because its program cannot be run."""
+    complaint = failed.stderr.lower()
+    return "container process" in complaint and "exec" in complaint
+
+
+def ended_error(engine: Engine, name: str, image: str, said: str) -> JlrError:
+    """Return the error of a new container that ended at once, with the end of its log.
+
+    For one, its image has no shell.
+    """
+    return JlrError(
+        f"the container `{name}` ended at once: {one_line(said) or 'no reason given'}",
+        hint=f"`{engine.shown('run', '--rm', image, 'sh', '-c', 'true')}` on the host tries it; "
+        "an image for jlr needs `sh`, Python and Jupyter",
+    )
+
+
+def start_error(engine: Engine, name: str, why: str) -> JlrError:
+    """Return the error of an existing container that does not start."""
+    hint = f"`{engine.shown('logs', name)}` on the host may say why"
+    if "paused" in why:
+        hint = f"`{engine.shown('unpause', name)}` on the host resumes it"
+    if any(words in why.lower() for words in _NO_GPUS):
+        hint = mend(why) or hint
+    return JlrError(f"the container `{name}` does not start: {why}", hint=hint)
+
+
+def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> JlrError:
+    """Return the error of a container that was not created or started."""
+    general = engine_error(engine, failed)
+    if isinstance(general, EngineUnusable):
+        return general
+    said, why = "\n".join(told(failed.stderr)), reason(failed)
+    complaint = said.lower()
+    if complaint.startswith(KNOWS_NO_GPUS):
+        return JlrError(
+            f"{engine.name} on the host is older than 19.03: {why}",
+            hint="`--runtime nvidia-docker` works if NVIDIA's old tool is installed; else update "
+            "docker there",
+        )
+    if refused := refusal(spec.options, said, why):
+        return refused
+    if cause := _misuse(engine, spec, complaint, why) or _lack(engine, spec, complaint, why):
+        return cause
+    return JlrError(
+        f"cannot create the container `{spec.name}`: {why}",
+        hint="`--verbose` shows the command and all that the engine says",
+    )
+
+
+def _misuse(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> JlrError | None:
+    """Return the error of a request that no host could meet."""
+    if "invalid reference format" in complaint or "must be lowercase" in complaint:
+        return Usage(
+            f"invalid image name `{printable(spec.image)}`",
+            hint="write `NAME[:TAG]`, in lower case",
+        )
+    if complaint.removeprefix("error: ").startswith(("invalid argument", "unknown flag")):
+        return Usage(
+            f"{engine.name} on the host does not take an option: {why}",
+            hint=f"`{engine.shown('create', '--help')}` there describes its options",
+        )
+    return None
+
+
+def _lack(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> JlrError | None:
+    """Return the error of a host that lacks something for the request."""
+    if "already in use by" in complaint:
+        return JustCreated(
+            f"another command has just created a container `{spec.name}`",
+            hint="run the command again to use it, or choose another name",
+        )
+    if any(words in complaint for words in _PORT_TAKEN):
+        return Busy(
+            f"a port of the host is in use: {why}",
+            hint="jlr needs no published port: leave it out after `--`, or choose another",
+        )
+    if any(words in complaint for words in _NO_GPUS):
+        return JlrError(
+            f"the host gives no GPUs to containers: {why}",
+            hint=mend(complaint)
+            or "`jlr doctor HOST` says whether the NVIDIA container toolkit is missing there; "
+            f"requested was `--gpus {spec.gpus}`",
+        )
+    if "no space left" in complaint:
+        return JlrError(f"no space is left on the host: {why}", hint=space_hint(engine))
+    return None
+
+
+def space_hint(engine: Engine) -> str:
+    """Return the hint for a container whose disk is full."""
+    shown = engine.shown("system", "df")
+    return f"`{shown}` on the host shows what takes space; a folder in memory has its own limit"

@@ -1,0 +1,133 @@
+"""The errors of options that a host's kernel or engine refuses."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.laptop.settings.options import LOG_LIMIT, key
+from jlremote.place.runtimes.options.container_options import FIELDS, ContainerOptions
+
+# runc prints the number (asm-generic/resource.h), crun the name.
+_LIMITS = (
+    "cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as", "locks",
+    "sigpending", "msgqueue", "nice", "rtprio", "rttime",
+)  # fmt: skip
+_LIMIT = re.compile(r"rlimit type (\d{1,4})|RLIMIT_([A-Z]+)")
+_LOG_OPTION = re.compile(r"unknown log opt '([^']+)'")
+_UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: ('\w' in )?(-\S+)")
+# The errors of docker and podman about invalid values, by option.
+_CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
+    (
+        "workdir",
+        r"directory '.*' is invalid|workdir .* (does not exist|must be|exists on)|cannot mkdir: ",
+        Usage,
+        "write a folder of the container, from `/` on",
+    ),
+    (
+        "user",
+        r"unable to find (user|group) |[ug]ids .*must be in range",
+        Usage,
+        "`--user 1000:1000` always works; names must be in the image",
+    ),
+    (
+        "network",
+        r"network .*not found",
+        NotFound,
+        "write `bridge`, `host`, `none` or the name of an existing network",
+    ),
+    (
+        "ipc",
+        r"invalid ipc mode|unrecognized namespace mode",
+        Usage,
+        "write `private`, `host` or `container:NAME`",
+    ),
+    ("env", r"invalid environment variable", Usage, "write `NAME=VALUE`, or `NAME`"),
+    ("shm-size", r"--shm-size\b.*: invalid size", Usage, "write `64m`, `1g` and the like"),
+    (
+        "ulimit",
+        r"ulimit\b.*: (invalid|strconv|ulimit) ",
+        Usage,
+        "write `memlock=-1`, `nofile=1024:4096`",
+    ),
+    (
+        "volume",
+        (
+            r"invalid (volume )?spec|invalid mode: |invalid mount|invalid (container|host) path|"
+            r"incorrect volume format|(container|host) directory cannot be empty"
+        ),
+        Usage,
+        "write `SOURCE:TARGET[:OPTIONS]`, both folders from `/` on, and `ro` to only read",
+    ),
+    (
+        "log-opt",
+        r"failed to initialize logging driver|^(Error: )?invalid size: ",
+        Usage,
+        "write as the engine does: `max-size=50m`, `max-file=3`",
+    ),
+)
+_SHORT = {"env": ("-e",), "user": ("-u",), "volume": ("-v",), "workdir": ("-w",)}
+_RIGHTS = ("--privileged", "--cap-add", "--device", "--security-opt")
+_OF_ANOTHER = re.compile(r"no such container: |no container with name or id \"")
+_SETTINGS = "and in `engine-arguments` of the settings: `jlr config` shows whether it is set"
+
+
+def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError | None:
+    """Return the error that names the refused option and how to leave it out, if one is known.
+
+    The complaint is the engine's whole output, the reason its line for a person.
+    """
+    if unknown := _UNKNOWN.search(complaint):
+        return Usage(
+            f"the engine on the host has no option `{unknown[2]}`",
+            hint=f"leave it out after `--`, {_SETTINGS}",
+        )
+    for option, words, kind, hint in _CANNOT_BE:
+        found = re.search(words, complaint, re.IGNORECASE | re.MULTILINE)
+        if found and _asked_for(options, option):
+            return kind(f"invalid {_shown(options, option)}: {reason}", hint=hint)
+    if _OF_ANOTHER.search(complaint.lower()):
+        asked = (f"--network {options.network}", f"--ipc {options.ipc}")
+        shown = ", ".join(f"`{text}`" for text in asked if " container:" in text)
+        if shown:
+            return NotFound(f"cannot use {shown}: {reason}", hint="start that container first")
+    for option, item in _singled_out(options, complaint):
+        takes_away = shlex.join((f"--{option}", f"{key(option, item)}="))
+        return JlrError(
+            f"the host does not allow `--{option} {item}`: {reason}",
+            hint=f"`{takes_away}` leaves it out, also if a profile has it",
+        )
+    if "caps" in complaint or "operation not permitted" in complaint.lower():
+        given = options.engine_arguments
+        rights = [word for word in given if word.partition("=")[0] in _RIGHTS]
+        if rights:
+            return JlrError(
+                f"the host does not allow `{' '.join(rights)}`: {reason}",
+                hint=f"leave it out, {_SETTINGS}",
+            )
+    return None
+
+
+def _asked_for(options: ContainerOptions, option: str) -> bool:
+    """Return whether the option was given, also after `--`."""
+    ways = (f"--{option}", *_SHORT.get(option, ()))
+    behind = any(word.startswith(ways) for word in options.engine_arguments)
+    return behind or bool(getattr(options, FIELDS[option]))
+
+
+def _shown(options: ContainerOptions, option: str) -> str:
+    """Return an option as it was typed; an item of a list or from after `--` without its value."""
+    value = getattr(options, FIELDS[option])
+    return f"`--{option} {value}`" if isinstance(value, str) and value else f"`--{option}`"
+
+
+def _singled_out(options: ContainerOptions, complaint: str) -> Iterator[tuple[str, str]]:
+    """Give the items of lists that the engine's error names."""
+    if limit := _LIMIT.search(complaint):
+        name = "".join(_LIMITS[int(limit[1]) :][:1]) if limit[1] else limit[2].lower()
+        yield from (("ulimit", item) for item in options.ulimits if key("ulimit", item) == name)
+    if log := _LOG_OPTION.search(complaint):
+        items = (*options.log_options, *LOG_LIMIT)
+        yield from (("log-opt", item) for item in items if key("log-opt", item) == log[1])

@@ -1,0 +1,216 @@
+"""Python packages for a new container (`--install`), by the image's own Python and pip."""
+
+from __future__ import annotations
+
+import shlex
+
+from jlremote.place.host.shell_text import command_line, wait_while
+from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.scripts import homes
+from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
+
+_FOLDER = f"{homes.ROOT}/.packages"  # no session or job has this name
+_NO_PYTHON = 69  # sysexits.h: EX_UNAVAILABLE
+GONE = 66  # sysexits.h: EX_NOINPUT
+NOT_INSTALLED = 75  # sysexits.h: EX_TEMPFAIL
+PATIENCE_SECONDS = 120
+
+_IS_OPEN = """\
+import os, sys, sysconfig
+marker = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+managed = sys.prefix == sys.base_prefix and os.path.exists(marker)
+sys.exit(managed or not os.access(sysconfig.get_path("purelib"), os.W_OK))
+"""
+_WHERE_ITS_OWN_ARE = (
+    'import sys; print(*(p for p in sys.path if p.endswith("-packages")), sep="\\n")'
+)
+
+# Debian without python3-venv makes only environments without pip; then the image's pip serves.
+_INSTALL = f"""\
+export PYTHONUNBUFFERED=1 PIP_ROOT_USER_ACTION=ignore
+{homes.CONDA_ON_PATH}python=$(command -v python3 || command -v python) ||
+  {{ echo 'there is no Python in the image'; exit {_NO_PYTHON}; }}
+if ! "$python" -m pip --version >/dev/null 2>&1 || ! "$python" -c {shlex.quote(_IS_OPEN)}; then
+  {homes.PRIVATE} || exit {homes.NO_FOLDER}
+  folder={_FOLDER}
+  said=$("$python" -m venv --system-site-packages "$folder" 2>&1) ||
+    "$python" -m venv --system-site-packages --without-pip --clear "$folder" || exit
+  for site in "$folder"/lib/python*/site-packages; do
+    "$python" -c {shlex.quote(_WHERE_ITS_OWN_ARE)} >"$site/image.pth"
+  done
+  python=$folder/bin/python
+  "$python" -m pip --version >/dev/null 2>&1 || {{ printf '%s\\n' "$said"; exit {_NO_PYTHON}; }}
+fi
+exec "$python" -m pip install --no-input --no-cache-dir --disable-pip-version-check \\
+  --progress-bar off -- """
+
+# Makes the environment's programs and packages visible; a job's own variables stay.
+USE = f"""\
+jlr_packages={_FOLDER}
+if [ -x "$jlr_packages/bin/python" ]; then
+  {homes.PRIVATE} || exit {homes.NO_FOLDER}
+  PATH=$jlr_packages/bin:$PATH
+  for jlr_site in "$jlr_packages"/lib/python*/site-packages; do
+    PYTHONPATH=$jlr_site${{PYTHONPATH:+:$PYTHONPATH}}
+  done
+  export PATH PYTHONPATH
+fi
+"""
+
+# Checked by name only: another version may have been installed on purpose.
+_ARE_THERE = f"""\
+import re, sys
+try:
+    from importlib.metadata import PackageNotFoundError, distribution
+except ImportError:  # before Python 3.8 there is no way to ask
+    sys.exit()
+for wanted in sys.argv[1:]:
+    named = re.fullmatch(r"([a-zA-Z0-9][\\w.-]*)\\s*([\\[ <>=!~;@].*)?", wanted)
+    try:
+        named and distribution(named[1])
+    except PackageNotFoundError:
+        sys.exit({GONE})
+"""
+
+_WAIT = wait_while(
+    '[ ! -e "$jlr_folder/installed" ]',
+    PATIENCE_SECONDS,
+    meanwhile="""\
+[ ! -e "$jlr_folder/installing" ] || {
+    jlr_turns=0; kill -0 "$(cat "$jlr_folder/installing")" 2>/dev/null || break; }""",
+)
+# The job's process waits for the installation, and goes on if that was killed.
+_UNTIL_INSTALLED = f"""\
+{homes.PRIVATE} || exit {homes.NO_FOLDER}
+jlr_folder="{homes.ROOT}"/NAME
+{_WAIT}[ "$(cat "$jlr_folder/installed" 2>/dev/null)" = 0 ] ||
+  {{ echo 'not started: its packages were not installed' >&2; exit {NOT_INSTALLED}; }}
+"""
+
+
+SHARED = "/opt/jlr"
+# Runs as root; `$1` has the id of the container's user and the home folder. In /tmp others may not
+# read, and a session's home is another one each time. Links need no room in the image.
+_SHARE = f"""\
+uid=${{1%% *}} home=${{1#* }}
+python=$(command -v python3 || command -v python) || exit 0
+share() {{
+  for site in "$1"/lib/python*/site-packages; do
+    [ -d "$site" ] || continue
+    to={SHARED}/lib/${{site#"$1"/lib/}}
+    mkdir -p "$to" {SHARED}/bin || exit
+    cp -alf "$site/." "$to" 2>/dev/null || cp -af "$site/." "$to" || exit
+    rm -f "$to/image.pth"
+  done
+  for program in "$1"/bin/*; do
+    case ${{program##*/}} in python*|pip*|[Aa]ctivate*|'*') continue;; esac
+    if [ "$(head -c 2 "$program")" = '#!' ]; then
+      sed "1s|^#!$1/bin/python.*|#!$python|" "$program" >{SHARED}/bin/"${{program##*/}}"
+      chmod 755 {SHARED}/bin/"${{program##*/}}"
+    else cp -af "$program" {SHARED}/bin; fi
+  done
+}}
+# A folder of the host is not part of the image.
+[ "$(stat -c %d "$home/.local" 2>/dev/null)" != "$(stat -c %d /)" ] || share "$home/.local"
+own=/tmp/jlr-$uid  # another user of the container may have taken that name
+if [ ! -L "$own" ] && [ "$(stat -c %u "$own" 2>/dev/null)" = "$uid" ]; then
+  for folder in "$own"/*/home/.local "$own"/.packages; do share "$folder"; done
+fi
+[ -d {SHARED} ] || exit 0
+chmod -R a+rX {SHARED}
+ls -d {SHARED}/bin {SHARED}/lib/python*/site-packages
+"""
+
+_SAYS = """\
+if [ "$(id -u)" != 0 ]; then
+  mkdir -p "$directory/config/bin"
+  cat >"$directory/config/bin/pip" <<'END'
+#!/bin/sh
+around=:$PATH: here=${0%/*}
+PATH=${around%%:"$here":*}:${around#*:"$here":}
+PATH=${PATH#:} PATH=${PATH%:}
+"${0##*/}" "$@" && exit; status=$?
+[ "$1" != install ] || python3 -c CHECK 2>/dev/null || cat >&2 <<'HINT'
+jlr: as this user no packages can be installed here; either of these commands does it:
+  jlr shell PLACE --user root -- pip install …
+  jlr start … --install …   (for a new container)
+HINT
+exit $status
+END
+  chmod 755 "$directory/config/bin/pip"
+  ln -sf pip "$directory/config/bin/pip3"
+  PATH=$directory/config/bin:$PATH
+fi
+"""
+_CAN_INSTALL = """\
+import os, site, sys, sysconfig
+marker = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+managed = sys.prefix == sys.base_prefix and os.path.exists(marker)
+writable = site.ENABLE_USER_SITE or os.access(sysconfig.get_path("purelib"), os.W_OK)
+sys.exit(managed or not writable)
+"""
+
+
+def share(engine: Engine, name: str, *, fresh: bool) -> str:
+    """Return the script that makes the user's own packages in a container part of its image.
+
+    They are linked below `SHARED`, and the folders of programs and of packages there printed, one a
+    line. With `fresh`, those of an earlier call are left out that are gone.
+    """
+    who = ("sh", "-c", 'printf "%s %s" "$(id -u)" "$HOME"')
+    ask = command_line(engine("exec", name, *AS_MAIN_USER, *who))
+    text = (f"rm -rf {SHARED}\n" if fresh else "") + _SHARE
+    link = command_line(engine("exec", "--user=0", name, "sh", "-c", text, "sh"))
+    return f'own=$({ask}) && {link} "$own"'
+
+
+def hint_at_pip(place: str) -> str:
+    """Return shell text for a launch: a `pip` that fails for want of access says what to do.
+
+    `place` is the session as HOST/NAME.
+    """
+    return _SAYS.replace("CHECK", shlex.quote(_CAN_INSTALL)).replace("PLACE", place)
+
+
+def hint_at_pip_in_job(place: str, name: str) -> str:
+    """Return the same for a job in the session `name`, whose Jupyter may not run."""
+    folder = f'directory="{homes.ROOT}"/{shlex.quote(name)}'
+    return f"{homes.PRIVATE} 2>/dev/null && {{\n{folder}\n{hint_at_pip(place)}}}\n"
+
+
+def install(packages: tuple[str, ...]) -> str:
+    """Return the script that installs packages, e.g. `torch==2.3`, and prints pip's output."""
+    return f"exec 2>&1\n{_INSTALL}{shlex.join(packages)}\n"
+
+
+def are_there(packages: tuple[str, ...]) -> str:
+    """Return the script that ends with `GONE` if a container no longer has all packages."""
+    return (
+        f"{homes.CONDA_ON_PATH}python={_FOLDER}/bin/python\n"
+        f'if [ -x "$python" ]; then\n{homes.PRIVATE} || exit {homes.NO_FOLDER}\n'
+        "else python=$(command -v python3 || command -v python); fi\n"
+        f'exec "$python" -c {shlex.quote(_ARE_THERE)} {shlex.join(packages)}\n'
+    )
+
+
+def until_installed(name: str) -> str:
+    """Return shell text that waits for a job's packages, then makes them visible to it."""
+    return _UNTIL_INSTALLED.replace("NAME", shlex.quote(name)) + USE
+
+
+def install_for_job(name: str, packages: tuple[str, ...]) -> str:
+    """Return the script that installs packages in the container of a job that waits for them.
+
+    Once it runs, the job starts after it even if the laptop has gone.
+    """
+    return f"""\
+{homes.PRIVATE} || exit {homes.NO_FOLDER}
+folder="{homes.ROOT}"/{shlex.quote(name)}
+(umask 077; mkdir -p "$folder") && echo $$ >"$folder/.installing" || exit
+mv "$folder/.installing" "$folder/installing"
+(
+{install(packages)})
+status=$?
+echo $status >"$folder/.installed"; mv "$folder/.installed" "$folder/installed"
+exit $status
+"""

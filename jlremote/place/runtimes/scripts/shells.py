@@ -1,0 +1,149 @@
+"""The script of a shell or command, attached to the caller's terminal; and shells that are kept.
+
+tmux on the host keeps shells that outlast a lost connection, also those in containers. There the
+engine's client runs in tmux, so a container needs no tmux. All of jlr's are in a server of their
+own, `tmux -L jlr`, where their names cannot meet the user's.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from jlremote.place.host import process_mark
+from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line
+from jlremote.place.host.sudo import SUDO, endable
+from jlremote.place.runtimes.bare import PATH_KEPT
+from jlremote.place.runtimes.contract import Attachment, Runtime
+from jlremote.place.runtimes.scripts import homes, packages, variables
+
+# The image may not describe the caller's terminal; fewer keys and colours are better than an
+# `unknown terminal type`.
+KNOWN_TERMINAL = """\
+known=
+for folder in ~/.terminfo /etc/terminfo /lib/terminfo /usr/lib/terminfo /usr/share/terminfo; do
+  [ ! -e "$folder/${TERM%"${TERM#?}"}/$TERM" ] || known=yes
+done
+[ "$known" ] || export TERM=xterm-256color
+"""
+# The engine sets the size only after the start of the command, which may read it before.
+_SIZE = "stty rows {0.lines} columns {0.columns} 2>/dev/null\n"
+_SHELL = f"""\
+[ $# -gt 0 ] || {{
+  [ -x "${{SHELL:-}}" ] || SHELL=$(command -v bash || command -v sh)
+  set -- "$SHELL" LOGIN
+  case ${{{PATH_KEPT}:+${{SHELL##*/}}}} in bash|dash|ksh|sh|zsh)
+    set -- "$@" -c 'PATH=$0:$PATH; export PATH; exec "$SHELL"' "${PATH_KEPT}";;
+  esac
+}}
+unset {PATH_KEPT}
+{KEEP_ODD_VARIABLES}\
+exec "$@"
+"""
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def script(
+    runtime: Runtime,
+    name: str,
+    attached: Attachment,
+    argv: tuple[str, ...],
+    mark: str,
+    *,
+    given: str = "",
+    marked: bool = False,
+) -> str:
+    """Return the script that runs a command, or a shell, with our stdin and stdout as its own.
+
+    In a container it would outlive a broken connection, so SIGHUP is sent to it by its random
+    `mark`; with `marked` it has that elsewhere, too. An empty argv is a shell. It is `given` the
+    variables of `variables.parted` at the beginning of its stdin, in a terminal where that shows
+    the mark.
+    """
+    marks = {process_mark.VARIABLE: mark} if runtime.has_containers or marked else {}
+    take = variables.take_typed if attached.terminal else lambda text, _: variables.take_first(text)
+    before = take(given, mark) if given else ""
+    begin = argv_of(runtime, name, attached, argv, marks, before=before)
+    if not runtime.has_containers:
+        return f"exec {command_line(begin)}\n"
+    ending = Attachment(user=attached.user)
+    end = runtime.attached(name, process_mark.signal_argv(mark, "HUP"), ending, {})
+    hang_up = f'trap "" HUP TERM; {command_line(end)} </dev/null >/dev/null 2>&1; exit 129'
+    here = command_line(begin) if attached.terminal else endable(begin)
+    return f"trap {shlex.quote(hang_up)} HUP TERM\n{here}\n"
+
+
+def argv_of(
+    runtime: Runtime,
+    name: str,
+    attached: Attachment,
+    argv: tuple[str, ...],
+    environment: Mapping[str, str] = NOTHING,
+    *,
+    sized: bool = True,
+    before: str = "",
+) -> tuple[str, ...]:
+    """Return the command that runs a command, or a shell for an empty argv, where `name` runs.
+
+    A mark in the `environment` becomes its own; with `sized` its terminal gets the caller's size.
+    The text `before` runs first.
+    """
+    size = attached.terminal
+    inside = before + (KNOWN_TERMINAL if size else "")
+    inside += _SIZE.format(size) if size and sized else ""
+    if runtime.has_containers:
+        inside += homes.writable_home(name) + packages.USE
+    inside += process_mark.MARK_ITSELF if process_mark.VARIABLE in environment else ""
+    if runtime.has_images and not runtime.has_containers:
+        inside += packages.USE
+    inside += _SHELL.replace("LOGIN", "" if runtime.has_images else "-l")
+    return runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, environment)
+
+
+NO_TMUX = 127  # sh: command not found
+_TMUX = ("tmux", "-u", "-L", "jlr")
+_FOLDER = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/shells/$(uname -n)"'
+
+
+def session(runtime: Runtime, name: str | None, label: str) -> str:
+    """Return tmux's name of a shell: of a container or session, `None` for the host itself.
+
+    `label` tells several of one place apart. tmux takes neither `.` nor `:`.
+    """
+    place = f"{runtime.name}/{name}" if name is not None else "host"
+    text = f"{place}/{label}" if label else place
+    return text.replace(" ", "-").replace(".", "+")
+
+
+def look(name: str) -> str:
+    """Return the script that succeeds if the shell of that name runs; it fails with `NO_TMUX`."""
+    there = command_line((*_TMUX, "has-session", "-t", f"={name}"))
+    return f"command -v tmux >/dev/null || exit {NO_TMUX}\n{there} 2>/dev/null\n"
+
+
+def kept_script(
+    runtime: Runtime, place: str, attached: Attachment, argv: tuple[str, ...], name: str
+) -> str:
+    """Return the script that runs a shell or command in tmux, or attaches to the one that runs.
+
+    Other terminals that show it are detached. Its exit status is the shell's, 0 if that goes on.
+    """
+    begin = argv_of(runtime, place, attached, argv, sized=False)
+    inside = f'rm -f "$1"\n{command_line(begin)}\necho $? >"$1"\n'
+    # tmux's server does not have the variables that lead sudo to its password.
+    passed = (
+        'env SUDO_ASKPASS="${SUDO_ASKPASS-}" SUDO_PROMPT="${SUDO_PROMPT-}" '
+        if begin[:1] == SUDO[:1]
+        else ""
+    )
+    new = command_line((*_TMUX, "new-session", "-A", "-D", "-s", name))
+    return f"""\
+folder={_FOLDER}; status="$folder"/{shlex.quote(name.replace("/", "%"))}
+(umask 077; mkdir -p "$folder") || exit
+{KNOWN_TERMINAL}{new} {passed}sh -c {shlex.quote(inside)} sh "$status" || exit
+{look(name)}[ $? != 0 ] || exit 0
+read -r code <"$status" && rm -f "$status"
+exit "${{code:-1}}"
+"""

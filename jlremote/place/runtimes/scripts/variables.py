@@ -1,0 +1,94 @@
+"""A person's variables, given by stdin: all users of a host can read the arguments of processes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+
+from jlremote.errors import Usage
+from jlremote.place.host.sudo import SUDO
+from jlremote.place.runtimes.engine.engine import Argv
+
+# Begins a script of the program that is to have them; its stdin is empty afterwards.
+TAKE = 'jlr_given=$(cat); eval "$jlr_given"; unset jlr_given; exec </dev/null\n'
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Bash ends at an assignment to these, and no secret is called so.
+_READ_ONLY = frozenset(("BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"))
+# A line of an engine's `--env-file`, which takes the rest of the line as it is.
+_LINE = re.compile(r"[\w.-]+=[^\r\n]*")
+
+
+def check_name(name: str) -> None:
+    """Refuse a variable's name that shells do not take (`Usage`)."""
+    if not _NAME.fullmatch(name):
+        raise Usage(
+            f"invalid name in `--env {name}=…`",
+            hint="use letters, digits and `_`, not beginning with a digit",
+        )
+
+
+def take_first(text: str) -> str:
+    """Return what begins a script whose stdin goes on behind its variables, the `text` of `parted`.
+
+    They are read byte by byte, so that nothing behind them is taken.
+    """
+    count = len(text.encode("utf-8", "surrogateescape"))
+    return f'jlr_given=$(dd bs=1 count={count} 2>/dev/null); eval "$jlr_given"; unset jlr_given\n'
+
+
+def take_typed(text: str, marker: str) -> str:
+    """Return what begins a script in a terminal that is given such text where it prints `marker`.
+
+    It needs `stty`: neither the echo nor the editing of lines must touch them.
+    """
+    return (
+        f"jlr_kept=$(stty -g) && stty raw -echo && printf %s {marker} || exit\n"
+        f'{take_first(text)}stty "$jlr_kept"; unset jlr_kept\n'
+    )
+
+
+def parted(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """Return the variables that only an argument can set, and the shell text for `TAKE`.
+
+    Raises:
+        Usage: no shell takes such a name.
+    """
+    for name in variables:
+        check_name(name)
+    plain = {name: value for name, value in variables.items() if name in _READ_ONLY}
+    given = (item for item in variables.items() if item[0] not in _READ_ONLY)
+    return plain, "".join(f"export {name}={shlex.quote(value)}\n" for name, value in given)
+
+
+def off_arguments(create: Argv, environment: Iterable[str]) -> tuple[Argv, Argv, str]:
+    """Return the words of a command that creates a container, without the values of variables.
+
+    The other two are the variables that it must be run with itself, `NAME=VALUE`, and its stdin: a
+    line for each variable. Values of more lines do not fit there.
+
+    Raises:
+        Usage: `sudo` would drop one of the former, or no shell takes its name.
+    """
+    words, own, lines = list(create), [], []
+    for item in environment:
+        name, _, value = item.partition("=")
+        if f"--env={item}" not in words or not value:
+            continue
+        place = words.index(f"--env={item}")
+        if _LINE.fullmatch(item):
+            lines.append(f"{item}\n")
+            del words[place]
+        else:
+            check_name(name)
+            own.append(item)
+            words[place] = f"--env={name}"
+    if own and words[0] == SUDO[0]:
+        raise Usage(
+            f"`--env {own[0].partition('=')[0]}` has several lines, which `sudo` does not pass on",
+            hint="put the value into a file of the host and mount that: `--volume`",
+        )
+    if lines:
+        words.insert(words.index("create") + 1, "--env-file=/dev/stdin")
+    return tuple(words), tuple(own), "".join(lines)

@@ -1,0 +1,95 @@
+"""The table of runtimes by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from jlremote.errors import Usage
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.place.runtimes.apptainer.apptainer import Apptainer
+from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.containers import Containers
+from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES
+
+if TYPE_CHECKING:
+    from jlremote.place.runtimes.on_node import OnNode
+
+AUTO = "auto"
+# Those whose sessions are processes of the host. The sessions of singularity lie with Apptainer's.
+OF_PROCESSES: tuple[Bare | Apptainer, ...] = (Bare(), Apptainer())
+_ON_HOSTS: Mapping[str, Runtime] = MappingProxyType(
+    {
+        runtime.name: runtime
+        for runtime in (
+            *map(Containers, ENGINES.values()),
+            *OF_PROCESSES,
+            Apptainer("singularity"),
+        )
+    }
+)
+
+
+@cache
+def on_nodes() -> Mapping[str, OnNode]:
+    """Return those of a cluster's nodes, by what runs there.
+
+    The scheduler is loaded here: most commands need none, and it would add a tenth to their start.
+    """
+    from jlremote.place.runtimes.on_node import SERVERS, OnNode
+
+    insides = (
+        Bare(servers_folder=SERVERS),
+        Apptainer(servers_folder=SERVERS),
+        Apptainer("singularity", servers_folder=SERVERS),
+    )
+    return MappingProxyType({inside.name: OnNode(inside) for inside in insides})
+
+
+@cache
+def runtimes() -> Mapping[str, Runtime]:
+    """Return all runtimes by name."""
+    return MappingProxyType(
+        {**_ON_HOSTS, **{runtime.name: runtime for runtime in on_nodes().values()}}
+    )
+
+
+def runtime_of(record: SessionRecord) -> Runtime:
+    """Return the runtime of a session, for the very container that it began in.
+
+    Raises:
+        Usage: there is no such runtime.
+    """
+    return for_container(runtime_named(record.runtime), record.container_id)
+
+
+def for_container(runtime: Runtime, container_id: str) -> Runtime:
+    """Return a runtime for the container with a full id, whatever its name is by now."""
+    if container_id and isinstance(runtime, Containers):
+        return replace(runtime, container_id=container_id)
+    return runtime
+
+
+def runtime_named(name: str, *, sudo: bool = False) -> Runtime:
+    """Return the runtime of a name; `auto` is docker until the host was asked.
+
+    The name is a value of `--runtime` or of a session's record; with `sudo`, return the one behind
+    `sudo`.
+
+    Raises:
+        Usage: there is no such runtime.
+    """
+    wanted = DOCKER.name if name == AUTO else name
+    wanted = f"sudo {wanted}" if sudo and not wanted.startswith("sudo ") else wanted
+    chosen = _ON_HOSTS.get(wanted) or runtimes().get(wanted)
+    if chosen is None:
+        behind = " behind `sudo`" if sudo else ""
+        raise Usage(
+            f"there is no runtime `{name}`{behind}",
+            hint=f"use one of: auto, {', '.join(runtimes())}",
+        )
+    return chosen

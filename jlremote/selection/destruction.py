@@ -1,0 +1,163 @@
+"""The rule for commands that end or delete work: a certain target, and a person's yes.
+
+1. A command destroys if it ends or deletes what does not come back: `stop --container`, `--remove`
+   and `--force`, `stop --all`, `runs --clean`, `unmount --all`, `unmount --force` of a folder in
+   use, and `disconnect` with open shells, copies or ssh clients. A bare `jlr stop` ends Jupyter
+   with idle kernels only, and asks nothing.
+2. Without a name it hits the only session; where there are several, the name must be typed. A bare
+   `jlr stop` takes the latest one, but never another one than the session that was used last: twice
+   `jlr stop` does not stop two sessions.
+3. It says what ends, and asks on a terminal; `--yes` answers beforehand. A script has no terminal
+   and is not asked, as with `docker rm`: it is told what it ended. Where nothing is lost, it
+   does not ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jlremote.errors import JlrError, NeedsAuthentication, Usage
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import link_to
+from jlremote.hosts.requests import StopRequest, stop_command
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord, StopRecord
+from jlremote.link.client.dial import LinkStuck
+from jlremote.link.client.link import Link
+from jlremote.link.wire.files import destinations
+from jlremote.questions import Question
+from jlremote.text import listed, one_line
+
+LISTED = 12  # more of them would push the question off the screen
+
+
+@dataclass(frozen=True)
+class Destruction:
+    """What a command is about to end or delete."""
+
+    question: str  # for example "Delete the container of lab/cont1?"
+    losses: tuple[str, ...]  # what ends or is deleted, a short text each
+
+
+def confirm(planned: Destruction, context: Context, *, yes: bool) -> None:
+    """Ask before something is lost, unless there is no terminal or `yes` gives the answer.
+
+    Raises:
+        JlrError: the answer was no.
+    """
+    if yes or not planned.losses:
+        return
+    more = len(planned.losses) - LISTED
+    lines = [*planned.losses[:LISTED], *([f"and {more} more"] if more > 0 else [])]
+    text = "\n".join(("This will be lost:", *(f"  {loss}" for loss in lines), planned.question))
+    try:
+        answer = context.asker.ask(Question("confirm", text, echo=True))
+    except NeedsAuthentication:
+        context.progress.note(f"this ends or deletes: {'; '.join(lines)}")
+        return
+    if answer != "yes":
+        raise JlrError("nothing was changed, because the answer was no")
+
+
+def default_session(
+    known: Sequence[SessionRecord], last_stop: StopRecord | None, request: StopRequest
+) -> SessionRecord | None:
+    """Return the session that `jlr stop` without a name means; `None` without any session.
+
+    Args:
+        known: the sessions of this laptop, the one used last first.
+        last_stop: the session that was stopped last, which may have no record any more.
+        request: the options, which decide whether anything is destroyed.
+
+    Raises:
+        Usage: it must be named.
+    """
+    if not known:
+        return None
+    chosen = next((record for record in known if record.forwarded), known[0])
+    # No hint deletes what is another user's.
+    own = [record for record in known if not (record.shared and request.destroys)]
+    names = [stop_command(record.host, record.name, request) for record in own]
+    if request.destroys and len(known) > 1:
+        raise unnamed(request.options.strip(), len(known), names)
+    last: SessionRecord | StopRecord = known[0]
+    if last_stop is not None and last_stop.stopped > known[0].last_used:
+        last = last_stop
+    if (last.host, last.name) == (chosen.host, chosen.name):
+        return chosen
+    raise Usage(
+        f"the latest session was `{last.host}/{last.name}`, which is stopped; "
+        "another one is stopped only by its name",
+        hint=f"name one: {_listed(names)}",
+    )
+
+
+def unnamed(what: str, candidates: int, commands: Sequence[str]) -> Usage:
+    """Return the error for `what`, which would destroy one of several sessions by guess.
+
+    `commands` name each of those that a hint may offer.
+    """
+    return Usage(
+        f"`{what}` needs the name of a session: there are {candidates}",
+        hint=f"name one: {_listed(commands)}" if commands else "`jlr list` shows them",
+    )
+
+
+def _listed(commands: Sequence[str]) -> str:
+    return listed([f"`{command}`" for command in commands], LISTED)
+
+
+def disconnect(host: str | None, context: Context, *, yes: bool) -> Iterator[str]:
+    """End the links to one host, or all links of this user; yield the hosts of ended links.
+
+    Lists connect none of them again by themselves.
+
+    Raises:
+        JlrError: the person said no, or one does not end; the others have ended.
+    """
+    links = _links(host, context)
+    silent: list[Link] = []
+    losses: list[str] = []
+    refused: list[JlrError] = []
+    for link in tuple(links):
+        try:
+            losses += dict.fromkeys(link.status().work)
+        except LinkStuck as stuck:  # the next question would only take as long again
+            links.remove(link)
+            silent.append(link)
+            refused.append(stuck)
+        except JlrError:  # none runs, or one of another version
+            continue
+    where = "all hosts" if host is None else host
+    planned = Destruction(f"Disconnect from {where}?", tuple(map(one_line, losses)))
+    confirm(planned, context, yes=yes)
+    for link in silent:
+        link.stay_disconnected()
+    ended: set[str] = set()
+    for link in links:
+        try:
+            if link.disconnect() and link.name not in ended:
+                ended.add(link.name)
+                yield link.name
+        except JlrError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
+
+
+def _links(host: str | None, context: Context) -> list[Link]:
+    """Return the links that may run, each with the ssh configuration that it was started with."""
+    known = sessions.load_all()
+    ways = [(r.host, Path(r.ssh_config) if r.ssh_config else None) for r in known]
+    ways += destinations()
+    if host is not None:
+        ways.append((host, context.ssh_config))
+    distinct = {
+        (name, None if config is None else config.resolve())
+        for name, config in ways
+        if host in (None, name)
+    }
+    links = [link_to(name, replace(context, ssh_config=config)) for name, config in distinct]
+    return sorted(links, key=lambda link: link.name)

@@ -1,0 +1,191 @@
+"""Sessions that this laptop does not know yet: found on their host, and recorded here.
+
+A container has the typed name, one by the naming template, or by another laptop's.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+
+from jlremote.errors import Authentication, JlrError, NotFound, Unreachable, Usage
+from jlremote.forwards import forwards, local_ports
+from jlremote.forwards.jupyter_check import refuse_open, wait_for_answer
+from jlremote.hosts.context import Context, known_way
+from jlremote.hosts.engines import engine_if_any
+from jlremote.hosts.links import connect, link_of, link_to
+from jlremote.hosts.requests import StartRequest
+from jlremote.hosts.rollback import undone_on_failure
+from jlremote.jupyter.ports.locate import server_endpoint
+from jlremote.jupyter.survey import Survey, survey
+from jlremote.laptop import sessions
+from jlremote.laptop.records import hint_of_missing
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.settings import settings
+from jlremote.link.client.link import Link
+from jlremote.place.host.contract import Host
+from jlremote.place.runtimes.containers import Containers
+from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.place.runtimes.engine.engine_errors import EngineSilent
+from jlremote.place.runtimes.table import OF_PROCESSES, on_nodes, runtime_of
+from jlremote.selection import naming
+
+
+def renamed(name: str, context: Context) -> SessionRecord | None:
+    """Return the session whose container is called so by now, as its link knows; dial no host."""
+    known = sessions.load_all()
+    links = {(record.host, record.ssh_config): link_of(record, context) for record in known}
+    found: set[tuple[str, str]] = set()
+    for link in links.values():
+        with suppress(JlrError):  # none runs
+            told = [each for each in link.status().forwards if each.endpoint.place.called == name]
+            found.update((link.name, forward.session) for forward in told)
+    return sessions.find(*found.pop()) if len(found) == 1 else None
+
+
+def forwarded_again(record: SessionRecord, context: Context, *, as_shared: bool) -> SessionRecord:
+    """Return the record of a session that was stopped here, forwarded if it runs again.
+
+    Raises:
+        JlrError: it is another user's.
+    """
+    link, runtime = link_of(record, context), runtime_of(record)
+    connect(link, context)
+    found = survey(link, runtime, record.name)
+    naming.refuse_other_owner(
+        record.host, record.name, found.whose, agreed=as_shared or record.shared
+    )
+    record = replace(record, shared=found.whose is not None)
+    with undone_on_failure() as undo:
+        again = _forwarded(link, record, runtime, found, context, undo)
+        if again.forwarded:
+            sessions.save(again)
+    return again
+
+
+def adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> SessionRecord:
+    """Find a session of a host, record it, and return the record; forward it if it runs.
+
+    Raises:
+        JlrError: it is another user's.
+        NotFound: there is none.
+    """
+    sessions.check_writable()
+    context = known_way(host, context)
+    link = link_to(host, context, without=typed)
+    connect(link, context)
+    with context.progress.step(f"Look for {typed}"):
+        seen = _found(link, typed)
+    if seen is None:
+        raise NotFound(
+            f"there is no session `{typed}` on `{host}`",
+            hint=hint_of_missing(
+                sessions.load_all(),
+                f"{host}/{typed}",
+                f"`jlr list {host}` shows all; `jlr start {host} {shlex.quote(typed)}` starts one",
+            ),
+        )
+    runtime, container, found = seen
+    name = container.name
+    naming.refuse_other_owner(host, name, found.whose, agreed=as_shared)
+    short = None if name == typed else typed
+    if (known := sessions.find(host, name)) is not None:  # the full name was not typed
+        record = replace(known, typed=short)
+        sessions.save(record)
+        return record
+    if (known := sessions.of_container(host, container.id)) is not None:  # it was renamed
+        return known
+    config = None if context.ssh_config is None else str(context.ssh_config.resolve())
+    record = SessionRecord(
+        host,
+        name,
+        runtime.name,
+        local_ports.first_candidate(host, name),
+        typed=short,
+        ssh_config=config,
+        image=container.image,
+        gpus=container.gpus,
+        container_id=container.id if runtime.engine else "",
+        shared=found.whose is not None,
+        forwarded=False,
+    )
+    with undone_on_failure() as undo:
+        record = _forwarded(link, record, runtime, found, context, undo)
+        sessions.save(record)
+    return record
+
+
+def _forwarded(
+    link: Link,
+    record: SessionRecord,
+    runtime: Runtime,
+    found: Survey,
+    context: Context,
+    undo: ExitStack,
+) -> SessionRecord:
+    """Forward the session's server, if it runs, and return the record with the local port."""
+    if found.container is None or found.server is None:
+        return record
+    to = server_endpoint(runtime, found.container, found.server)
+    forward = forwards.hold(link, record.name, to, context.progress, undo)
+    wait_for_answer(link, forward)
+    refuse_open(link, forward, allowed=False)
+    return replace(record, local_port=forward.local_port, forwarded=True)
+
+
+def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey] | None:
+    """Find a session on a host, in a container or on the host itself; `None` if it is in neither.
+
+    Raises:
+        JlrError: the engine does not work, and the host itself has no such session.
+    """
+    unknown: JlrError | None = None
+    runtimes: list[Runtime] = [*OF_PROCESSES, on_nodes()["none"], on_nodes()["apptainer"]]
+    try:
+        runtimes.insert(0, Containers(engine_if_any(link)))
+    except EngineSilent as silent:
+        unknown = silent
+    for runtime in runtimes:
+        try:
+            runtime.check_name(typed)
+            for _, found in candidates(link, runtime, typed):
+                container = found.container
+                known = container and sessions.of_container(link.name, container.id)
+                if container and (found.server or container.is_session or known):
+                    return runtime, container, found
+        except Usage:
+            continue
+        except (Authentication, Unreachable):
+            raise
+        except JlrError as failure:  # no engine, or no permission
+            unknown = unknown or failure
+    if unknown is not None:
+        raise unknown
+    return None
+
+
+def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, Survey]]:
+    """Yield the names that `typed` may stand for, the likeliest first, each with its survey."""
+    names: tuple[str, ...] = (typed,)
+    if runtime.has_containers:
+        rule = str(settings.load().chosen(host.name, {}).get("name", naming.NAME))
+        names = naming.names(StartRequest(host.name, typed, rule), host)
+    first = survey(host, runtime, names[0], typed=typed)
+    return with_others(names, first, lambda name: survey(host, runtime, name))
+
+
+def with_others(
+    names: tuple[str, ...], first: Survey, look: Callable[[str], Survey]
+) -> Iterator[tuple[str, Survey]]:
+    """Yield the first name with its survey, then the others.
+
+    Last come the containers that were typed so on another laptop, with another naming template.
+    """
+    yield names[0], first
+    yield from ((name, look(name)) for name in names[1:])
+    for name in first.called:
+        found = look(name)
+        if found.container and found.container.is_session:
+            yield name, found

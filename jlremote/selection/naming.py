@@ -1,0 +1,131 @@
+"""A container's name on its host: the typed name, or what the naming template makes of it.
+
+Another user's session is joined only on request.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from jlremote.errors import JlrError, Usage
+from jlremote.hosts.requests import StartRequest
+from jlremote.laptop import sessions
+from jlremote.place.host.contract import Host, run_script
+from jlremote.place.runtimes.contract import TYPED_LABEL, Runtime
+from jlremote.place.runtimes.table import AUTO, on_nodes, runtime_named
+
+DEFAULT_NAME = "jupyter"
+NAME, USER = "{name}", "{user}"
+
+
+def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
+    """Return the session's name, `None` if only the host knows it, and its runtime.
+
+    Raises:
+        Usage: engines do not take that name.
+    """
+    known = remembered(request)
+    runtime = _runtime_of(request, known)
+    name = _typed(request)
+    runtime.check_name(name)
+    ruled = runtime.has_containers and request.name_rule != NAME
+    return known or (None if ruled else name), runtime
+
+
+def _typed(request: StartRequest) -> str:
+    """Return the typed name, even an empty one, which no engine takes."""
+    return DEFAULT_NAME if request.container is None else request.container
+
+
+def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
+    """Return the named runtime, or else that of the known session's image or job."""
+    record = sessions.find(request.host, name) if name is not None else None
+    known = runtime_named(record.runtime) if record else None
+    if request.scheduled is not None:
+        if known is not None and known.in_jobs and request.runtime == AUTO:
+            return known
+        return on_node(request.runtime, with_image=request.image is not None)
+    if known is not None and request.runtime == AUTO and (known.has_images or known.in_jobs):
+        return known
+    return runtime_named(request.runtime, sudo=request.sudo)
+
+
+def on_node(runtime: str, *, with_image: bool) -> Runtime:
+    """Return the runtime of a cluster's nodes, by the one that is named for the session.
+
+    Raises:
+        Usage: it does not run on nodes.
+    """
+    wanted = ("apptainer" if with_image else "none") if runtime == AUTO else runtime
+    if wanted not in on_nodes():
+        raise Usage(
+            f"`--runtime {runtime}` does not run in a job of a cluster",
+            hint=f"with `--slurm` it is one of: {', '.join(on_nodes())}",
+        )
+    return on_nodes()[wanted]
+
+
+def remembered(request: StartRequest) -> str | None:
+    """Return the name of the session that is meant, `None` if this laptop does not know it."""
+    records = [record for record in sessions.load_all() if record.host == request.host]
+    if request.container is None:
+        return records[0].name if records else None
+    exact = (record.name for record in records if record.name == request.container)
+    short = (record.name for record in records if record.typed == request.container)
+    return next(exact, None) or next(short, None)
+
+
+def names(request: StartRequest, host: Host) -> tuple[str, ...]:
+    """Return the names that the container may have, that of a new one first.
+
+    The template is for new containers: without an image to create one from, an existing container
+    with the typed name may be meant.
+    """
+    name = _typed(request)
+    user = _user(host) if USER in request.name_rule else ""
+    made = _made(request.name_rule, name, user)
+    if made == name or request.container is None or request.image is not None:
+        return (made,)
+    return (made, name)
+
+
+def own_name(name: str, host: Host) -> str:
+    """Return the name with the login name in it, as another user has the typed one."""
+    return f"{_user(host)}_{name}"
+
+
+def label(typed: str | None, name: str) -> dict[str, str]:
+    """Return the label with the typed name, if the container has another one, for other laptops."""
+    return {} if typed in (None, name) else {TYPED_LABEL: str(typed)}
+
+
+def _made(rule: str, typed: str, user: str) -> str:
+    rule = rule.replace(USER, user)
+    begin, _, end = rule.partition(NAME)
+    long = len(typed) > len(begin) + len(end)
+    if long and typed.startswith(begin) and typed.endswith(end):
+        return typed  # it is the full name already
+    return f"{begin}{typed}{end}"
+
+
+def _user(host: Host) -> str:
+    """Return the login name on the host, without characters that engines refuse (`corp+anna`)."""
+    name = run_script(host, "id -un").stdout.strip()
+    return re.sub(r"[^a-zA-Z0-9_.-]+", "-", name).lstrip("-_.")
+
+
+def refuse_other_owner(host: str, name: str, owner: str | None, *, agreed: bool) -> None:
+    """Refuse to join a session of another user of the host, unless that was `agreed`.
+
+    Raises:
+        JlrError: it belongs to `owner`.
+    """
+    if owner is None or agreed:
+        return
+    where = shlex.quote(f"{host}/{name}")
+    raise JlrError(
+        f"`{host}/{name}` belongs to `{owner}`",
+        hint=f"`jlr start {shlex.quote(host)} ANOTHER-NAME` makes one of your own; "
+        f"`jlr open {where} --as-shared` joins it, if `{owner}` agrees",
+    )

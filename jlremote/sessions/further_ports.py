@@ -1,0 +1,131 @@
+"""`jlr forward`: further ports of a session, for TensorBoard or another web app."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import suppress
+from dataclasses import replace
+
+from jlremote.errors import Busy, NotFound, Usage
+from jlremote.forwards.address import PortReport, report, reports
+from jlremote.forwards.forwards import hold, host_port
+from jlremote.hosts import halted
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import ASKS_NOTHING, Unreached, link_of, status_of, undisturbed
+from jlremote.hosts.rollback import undone_on_failure
+from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.ports.locate import place_of
+from jlremote.jupyter.survey import Survey, survey
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.table import runtime_of
+from jlremote.selection import destruction, session_selection
+
+
+def add(
+    selector: str | None,
+    port: int,
+    context: Context,
+    *,
+    exact: int | None = None,
+    on_host: bool = False,
+) -> PortReport:
+    """Forward a port of a session's container, to the same local port if that is free.
+
+    With `on_host` it is a port of the host itself. With `exact`, only that local port will do. A
+    program need not listen on it yet: the report's state tells.
+
+    Raises:
+        Busy: the exact local port is taken.
+        NotFound: there is no such session, or it was stopped.
+        JlrError: its container is not there, or does not run.
+    """
+    record = session_selection.chosen(selector, context)
+    if not record.forwarded:
+        unknown = f"the session `{record.selector}` does not run"
+        link = link_of(record, replace(context, asker=ASKS_NOTHING))
+        if not isinstance(status_of(link, undisturbed), Unreached):
+            halted.check(link, record)
+        raise NotFound(unknown, hint=halted.again(record))
+    link, runtime = link_of(record, context), runtime_of(record)
+    with undone_on_failure() as undo:
+        with context.progress.step(
+            f"Look for port {port} of {link.name if on_host else record.name}"
+        ):
+            if on_host:
+                to = host_port(link, port)
+            else:
+                to = _endpoint(record, runtime, survey(link, runtime, record.name), port)
+            try:
+                held = hold(link, record.name, to, context.progress, undo, exact=exact)
+            except Busy as busy:
+                option = " --host" if on_host else ""
+                free = f"jlr forward {record.selector} {port}{option}"
+                busy.hint = f"`{free}` takes a free one"
+                raise
+        known = PortRecord(port, held.local_port, on_host)
+        sessions.save(record.with_port(known))
+    return report(record, known, held)
+
+
+def _endpoint(record: SessionRecord, runtime: Runtime, found: Survey, port: int) -> Endpoint:
+    """Return where a forward of a session's port leads; its container must run."""
+    container = halted.running(record, runtime, found.container)
+    python = found.server.python if found.server else ""
+    return Endpoint(place_of(runtime, container), port, python=python)
+
+
+def listed(selector: str | None, context: Context) -> list[PortReport]:
+    """Return the forwarded ports of a session, each checked just now.
+
+    Raises:
+        NotFound: there is no such session.
+    """
+    record = session_selection.chosen(selector, context)
+    if not record.forwarded or not record.ports:
+        return []
+    link = link_of(record, context)
+    found = status_of(link)
+    if isinstance(found, Unreached):
+        return list(reports(record, found))
+    return [report(record, port, link.check(record.name, port.port)) for port in record.ports]
+
+
+def removal(selector: str | None, port: int) -> str:
+    """Return the command that stops forwarding a port, with the session's full name.
+
+    A session that no record is of stays as it was typed.
+    """
+    named = selector or "SESSION"
+    with suppress(NotFound, Usage):
+        record = sessions.choose(selector)
+        named = record.selector
+    return _removal(named, port)
+
+
+def _removal(session: str, port: int) -> str:
+    return f"jlr forward {shlex.quote(session)} --remove {port}"
+
+
+def remove(selector: str | None, port: int, context: Context) -> None:
+    """Stop forwarding a port.
+
+    Raises:
+        NotFound: there is no such session, or it has no such port.
+        Usage: the session must be named, as several have the port.
+    """
+    if selector is None:
+        having = [r for r in sessions.load_all() if port in {known.port for known in r.ports}]
+        if len(having) > 1:
+            commands = [_removal(f"{r.host}/{r.name}", port) for r in having]
+            raise destruction.unnamed("--remove", len(having), commands)
+    record = session_selection.chosen(selector, context)
+    rest = tuple(known for known in record.ports if known.port != port)
+    if rest == record.ports:
+        raise NotFound(
+            f"port {port} of `{record.selector}` is not forwarded",
+            hint=f"`jlr forward {record.selector}` lists the forwarded ports",
+        )
+    link_of(record, context).unforward(record.name, port)
+    sessions.save(replace(record, ports=rest))

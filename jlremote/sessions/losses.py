@@ -1,0 +1,169 @@
+"""What ends or is deleted with a session: kernels, programs, the container and its files."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from jlremote.errors import Busy, JlrError
+from jlremote.hosts.requests import StopRequest, stop_command
+from jlremote.jupyter import activity
+from jlremote.jupyter.api import JupyterApi, Kernel
+from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import NOTICED_SECONDS, Survey, survey
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.mounts import unmount
+from jlremote.place.host.contract import Host, run_script
+from jlremote.place.runtimes import container_changes
+from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.place.runtimes.docker import docker_commands as docker
+from jlremote.selection.destruction import Destruction
+from jlremote.text import one_line
+
+KILLED = 128 + 9
+
+
+@dataclass(frozen=True)
+class Work:
+    """What ends with a session, in words."""
+
+    kernels: tuple[Kernel, ...] = ()
+    programs: tuple[str, ...] = ()  # in terminals, shells and the container itself
+    silent: str | None = None  # why Jupyter did not tell its kernels
+    unseen: str | None = None  # why the programs could not be asked for
+    whole: bool = False  # whether the container or job ends
+
+    @property
+    def busy(self) -> tuple[str, ...]:
+        """The notebooks whose kernels work."""
+        return tuple(f"`{each.notebook}`" for each in self.kernels if each.state == "busy")
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Each kernel and program, for the question before they end."""
+        unknown: tuple[str, ...] = ("kernels that do not answer",) if self.silent else ()
+        unknown += ("programs that could not be asked for",) if self.unseen else ()
+        told = (f"the kernel of `{one_line(k.notebook)}` ({k.state})" for k in self.kernels)
+        return (*unknown, *told, *self.programs)
+
+
+def ends(server: Server, request: StopRequest) -> bool:
+    """Check that a stop ends a server; one that jlr did not launch ends only on request."""
+    return server.ours or request.force or request.ends_container
+
+
+def work(
+    host: Host, runtime: Runtime, found: Survey, api: JupyterApi | None, request: StopRequest
+) -> Work:
+    """Find what ends with this stop: work of Jupyter, or of the whole container."""
+    container, ends_all = found.container, request.ends_container or runtime.in_jobs
+    if api is not None and not (ends_all or ends(api.server, request)):
+        api = None
+    if container is None or not (api or (ends_all and container.running)):
+        return Work()
+    if found.unasked is not None:
+        return Work(unseen=found.unasked, whole=ends_all)
+    looking = runtime.on_machine(container.id, activity.script(runtime, container))
+    looked = run_script(host, runtime.inside(container.id, looking))
+    if looked.status != 0 and _has_ended(host, runtime, container, looked.status):
+        return Work()
+    unseen = None if looked.status == 0 else one_line(looked.complaint)
+    seen = activity.read(looked.stdout)
+    whole = ends_all or (api is not None and seen.is_main(api.server))
+    programs: list[str] = [] if api is None else [*seen.terminals(api.server)]
+    if whole and (runtime.has_containers or runtime.in_jobs):
+        for server in found.servers:
+            if api is None or server != api.server:
+                programs += (f"another Jupyter (process {server.pid})", *seen.terminals(server))
+        programs += seen.others(found.servers, f'directory="{runtime.servers_folder}"')
+    try:
+        kernels = api.kernels() if api is not None else ()
+    except JlrError as silent:
+        # A stop before this one may have ended the server a moment ago.
+        now = survey(host, runtime, container.name).servers
+        if api is not None and any(one.identity == api.server.identity for one in now):
+            return Work((), tuple(programs), silent.message, unseen, whole)
+        kernels = ()
+    return Work(kernels, tuple(programs), None, unseen, whole)
+
+
+def _has_ended(host: Host, runtime: Runtime, container: Container, status: int) -> bool:
+    """Check that the container has ended since the survey, perhaps by another stop.
+
+    What cannot be asked may run on.
+    """
+    with suppress(JlrError):
+        return not still_runs(host, runtime, container.name, status)
+    return False
+
+
+def still_runs(host: Host, runtime: Runtime, name: str, status: int) -> bool:
+    """Check that the container runs, or is paused, after a step in it failed with `status`.
+
+    Its end kills what runs in it a moment before the engine reports it.
+    """
+    deadline = time.monotonic() + (NOTICED_SECONDS if status == KILLED else 0)
+    while (now := survey(host, runtime, name).container) and (now.running or now.paused):
+        if time.monotonic() >= deadline:
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def refuse_if_busy(record: SessionRecord, work: Work, request: StopRequest) -> None:
+    """Refuse to end kernels and programs that work, without `force`.
+
+    Raises:
+        Busy: something works, or could not be asked for.
+    """
+    if request.force:
+        return
+    selector = record.selector
+    command = stop_command(record.host, record.name, replace(request, force=True))
+    anyway = f"`{command}` {'restarts' if request.again else 'stops'} it anyway"
+    why = {"busy kernels": work.silent, "programs": work.unseen}
+    if unknown := [what for what, cause in why.items() if cause]:
+        cause = work.silent or work.unseen
+        raise Busy(f"cannot ask `{selector}` for {' and '.join(unknown)}: {cause}", hint=anyway)
+    told = [f"has busy kernels: {', '.join(work.busy)}"] if work.busy else []
+    told += [f"runs {', '.join(work.programs)}"] if work.programs else []
+    if told:
+        raise Busy(f"`{selector}` {' and '.join(told)}", hint=anyway)
+
+
+def planned(
+    host: Host,
+    runtime: Runtime,
+    record: SessionRecord,
+    found: Survey,
+    work: Work,
+    request: StopRequest,
+) -> Destruction:
+    """Return what this stop ends or deletes beyond Jupyter with idle kernels."""
+    selector, lost = record.selector, work.losses if request.destroys else ()
+    container, whose = found.container, f" of `{found.whose}`" if found.whose else ""
+    if container is not None and container.renamed:
+        whose += f", which is called `{container.renamed}` by now"
+    if found.whose is not None:
+        lost = (f"work of another user, `{found.whose}`", *lost)
+    question = f"Stop {selector}{whose}?"
+    if container is not None and runtime.has_containers:
+        deleted = request.remove or (work.whole and bool(container.options.remove))
+        if work.whole or request.ends_container:
+            question = f"Stop the container of {selector}{whose}?"
+            if container.running or container.paused:
+                lost += ("all else that runs in its container",)
+        if deleted:
+            question = f"Stop and delete the container of {selector}{whose}?"
+            lost += ("all files of its container outside volumes",)
+            if not request.yes:  # the files and packages that only the container has
+                script = docker.changes_script(runtime.required_engine, container.id)
+                targets = [volume.target for volume in container.volumes]
+                lost += container_changes.told(run_script(host, script).stdout, targets)
+    elif container is not None and runtime.has_images and request.remove:
+        question = f"Stop {selector} and delete its files?"
+        lost += ("the files in its own /tmp, and its installed packages",)
+    if request.force and not request.yes:
+        lost += unmount.losses_of_session(record.host, record.name)
+    return Destruction(question, lost)

@@ -1,0 +1,164 @@
+"""`jlr restart` and `jlr renew`: a session's Jupyter, or its job, again with what it had."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jlremote.containers import server_variables
+from jlremote.errors import JlrError, Usage
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import link_of
+from jlremote.hosts.requests import StartRequest, StopRequest, stop_command
+from jlremote.hosts.rollback import undone_on_failure
+from jlremote.hosts.start_context import StartContext
+from jlremote.jobs.stories import scheduled, session_job
+from jlremote.jupyter.survey import Survey, survey
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.client.link import Link
+from jlremote.listing.report import SessionReport
+from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.table import runtime_of
+from jlremote.selection import naming, session_selection
+from jlremote.sessions.start import start
+from jlremote.sessions.stop import stop
+
+
+def restart(selector: str, request: StopRequest, context: Context) -> SessionReport:
+    """Stop a session as `stop` does, and start it with its ports, variables, Python and idle stop.
+
+    Of a session that is a cluster's job a job like it is submitted.
+
+    Raises:
+        NotFound: there is no such session.
+        Busy: kernels or programs work, without `force`.
+        JlrError: it is another user's, or what it runs in would be gone, or jlr did not launch it,
+            or its variables cannot be read.
+    """
+    record = session_selection.chosen(
+        selector, context, as_shared=request.force, guess=not request.destroys
+    )
+    runtime = runtime_of(record)
+    with context.progress.step(f"Look for {record.name}"):
+        found = survey(link_of(record, context), runtime, record.name)
+    naming.refuse_other_owner(record.host, record.name, found.whose, agreed=request.force)
+    host = link_of(record, context)
+    _refuse_unless_it_stays(record, runtime, found, host)
+    again, lost = _again(record, runtime, found, host), _lost(record, runtime, found, host)
+    stop(record.selector, request, context)
+    if runtime.in_jobs:
+        renew(record.selector, context)
+        return start(again, context)
+    begin = f"`jlr start {record.host} {record.name}"
+    try:
+        report = start(again, context)
+    except BaseException:
+        names = lost or [item.partition("=")[0] for item in again.options.environment]
+        _tell_lost(names, "Jupyter has ended", begin, context)
+        raise
+    begin = f"after `jlr stop {record.selector}`, {begin}"
+    _tell_lost(lost, "Jupyter had ended before", begin, context)
+    if not report.started_here and not request.destroys:
+        forced = stop_command(record.host, record.name, StopRequest(force=True, again=True))
+        raise JlrError(
+            f"jlr did not launch the Jupyter of `{record.selector}`, so it still runs",
+            hint=f"`{forced}` ends it, too",
+        )
+    return report
+
+
+def _refuse_unless_it_stays(
+    record: SessionRecord, runtime: Runtime, found: Survey, host: Link
+) -> None:
+    """Refuse what a stop deletes, or whose plan is not there: then nothing is left to start.
+
+    Raises:
+        JlrError: it is so.
+    """
+    if runtime.in_jobs:
+        session_job.kept_plan(host, record.name)
+    selector = record.selector
+    again = f"`jlr stop {selector}` ends it; `jlr start {record.host} {record.name}"
+    if found.container is not None and found.container.options.remove:
+        image = shlex.quote(str(found.container.image))
+        raise JlrError(
+            f"the container of `{selector}` is deleted when it stops (`--rm`)",
+            hint=f"{again} --image {image}` with its options creates it again",
+        )
+
+
+def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -> StartRequest:
+    """Return the request that gives the session what it has now."""
+    server, variables = found.server, tuple[str, ...]()
+    if server is not None and runtime.has_containers:
+        variables = server_variables.given(host, runtime, record.name, server)
+    called = server.called if server and server.called.startswith("/") else None
+    return StartRequest(
+        record.host,
+        record.name,
+        runtime=record.runtime,
+        options=ContainerOptions(environment=variables),
+        ports=tuple(port.port for port in record.ports),
+        python=None if runtime.has_images or runtime.in_jobs else called,
+        idle_stop=server.idle_stop or None if server else None,
+        record=found.findings is None or found.findings.recording.state != "off",
+        allow_open=record.open_allowed,
+        as_shared=record.shared,
+    )
+
+
+def _lost(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -> Sequence[str]:
+    """Return the names of the variables that went with a Jupyter that has ended by itself."""
+    runs = found.container is not None and found.container.running
+    if found.servers or not (runs and runtime.has_containers):
+        return ()
+    return server_variables.lost(host, runtime, record.name)
+
+
+def _tell_lost(names: Sequence[str], why: str, start: str, context: Context) -> None:
+    if names:
+        given = " ".join(f"--env {shlex.quote(name)}" for name in names)
+        again = " ".join((start, *(f"--env {shlex.quote(name)}=…" for name in names)))
+        context.progress.note(f"`{given}` is lost, as {why}: {again}` gives it again")
+
+
+@dataclass(frozen=True)
+class RenewReport:
+    """The job that follows a session's."""
+
+    name: str
+    host: str
+    job: str  # the successor's id at the scheduler
+    follows: str  # the id of the session's present job
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def renew(selector: str | None, context: Context) -> RenewReport:
+    """Submit a job like the session's, which begins when that is over and has its name and port.
+
+    Raises:
+        NotFound: there is no such session, or it has no job.
+        Usage: it is not a job of a cluster.
+        Busy: it has a successor already.
+        JlrError: the scheduler refused it.
+    """
+    record = session_selection.chosen(selector, context)
+    called = record.selector
+    runtime = runtime_of(record)
+    if not runtime.in_jobs:
+        raise Usage(f"`{called}` is no job of a cluster, and has no time limit")
+    host = link_of(record, context)
+    with context.progress.step(f"Look for {record.name}"):
+        job, plan = session_job.following(host, record.name)
+    with undone_on_failure() as undo, ExitStack() as unused:
+        request = StartRequest(record.host, plan.name)
+        start = StartContext(host, runtime, plan.name, request, context, unused)
+        undo.callback(scheduled.take_back, start, plan, session_job.SESSIONS)
+        id_ = scheduled.submit(start, plan, session_job.SESSIONS)
+    return RenewReport(record.name, record.host, id_, str(job.job))

@@ -1,0 +1,305 @@
+"""`jlr shell`: a terminal, or plain stdin and stdout, in a session, any container, or the host.
+
+A session that this laptop knows, and whose container the link has proved, is not looked for again.
+Most imports happen where they are needed: that way needs few of them, and all would double the time
+of a short command.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jlremote.errors import LinkLost, NameNotResolved, NotBegun, NotFound
+from jlremote.hosts.attached_process import (
+    Screen,
+    TerminalClosed,
+    run_attached,
+    run_script_attached,
+    terminal_of,
+)
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import connect, link_of, link_on, nearest_host
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.client.link import Link, ShellCommand, SshPlace
+from jlremote.link.wire.protocol import Unproved
+
+if TYPE_CHECKING:
+    from jlremote.place.runtimes.contract import Runtime
+    from jlremote.place.runtimes.engine.engine import Engine
+
+HUNG_UP = 255  # as ssh
+# How docker and podman exit where a container does not run; a command may exit so, too.
+_OF_ENGINES = (1, 125, 126, 255)
+# How shells exit that could not read or find a command.
+_NOT_RUN = (2, 126, 127)
+_IS_FORCED = '[ "${SSH_ORIGINAL_COMMAND-}" ]'
+
+
+@dataclass(frozen=True)
+class ShellRequest:
+    """`jlr shell [SESSION | HOST/CONTAINER | HOST] [-- COMMAND]`."""
+
+    where: str | None = None  # a session, `HOST/CONTAINER` or `HOST`; the latest session by default
+    command: tuple[str, ...] = ()  # the command; a shell if it is empty
+    user: str | None = None  # `USER[:GROUP]` in the container
+    workdir: str | None = None  # the folder to begin in
+    detach_keys: str | None = None  # as the engine's own `--detach-keys`
+    # keeps it on the host after a loss, under this name; empty for the place's first one
+    keep: str | None = None
+    as_shared: bool = False  # whether another user's session may be joined
+
+
+@dataclass(frozen=True)
+class ShellPlace:
+    """Where a shell runs."""
+
+    host: Link
+    runtime: Runtime
+    name: str  # of the session or container, or the host's
+    selector: str  # what the command takes
+    is_host: bool = False  # whether it is the host itself, and no session
+    session: str | None = None  # the session's name, `None` for what is none
+    container_id: str = ""  # the engine's full id of a session's container
+
+    @property
+    def served(self) -> SshPlace:
+        """The place as the link knows it."""
+        return SshPlace(
+            self.selector, self.session, self.runtime.name, self.name, self.container_id
+        )
+
+
+def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
+    """Run a shell or a command where a session's server runs, and return its exit status.
+
+    Raises:
+        NotFound: there is no such session, container or host, or the container does not run.
+        LinkLost: the connection broke.
+    """
+    record = recorded(request.where)
+    if record is not None and request.keep is None:
+        known = SshPlace(
+            record.selector, record.name, record.runtime, record.name, record.container_id
+        )
+        try:
+            return _run(link_of(record, context), known, request, screen, context, checked=False)
+        except Unproved:
+            pass
+    place = place_of(request.where, context, as_shared=request.as_shared)
+    if request.keep is not None:
+        return _kept(place, request, request.keep, screen, context)
+    return _run(place.host, place.served, request, screen, context, checked=True)
+
+
+def recorded(where: str | None) -> SessionRecord | None:
+    """Return this laptop's record of a session, `None` if it has none of that name."""
+    try:
+        return sessions.choose(where)
+    except NotFound:
+        return None
+
+
+def _run(
+    host: Link,
+    place: SshPlace,
+    request: ShellRequest,
+    screen: Screen,
+    context: Context,
+    *,
+    checked: bool,
+) -> int:
+    what = ShellCommand(request.command, request.user, request.workdir, request.detach_keys)
+    try:
+        status = run_attached(host.shell(place, what, terminal_of(screen), checked=checked), screen)
+    except TerminalClosed:
+        screen.recover()
+        context.progress.note(f"closed the terminal in `{place.selector}`")
+        return HUNG_UP
+    except NotBegun:
+        raise
+    except LinkLost as lost:
+        screen.recover()
+        raise _lost(place.selector, lost) from lost
+    if not checked and status in _OF_ENGINES:  # the container may have stopped a moment ago
+        place_of(request.where, context, as_shared=request.as_shared)
+    if screen.kind and status in _NOT_RUN:
+        _tell_forced(host, context)
+    return status
+
+
+def _tell_forced(host: Link, context: Context) -> None:
+    """Tell of a `ForceCommand`, which may take apart the command that a terminal needs."""
+    from jlremote.place.host.contract import run_script
+
+    if run_script(host, _IS_FORCED).status == 0:
+        context.progress.note(
+            f"the SSH server of `{host.name}` puts a command of its own around each"
+            " (`ForceCommand`), and a terminal may not get through it; with `</dev/null` none is"
+            " asked for"
+        )
+
+
+def _kept(
+    place: ShellPlace, request: ShellRequest, label: str, screen: Screen, context: Context
+) -> int:
+    """Run a shell or command that tmux keeps, or lead back to it; return its exit status or 0."""
+    from jlremote.place.host.contract import run_script
+    from jlremote.place.runtimes.contract import Attachment
+    from jlremote.place.runtimes.scripts import shells
+
+    size = screen.size if screen.kind else None
+    attached = Attachment(size, request.user, request.workdir, request.detach_keys)
+    named = None if place.is_host else place.name
+    name = shells.session(place.runtime, named, label)
+    again = f"`jlr shell {place.selector} --keep{f' --name {label}' if label else ''}`"
+
+    looked = run_script(place.host, shells.look(name)).status
+    if looked == shells.NO_TMUX:
+        raise NotFound(
+            f"`{place.host.name}` has no tmux, which would keep the shell",
+            hint="`sudo apt install tmux` there installs it; "
+            f"`jlr shell {place.selector}` opens one that ends with the connection",
+        )
+    if looked == 0:
+        context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
+    script = shells.kept_script(place.runtime, place.name, attached, request.command, name)
+    try:
+        status = run_script_attached(place.host, script, screen)
+    except TerminalClosed:
+        screen.recover()
+        status = 0
+    except NotBegun:
+        raise
+    except LinkLost as lost:
+        screen.recover()
+        why = f"{lost.message}; what runs in the terminal keeps running"
+        raise LinkLost(why, hint=f"{again} attaches again") from lost
+    if status == 0 and run_script(place.host, shells.look(name)).status == 0:
+        context.progress.note(f"the shell keeps running; {again} attaches again")
+    return status
+
+
+def place_of(where: str | None, context: Context, *, as_shared: bool = False) -> ShellPlace:
+    """Return the session's place, else that of a container or a host of that name.
+
+    Raises:
+        NotFound: there is no such session, container or host, or the container does not run.
+    """
+    from jlremote.selection import session_selection
+
+    try:
+        record = session_selection.chosen(where, context, as_shared=as_shared)
+    except NotFound as missing:
+        host, slash, name = (where or "").rpartition("/")
+        if slash:
+            return _any_container(host, name, context, missing, as_shared=as_shared)
+        if where is not None:
+            return _host_itself(where, context, missing)
+        raise
+    place = recorded_place(record, context)
+    _check_runs(place.host, place.runtime, record, as_shared=as_shared)
+    return place
+
+
+def recorded_place(record: SessionRecord, context: Context) -> ShellPlace:
+    """Return the place of a session as the record has it."""
+    from jlremote.place.runtimes.table import runtime_of
+
+    return ShellPlace(
+        link_of(record, context),
+        runtime_of(record),
+        record.name,
+        record.selector,
+        session=record.name,
+        container_id=record.container_id,
+    )
+
+
+def _any_container(
+    host: str, typed: str, context: Context, missing: NotFound, *, as_shared: bool
+) -> ShellPlace:
+    """Return the place of a container that is no session; no record of it is made."""
+    from jlremote.hosts.engines import engine_if_any, others
+    from jlremote.laptop.records import hint_of_missing
+    from jlremote.place.runtimes.engine.engine_errors import EngineUnusable
+
+    link = link_on(host, context)
+    engine = engine_if_any(link)
+    if place := _container_of(engine, link, typed, as_shared=as_shared):
+        return place
+    for other in others(link, engine):
+        with suppress(EngineUnusable):
+            if place := _container_of(other, link, typed, as_shared=as_shared):
+                return place
+    raise NotFound(
+        f"there is neither a session nor a container `{typed}` on `{host}`",
+        hint=hint_of_missing(
+            sessions.load_all(),
+            f"{host}/{typed}",
+            f"`jlr list {host} --all` shows all; `jlr shell {host}` opens a shell on the host",
+        ),
+    ) from missing
+
+
+def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) -> ShellPlace | None:
+    """Return the place of an engine's container, `None` if it has none of that name."""
+    from jlremote.place.runtimes.containers import Containers
+    from jlremote.selection import host_search, naming
+
+    host = link.name
+    for name, found in host_search.candidates(link, Containers(engine), typed):
+        if found.container is None:
+            continue
+        naming.refuse_other_owner(host, name, found.owner, agreed=as_shared)
+        if not found.container.running:
+            raise NotFound(
+                f"the container `{name}` {found.container.stands}",
+                hint=f"`{engine.shown('start', name)}` on `{host}` starts it",
+            )
+        return ShellPlace(link, Containers(engine), name, f"{host}/{name}")
+    return None
+
+
+def _host_itself(host: str, context: Context, missing: NotFound) -> ShellPlace:
+    link = link_on(host, context)
+    try:
+        connect(link, context)
+    except NameNotResolved:
+        near = nearest_host(host, context)
+        raise NotFound(
+            f"there is neither a session nor a host `{host}`",
+            hint=missing.hint if near in (None, host) else f"did you mean `{near}`? {missing.hint}",
+        ) from missing
+    from jlremote.place.runtimes.bare import Bare
+
+    return ShellPlace(link, Bare(), host, host, is_host=True)
+
+
+def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_shared: bool) -> None:
+    """Check that the session's container runs, and who owns it.
+
+    The engine's own message would come unformatted.
+    """
+    from jlremote.hosts import halted
+    from jlremote.place.runtimes.contract import WHO
+    from jlremote.selection import naming
+
+    told = host.run({**runtime.describe(record.name), **WHO})
+    found = runtime.read(record.name, told)
+    if found is not None:
+        owner = found.owner_beside(told["user"].stdout.strip())
+        naming.refuse_other_owner(
+            record.host, record.name, owner, agreed=as_shared or record.shared
+        )
+    halted.refuse(record, found)
+
+
+def _lost(selector: str, lost: LinkLost) -> LinkLost:
+    return LinkLost(
+        f"{lost.message}; the programs in the terminal were ended",
+        hint=f"`jlr shell {selector}` opens another one; with `--keep` it outlasts a loss, and "
+        "`jlr run` is for long work",
+    )

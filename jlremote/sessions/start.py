@@ -1,0 +1,258 @@
+"""`jlr start`: the main job."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+
+from jlremote.containers import jupyter_launch, provision
+from jlremote.forwards.address import PortReport, address_of, reports
+from jlremote.forwards.forwards import hold, host_port
+from jlremote.forwards.jupyter_check import refuse_open, wait_for_answer
+from jlremote.gpus import allocation
+from jlremote.gpus.allocation import AllocatedGpus
+from jlremote.hosts.context import Context
+from jlremote.hosts.engines import surveyed
+from jlremote.hosts.links import connect, link_on, link_to
+from jlremote.hosts.requests import StartRequest
+from jlremote.hosts.rollback import undone_on_failure
+from jlremote.hosts.start_context import StartContext
+from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.ports.locate import server_endpoint
+from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import Survey, survey
+from jlremote.laptop import paths, sessions
+from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
+from jlremote.link.wire.status import ForwardStatus
+from jlremote.listing.report import SessionReport, of_forward, with_job
+from jlremote.place.host.sudo import by_hand
+from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.place.runtimes.docker.docker_errors import JustCreated
+from jlremote.place.runtimes.table import for_container
+from jlremote.selection import naming
+from jlremote.selection.host_search import with_others
+from jlremote.sessions.prepare import checked
+
+
+def start(request: StartRequest, context: Context) -> SessionReport:
+    """Start or reuse a container, a Jupyter server in it and a forward to it.
+
+    What this call made is undone if a later step fails; what was there before is left alone.
+
+    Raises:
+        JlrError: one of the steps failed; the message says which and why.
+    """
+    known, runtime, context = checked(request, context)
+    host = link_to(request.host, context, without=known)
+    with ExitStack() as turn, undone_on_failure() as undo:
+        connect(host, context)
+        runtime, name, found = _look(request, runtime, known, host, context)
+        if not found.server and turn.enter_context(_alone(request.host, name, context)):
+            runtime, name, found = _look(request, runtime, known, host, context)
+        attempt = StartContext(
+            host, runtime, name, request, context, undo, owner=found.whose, user=found.user
+        )
+        if found.gpu_fault is not None:
+            attempt.note(f"{found.gpu_fault.message}; {found.gpu_fault.hint}")
+        if runtime.in_jobs:
+            from jlremote.jobs.stories import session_job  # for few hosts
+
+            container, server, launched = session_job.ensure(attempt, found, turn.close)
+        else:
+            attempt, container, server, launched = _ensured(attempt, found, known)
+        to = server_endpoint(attempt.runtime, container, server)
+        forward = hold(host, name, to, context.progress, undo, exact=request.local_port)
+        with context.progress.step("Wait for JupyterLab's answer"):
+            hostname = wait_for_answer(host, forward)
+            access = refuse_open(host, forward, allowed=attempt.open_allowed)
+        record, ports = _remember(attempt, container, forward)
+    up = replace(forward, state=str(State.UP))  # Jupyter has answered through it
+    report = of_forward(record, up, access)
+    if runtime.in_jobs:
+        report = with_job(report, session_job.told(host, name).get(name))
+    page = address_of(up, hostname).page
+    return replace(report, page=page, ports=ports, started_here=launched)
+
+
+def _ensured(
+    start: StartContext, found: Survey, known: str | None
+) -> tuple[StartContext, Container, Server, bool]:
+    """Start or create the container, and launch Jupyter where none runs."""
+    try:
+        start, container, found = provision.ensure(start, found)
+    except JustCreated:  # from another laptop: that session is this one's, too
+        provision.await_start(start)
+        *_, found = _look(start.request, start.runtime, known, start.host, start.context)
+        start, container, found = provision.ensure(replace(start, owner=found.whose), found)
+    gpus = _gpus_without_container(start, container, found)
+    environment, loopback = allocation.exports(gpus), container.on_host_network
+    start = replace(start, environment=environment, loopback=loopback)
+    server, launched = jupyter_launch.ensure(start, found)
+    allocation.keep(start, gpus, server, launched=launched)
+    return start, replace(container, gpus=gpus.shown or container.gpus), server, launched
+
+
+def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
+    """Return the commands that `start` would run on the host; asks it, and changes nothing."""
+    known, runtime = naming.session_of(request)
+    host = link_on(request.host, context, without=known)
+    runtime, name, found = _look(request, runtime, known, host, context)
+    new = found.container is None or not (runtime.has_containers or found.server)
+    attempt = StartContext(
+        host, runtime, name, request, context, ExitStack(), launch_id=jupyter_launch.BY_HAND
+    )
+    gpus = allocation.planned(attempt) if new else AllocatedGpus()
+    commands = provision.plan(attempt, found, gpus)
+    if not found.server and (found.container is not None or request.options.packages):
+        environment = "" if runtime.has_containers else allocation.exports(gpus)
+        loopback = (found.container or request.options).on_host_network
+        attempt = replace(attempt, environment=environment, loopback=loopback)
+        commands.append(runtime.detached(name, jupyter_launch.later_script(attempt)))
+    return tuple(map(by_hand, commands))
+
+
+def _look(
+    request: StartRequest, runtime: Runtime, known: str | None, host: Link, context: Context
+) -> tuple[Runtime, str, Survey]:
+    """Return the session's runtime, its name, and what is there already."""
+    names = naming.names(request, host) if known is None else (known,)
+    runtime.check_name(names[0])
+    with context.progress.step(f"Look for {names[0]}"):
+        runtime, first = surveyed(host, runtime, names[0], request, context)
+        looks = with_others(names, first, partial(survey, host, runtime, check_gpus=True))
+        name, found = next((look for look in looks if look[1].container), (names[0], first))
+        unnamed = request.container is None and naming.remembered(request) is None
+        if found.whose is not None and unnamed:
+            # Another user has a container of the default name.
+            name = naming.own_name(names[0], host)
+            found = survey(host, runtime, name, check_gpus=True)
+        runtime, name, found = _same_container(host, runtime, name, found, context)
+    record = sessions.find(request.host, name)
+    agreed = request.as_shared or (record is not None and record.shared)
+    naming.refuse_other_owner(request.host, name, found.whose, agreed=agreed)
+    return runtime, name, found
+
+
+def _same_container(
+    host: Link, runtime: Runtime, name: str, found: Survey, context: Context
+) -> tuple[Runtime, str, Survey]:
+    """Return what is there, or else the container of a known session that was renamed.
+
+    It is meant by its present name, and by the session's if no other container has that.
+    """
+    if found.container is None:
+        known = sessions.find(host.name, name)
+    else:
+        known = sessions.of_container(host.name, found.container.id)
+    if known is None or (found.container is not None and known.name == name):
+        _explain_another(host, runtime, name, found, context)
+        return runtime, name, found
+    exact = for_container(runtime, known.container_id)
+    again = survey(host, exact, known.name, check_gpus=True)
+    if again.container is None or not again.container.renamed:
+        return runtime, name, found
+    context.progress.note(
+        f"the container of the session `{known.name}` is called `{again.container.renamed}` by now"
+    )
+    return exact, known.name, again
+
+
+def _explain_another(
+    host: Link, runtime: Runtime, name: str, found: Survey, context: Context
+) -> None:
+    """Note that a known session's own container has another name by now, and still exists."""
+    record = sessions.find(host.name, name)
+    had = record.container_id if record is not None else ""
+    if found.container is None or had in ("", found.container.id):
+        return
+    before = survey(host, for_container(runtime, had), name).container
+    if before is not None:
+        context.progress.note(
+            f"`{name}` is another container than before, which is called `{before.called}` by now"
+        )
+
+
+@contextmanager
+def _alone(host: str, name: str, context: Context) -> Iterator[bool]:
+    """Hold the lock of a session's start; yield whether another start had it."""
+    from filelock import FileLock, Timeout  # 20 ms that only a new session needs
+
+    word = hashlib.sha256(f"{host}\0{name}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    lock = FileLock(paths.runtime_directory() / f"start-{word}.lock", mode=0o600)
+    waited = False
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        waited = True
+        with context.progress.step(f"Wait for another start of {name}"):
+            lock.acquire()
+    try:
+        yield waited
+    finally:
+        lock.release()
+
+
+def _gpus_without_container(
+    start: StartContext, container: Container, found: Survey
+) -> AllocatedGpus:
+    """Return the GPUs of a server that is about to run without a container."""
+    if start.runtime.has_containers:
+        return AllocatedGpus()
+    if not found.server:
+        taken = allocation.take(start, of=container if start.runtime.has_images else None)
+        if start.runtime.has_images and taken.engine is not None:
+            with start.context.progress.step("Check the GPUs in the image"):
+                allocation.prove(start, taken.engine)
+        return taken
+    gpus = start.known.gpus if start.known else None
+    named = gpus is not None and gpus not in ("all", "none")
+    allocation.explain_unchanged(start, f"device={gpus}" if named else gpus)
+    return AllocatedGpus(shown=gpus)
+
+
+def _remember(
+    start: StartContext, container: Container, forward: ForwardStatus
+) -> tuple[SessionRecord, tuple[PortReport, ...]]:
+    """Save the session's record, and forward its further ports: the known and the new ones."""
+    record, held = _record(start, container, forward), []
+    ports = {known.port: known.on_host for known in record.ports}
+    ports.update(dict.fromkeys(start.request.ports, False))
+    for port, on_host in sorted(ports.items()):
+        to = Endpoint(forward.endpoint.place, port, python=forward.server.python)
+        if on_host:
+            to = host_port(start.host, port)
+        status = hold(start.host, record.name, to, start.context.progress, start.undo)
+        record = record.with_port(PortRecord(port, status.local_port, on_host))
+        held.append(status)
+    sessions.save(record)
+    if record.notify or (start.known and start.known.notify):
+        start.host.notify(record.name, wanted=record.notify)
+    return record, reports(record, held)
+
+
+def _record(start: StartContext, container: Container, forward: ForwardStatus) -> SessionRecord:
+    config, known, wanted = start.context.ssh_config, start.known, start.request.notify
+    typed = start.request.container
+    if typed in (start.name, container.renamed):  # another container may have that name later
+        typed = None
+    return SessionRecord(
+        host=start.request.host,
+        name=start.name,
+        typed=typed or (known.typed if known else None),
+        runtime=start.runtime.name,
+        local_port=forward.local_port,
+        ssh_config=None if config is None else str(config.resolve()),
+        image=container.image,
+        gpus=container.gpus,
+        container_id=container.id if start.runtime.engine else "",
+        ports=known.ports if known else (),
+        shared=start.owner is not None,
+        server=start.server or 0,
+        open_allowed=start.open_allowed,
+        notify=bool(known and known.notify if wanted is None else wanted),
+    )

@@ -1,0 +1,230 @@
+"""A session's server is found again, and nothing else is taken for it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.ports import locate
+from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.ports.locate import NothingListens, PortTaken
+from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import (
+    ContainerGone,
+    ContainerPaused,
+    ContainerRestarted,
+    ContainerRestarting,
+    ContainerStopped,
+    IdleStopped,
+    JobEnded,
+    JupyterDead,
+    JupyterStopped,
+    Survey,
+)
+from jlremote.place.host.addresses import Target
+from jlremote.place.host.contract import Completed
+from jlremote.place.runtimes.containers import Containers
+from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.table import runtime_named
+from tests.jupyter.ports.parts import probed
+from tests.link.fakes import new_endpoint, new_server
+from tests.place.host.parts import ANYWHERE, ANYWHERE_6, row
+from tests.stories.parts import FakeHost
+
+DOCKERS = Containers(DOCKER)
+DGX = FakeHost("dgx")
+KNOWN = new_endpoint()
+PLACE = KNOWN.place
+HERE = Container(
+    PLACE.container_id,
+    PLACE.name,
+    running=True,
+    started_at=PLACE.started_at,
+    addresses=("a",),
+    alone_on={"a": "net"},
+)
+ANOTHER = replace(new_server(pid=77), port=9999)
+
+
+def findings(*servers: Server, status: int | None = None, ended: str = "") -> Findings:
+    return Findings("/tmp/jlr-0/cont1", "", status, servers, ended)
+
+
+class Surveys:
+    """The surveys that the host gives, one after the other; the last one again and again."""
+
+    def __init__(self, *found: Survey) -> None:
+        self.found = list(found)
+        self.asked = 0
+        self.slept: list[float] = []
+
+    def __call__(self, *_: object) -> Survey:
+        self.asked += 1
+        return self.found.pop(0) if len(self.found) > 1 else self.found[0]
+
+
+def located(
+    monkeypatch: pytest.MonkeyPatch, *found: Survey, known: Endpoint = KNOWN
+) -> tuple[Endpoint, Surveys]:
+    surveys = Surveys(*found)
+    monkeypatch.setattr(locate, "survey", surveys)
+    monkeypatch.setattr(time, "sleep", surveys.slept.append)
+    return locate.locate(DGX, known), surveys
+
+
+def test_a_server_whose_container_moved_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = replace(HERE, addresses=("172.17.0.9",), alone_on={"172.17.0.9": "net"})
+    found, _ = located(monkeypatch, Survey(moved, findings(new_server())))
+    assert found == replace(KNOWN, target=Target("172.17.0.9", 8888, network="net"))
+
+
+def test_another_server_with_a_token_is_followed_in_a_container(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, _ = located(monkeypatch, Survey(HERE, findings(ANOTHER)))
+    assert (found.server, found.port, found.target) == (
+        ANOTHER,
+        9999,
+        Target("a", 9999, network="net"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("container", "server"),
+    [
+        (replace(HERE, addresses=("127.0.0.1",)), ANOTHER),
+        (HERE, replace(ANOTHER, token="")),
+    ],
+    ids=["on the host's network", "without a token"],
+)
+def test_another_server_is_not_followed_where_it_may_be_another_users(
+    container: Container, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(JupyterDead, match=r"`cont1` \(process 42\) is gone"):
+        located(monkeypatch, Survey(container, findings(server, status=1)))
+
+
+ON_NODE = replace(HERE, addresses=("127.0.0.1",), node="n1", in_job=True)
+
+
+@pytest.mark.parametrize(
+    ("listening", "status", "error"),
+    [
+        ((row(ANYWHERE, 8888),), 0, None),
+        ((row(ANYWHERE, 8888), row(ANYWHERE_6, 8888, user=1001)), 0, PortTaken),
+        ((row(ANYWHERE, 8888, user=1001),), 0, PortTaken),
+        ((), 0, NothingListens),
+        ((), 255, JlrError),
+    ],
+)
+def test_a_port_of_a_node_is_no_other_users_or_gets_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    listening: tuple[str, ...],
+    status: int,
+    error: type[JlrError] | None,
+) -> None:
+    """Another user may listen at IPv6 beside it, and the end of a job is known late."""
+    said = Completed(status, probed(*listening, held=None), "no step")
+    host: Any = SimpleNamespace(name="zih", run=lambda _: {"look": said})
+    known = replace(KNOWN, place=replace(PLACE, runtime="slurm"))
+    surveys = Surveys(Survey(ON_NODE, findings(new_server())))
+    monkeypatch.setattr(locate, "survey", surveys)
+    monkeypatch.setattr(time, "sleep", surveys.slept.append)
+    if error is None:
+        assert locate.locate(host, known).target == Target("n1", 8888, node=True)
+        return
+    with pytest.raises(error) as wrong:
+        locate.locate(host, known)
+    assert type(wrong.value) is error
+    over = replace(ON_NODE, running=False, halt="its job ended: CANCELLED")
+    surveys.found = [surveys.found[0], Survey(over, None)]
+    with pytest.raises(JobEnded):
+        locate.locate(host, known)
+
+
+def test_a_server_that_is_about_to_end_is_looked_for_until_it_tells_how(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leaving = Survey(HERE, findings())
+    surveys = Surveys(leaving, leaving, Survey(HERE, findings(status=0)))
+    monkeypatch.setattr(locate, "survey", surveys)
+    monkeypatch.setattr(time, "sleep", surveys.slept.append)
+    with pytest.raises(JupyterStopped):
+        locate.locate(DGX, KNOWN)
+    assert surveys.asked == 3
+    assert len(surveys.slept) == 2
+
+
+@pytest.mark.parametrize(
+    ("found", "error"),
+    [
+        (findings(status=137), JupyterDead),
+        (findings(status=0), JupyterStopped),
+        (findings(ended="stopped"), JupyterStopped),
+        (findings(ended="idle"), IdleStopped),
+        (None, JupyterDead),
+    ],
+)
+def test_the_reason_why_a_server_ended_is_told(
+    found: Findings | None, error: type[JlrError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(error) as gone:
+        located(monkeypatch, Survey(HERE, found))
+    assert "`jlr start dgx cont1`" in (gone.value.hint or "")
+
+
+def test_how_a_server_of_another_program_ended_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = replace(KNOWN, server=replace(new_server(), ours=False))
+    with pytest.raises(JupyterDead):
+        located(monkeypatch, Survey(HERE, findings(status=0)), known=theirs)
+
+
+@pytest.mark.parametrize(
+    ("container", "kind", "message"),
+    [
+        (None, ContainerGone, "`cont1` is gone: it was removed"),
+        (replace(HERE, running=False), ContainerStopped, "`cont1` does not run"),
+        (replace(HERE, running=False, renamed="c2"), ContainerStopped, "`c2` does not run"),
+        (replace(HERE, id="decaf"), ContainerGone, "another machine than before"),
+        (
+            replace(HERE, started_at="later"),
+            ContainerRestarted,
+            "the container `cont1` was restarted",
+        ),
+    ],
+)
+def test_another_container_is_told_from_the_one_of_before(
+    container: Container | None, kind: type[JlrError], message: str
+) -> None:
+    with pytest.raises(kind, match=message) as gone:
+        locate.same_container("dgx", PLACE, DOCKERS, container)
+    assert "`jlr start dgx cont1`" in (gone.value.hint or "")
+
+
+def test_a_paused_container_is_not_gone_for_it_may_go_on_at_any_time() -> None:
+    with pytest.raises(ContainerPaused, match="is paused") as caught:
+        locate.same_container("dgx", PLACE, DOCKERS, replace(HERE, running=False, paused=True))
+    assert "`docker unpause cont1`" in (caught.value.hint or "")
+
+
+def test_a_container_that_its_engine_restarts_is_waited_for() -> None:
+    restarting = replace(HERE, running=False, restarting=True, halt="its engine is restarting it")
+    with pytest.raises(ContainerRestarting, match="its engine is restarting it"):
+        locate.same_container("dgx", PLACE, DOCKERS, restarting)
+
+
+def test_without_containers_it_is_the_host_that_was_restarted() -> None:
+    with pytest.raises(ContainerRestarted, match="the host was restarted"):
+        locate.same_container(
+            "dgx",
+            replace(PLACE, runtime="none"),
+            runtime_named("none"),
+            replace(HERE, started_at="later"),
+        )

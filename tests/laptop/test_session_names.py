@@ -1,0 +1,53 @@
+"""Completion finds the same names as the records have, in a quicker way."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jlremote.laptop import paths, session_names, sessions
+
+
+def save(host: str, name: str, age: float = 0) -> None:
+    folder = paths.state_directory() / "sessions"
+    before = set(folder.glob("*"))
+    sessions.save(sessions.SessionRecord(host, name, runtime="docker", local_port=8888))
+    for file in set(folder.glob("*")) - before:
+        os.utime(file, (1e9 - age, 1e9 - age))
+
+
+@pytest.fixture(params=["XDG_STATE_HOME", "HOME"])
+def laptop(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setenv(request.param, str(tmp_path))
+    return tmp_path
+
+
+def test_the_names_are_those_of_the_records_the_latest_first(laptop: Path) -> None:
+    save("me@dgx", "cont1", age=10)
+    save("user@[::1]:22", "50-a.b_c", age=5)
+    save("dgx+", "cont")
+    save("dgx", "50% + a/b")
+    names = [("dgx+", "cont"), ("user@[::1]:22", "50-a.b_c"), ("me@dgx", "cont1")]
+    assert session_names.session_names() == names
+
+
+def test_a_file_without_a_record_has_no_name(laptop: Path) -> None:
+    save("dgx", "cont1")
+    folder = paths.state_directory() / "sessions"
+    for name in ("trial", ".draft+x.json.1f", "notes.json", "a+b+c.json"):
+        (folder / name).touch()
+    assert session_names.session_names() == [("dgx", "cont1")]
+
+
+def test_without_records_there_are_no_names(laptop: Path) -> None:
+    assert session_names.session_names() == []
+
+
+def test_a_relative_xdg_folder_is_ignored_as_platformdirs_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    save("dgx", "cont1")
+    assert session_names.session_names() == [("dgx", "cont1")]

@@ -1,0 +1,213 @@
+"""Records of sessions are read as they were written, and other files are left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
+
+RECORD = SessionRecord("me@dgx", "cont1", "docker", 8888, image="torch", last_used=3.0)
+DOCUMENT = {"format": 1} | asdict(RECORD)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a state folder of the test's own, and return where records go in it."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    return state / "jlr" / "sessions"
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    sessions.load_all()  # makes the folder
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_two_starts_at_once_can_check_the_folder() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        attempts = [pool.submit(sessions.check_writable) for _ in range(200)]
+    assert [attempt.exception() for attempt in attempts] == [None] * 200
+
+
+def test_a_disk_without_room_for_a_record_is_reported(folder: Path) -> None:
+    """Such a disk still takes an empty file."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9, before[1]))
+    try:
+        with pytest.raises(JlrError, match="cannot write"):
+            sessions.check_writable()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    sessions.save(RECORD)
+    assert sessions.load_all() == [RECORD]
+    assert sessions.find("me@dgx", "cont1") == RECORD
+    assert sessions.find("dgx", "cont1") is None
+
+
+def test_only_this_user_can_read_a_record(folder: Path) -> None:
+    sessions.save(RECORD)
+    [path] = folder.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_the_latest_used_comes_first() -> None:
+    for number, moment in enumerate((5.0, 9.0, 7.0)):
+        sessions.save(replace(RECORD, name=f"cont{number}", last_used=moment))
+    assert [record.name for record in sessions.load_all()] == ["cont1", "cont2", "cont0"]
+
+
+def test_deleting_twice_is_fine() -> None:
+    sessions.save(RECORD)
+    sessions.delete(RECORD)
+    sessions.delete(RECORD)
+    assert sessions.load_all() == []
+
+
+@pytest.mark.parametrize(
+    "host", ["../../etc/x", "a/b", "x" * 300, "ü" * 200, "[::1]:22", "a+b", "%2e"]
+)
+def test_any_host_makes_a_file_in_the_folder_and_no_two_the_same(folder: Path, host: str) -> None:
+    sessions.save(replace(RECORD, host=host))
+    sessions.save(replace(RECORD, host=host + "x"))
+    assert {record.host for record in sessions.load_all()} == {host, host + "x"}
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_host_and_a_name_do_not_run_into_each_other(folder: Path) -> None:
+    sessions.save(replace(RECORD, host="a+b", name="c"))
+    sessions.save(replace(RECORD, host="a", name="b+c"))
+    assert len(list(folder.iterdir())) == 2
+
+
+def changed(**values: Any) -> str:
+    return json.dumps(DOCUMENT | values)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        json.dumps(DOCUMENT)[:-20],
+        "null",
+        "[]",
+        "7",
+        b"\xff\xfe\x00binary",
+        "[" * 100_000,
+        changed(format=2),
+        changed(local_port="8888"),
+        changed(local_port=True),
+        changed(local_port=0),
+        changed(local_port=70_000),
+        changed(host=None),
+        changed(forwarded="yes"),
+        changed(more=1),
+        changed(ssh_config="a\0b"),
+        json.dumps({key: value for key, value in DOCUMENT.items() if key != "name"}),
+    ],
+    ids=lambda content: repr(content[:24]),
+)
+def test_a_file_without_a_record_is_ignored_and_kept(folder: Path, content: str | bytes) -> None:
+    sessions.save(RECORD)
+    path = write(folder, "foreign.json", content)
+    before = path.read_bytes()
+    assert sessions.load_all() == [RECORD]
+    assert sessions.unreadable() == [path]
+    assert path.read_bytes() == before
+
+
+def test_folders_and_dangling_links_are_ignored(folder: Path) -> None:
+    sessions.save(RECORD)
+    (folder / "folder.json").mkdir()
+    (folder / "link.json").symlink_to("/nonexistent")
+    assert sessions.load_all() == [RECORD]
+
+
+def test_files_without_an_end_are_passed_over(folder: Path) -> None:
+    """In a process of its own, which a FIFO would hold and an endless file would fill."""
+    sessions.save(RECORD)
+    os.mkfifo(folder / "fifo.json")
+    (folder / "endless.json").symlink_to("/dev/zero")
+    with (folder / "large.json").open("wb") as large:
+        large.truncate(1 << 36)
+    code = "from jlremote.laptop.sessions import *; print(len(load_all()), len(unreadable()))"
+    listing = subprocess.run(
+        (sys.executable, "-c", code), capture_output=True, text=True, timeout=20
+    )
+    assert listing.stdout == "1 3\n", listing.stderr
+
+
+def test_the_latest_that_is_forwarded_is_chosen_by_default() -> None:
+    sessions.save(replace(RECORD, name="stopped", forwarded=False, last_used=9.0))
+    sessions.save(RECORD)
+    assert sessions.choose(None) == RECORD
+    assert sessions.choose("stopped").name == "stopped"
+    assert sessions.choose("me@dgx/stopped").name == "stopped"
+
+
+def test_no_session_at_all_and_a_missing_one_differ() -> None:
+    with pytest.raises(NotFound, match="there are no sessions"):
+        sessions.choose(None)
+    sessions.save(RECORD)
+    with pytest.raises(NotFound, match="no session `other`") as caught:
+        sessions.choose("other")
+    assert caught.value.hint == "`jlr list` shows all sessions"
+
+
+@pytest.mark.parametrize("typed", ["cnt1", "me@dgx/cont2"])
+def test_a_misspelt_session_is_told_with_the_one_that_was_meant(typed: str) -> None:
+    sessions.save(RECORD)
+    sessions.save(replace(RECORD, name="other", host="cnt2"))
+    with pytest.raises(NotFound, match=f"no session `{typed}`") as caught:
+        sessions.choose(typed)
+    assert (caught.value.hint or "").startswith("did you mean `me@dgx/cont1`? `jlr list`")
+    with pytest.raises(NotFound) as caught:  # neither another host's nor a host
+        sessions.choose("cnt2/cont1")
+    assert caught.value.hint == "`jlr list` shows all sessions"
+
+
+def test_a_host_is_told_apart_from_a_session_that_is_missing() -> None:
+    sessions.save(RECORD)
+    with pytest.raises(NotFound, match="`me@dgx` is a host and not a session") as caught:
+        sessions.choose("me@dgx")
+    assert caught.value.hint == "name one: `me@dgx/cont1`"
+
+
+def test_a_name_on_two_hosts_needs_its_host() -> None:
+    sessions.save(RECORD)
+    sessions.save(replace(RECORD, host="other"))
+    with pytest.raises(Usage, match="several sessions") as caught:
+        sessions.choose("cont1")
+    assert "`other/cont1`" in str(caught.value.hint)
+    assert sessions.choose("other/cont1").host == "other"
+
+
+def test_a_read_only_folder_is_reported_before_a_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions.check_writable()
+    assert list(folder.iterdir()) == []
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/self")
+    with pytest.raises(JlrError, match="cannot write"):
+        sessions.check_writable()

@@ -1,0 +1,71 @@
+"""An answer that no reader understands is an error about the host, not a bug of jlr."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jlremote.errors import NotFound
+from jlremote.place.host.answers import (
+    FIELD,
+    GROUP,
+    PRINT_FIELD,
+    PRINT_GROUP,
+    PRINT_RECORD,
+    RECORD,
+    OddAnswer,
+    records,
+    understood,
+)
+from tests.place.host.shells import run_sh
+
+
+@understood("the engine")
+def read(text: str) -> int:
+    (found,) = json.loads(text)
+    return int(found["size"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[" * 100_000, "null", "[]", "[1]", "[{}]", '[{"size": []}]', '[{"size": "x"}]'],
+)
+def test_an_answer_of_another_form_is_an_error_of_the_host(text: str) -> None:
+    with pytest.raises(
+        OddAnswer, match="cannot read the answer of the engine on the host"
+    ) as caught:
+        read(text)
+    assert caught.value.hint
+
+
+def test_a_right_answer_is_read() -> None:
+    assert read('[{"size": 7}]') == 7
+
+
+def test_what_is_quoted_of_it_cannot_drive_a_terminal() -> None:
+    with pytest.raises(OddAnswer) as caught:
+        read('[{"size": "\\u001b[2J7"}]')
+    assert "\x1b" not in caught.value.message
+
+
+def test_errors_of_ours_pass() -> None:
+    with pytest.raises(NotFound), understood("the engine"):
+        raise NotFound("no such thing")
+
+
+TEXT = st.text(st.characters(exclude_characters=FIELD + RECORD + GROUP))
+
+
+@given(st.lists(st.lists(TEXT, min_size=1)), TEXT)
+def test_the_fields_of_each_record_come_back(fields: list[list[str]], rest: str) -> None:
+    output = "".join(FIELD.join(record) + RECORD for record in fields)
+    assert records(output + rest) == fields
+
+
+def test_a_shell_prints_the_same_separators() -> None:
+    assert run_sh("sh", f"printf '{PRINT_FIELD}{PRINT_RECORD}{PRINT_GROUP}'").stdout == (
+        FIELD + RECORD + GROUP
+    )

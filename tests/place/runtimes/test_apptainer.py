@@ -1,0 +1,98 @@
+"""The script that enters an image, and what is remembered of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import Usage
+from jlremote.place.runtimes.apptainer import apptainer
+from jlremote.place.runtimes.contract import ContainerSpec
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+
+OPTIONS = ContainerOptions(
+    volumes=("/raid/me:/data:ro",),
+    environment=("KEY=it's 1 $x", "HOST_ONLY"),
+    workdir="/data",
+    engine_arguments=("--writable-tmpfs",),
+)
+# Prints what it is given, in place of the program.
+SHOWS = """\
+#!/bin/sh
+printf '%s\\n' "$@"
+env | grep -e ENV_ -e ^PYTHON -e ^JUPYTER | sort
+"""
+
+
+def entered(tmp_path: Path, spec: ContainerSpec, program: str = "apptainer") -> list[str]:
+    (tmp_path / program).write_text(SHOWS)
+    (tmp_path / program).chmod(0o755)
+    done = subprocess.run(
+        ("sh", "-c", apptainer.enter(program, spec, '"$HOME/s 1"'), "sh", "echo", "a b"),
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": "/h", "PYTHONPATH": "/outside"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+def test_an_image_is_entered_with_its_options(tmp_path: Path) -> None:
+    spec = ContainerSpec("s", "/i/x y.sif", options=OPTIONS, gpus="all")
+    assert entered(tmp_path, spec) == [
+        *("--quiet", "exec", "--bind=/h/s 1/tmp:/tmp", "--bind=/h/s 1", "--nv"),
+        *("--bind=/raid/me:/data:ro", "--pwd=/data", "--writable-tmpfs", "/i/x y.sif"),
+        *("echo", "a b"),
+        "APPTAINERENV_KEY=it's 1 $x",
+        *("JUPYTER_PREFER_ENV_PATH=1", "PYTHONNOUSERSITE=1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("own", "seen"), [({}, "GPU-1"), ({"CUDA_VISIBLE_DEVICES": "GPU-2"}, "GPU-2")]
+)
+def test_what_enters_later_has_the_servers_gpus_unless_it_has_its_own(
+    tmp_path: Path, own: dict[str, str], seen: str
+) -> None:
+    (tmp_path / "apptainer").write_text('#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES"\n')
+    (tmp_path / "apptainer").chmod(0o755)
+    (tmp_path / apptainer.GPUS_FILE).write_text("export CUDA_VISIBLE_DEVICES=GPU-1\n")
+    text = apptainer.enter("apptainer", ContainerSpec("s", "x.sif"), f"'{tmp_path}'")
+    variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}"} | own
+    done = subprocess.run(("sh", "-c", text), env=variables, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == seen
+
+
+def test_the_older_program_has_variables_of_its_own_and_no_gpus_unless_asked(
+    tmp_path: Path,
+) -> None:
+    spec = ContainerSpec("s", "x.sif", options=OPTIONS)
+    lines = entered(tmp_path, spec, "singularity")
+    assert "SINGULARITYENV_KEY=it's 1 $x" in lines
+    assert "--nv" not in lines
+
+
+def test_a_name_that_no_shell_takes_is_refused() -> None:
+    spec = ContainerSpec("s", "x.sif", options=ContainerOptions(environment=("A B=1",)))
+    with pytest.raises(Usage, match="invalid name in `--env A B="):
+        apptainer.enter("apptainer", spec, "/s")
+
+
+def test_what_is_written_is_read_again() -> None:
+    spec = ContainerSpec("s", "/i/x.sif", options=OPTIONS, gpus="auto:2")
+    assert apptainer.read_definition(apptainer.written_definition(spec)) == (
+        "/i/x.sif",
+        "auto:2",
+        OPTIONS,
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"image": "x", "gpus": null, "options": {"x": 1}}']
+)
+def test_another_text_is_not_taken_for_one(text: str) -> None:
+    with pytest.raises((ValueError, LookupError, TypeError)):
+        apptainer.read_definition(text)

@@ -1,0 +1,169 @@
+"""Docker's answers and refusals, told apart by their remedies."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jlremote.errors import Busy, JlrError, Usage
+from jlremote.place.host.contract import Completed
+from jlremote.place.runtimes.containers import Containers, read_container
+from jlremote.place.runtimes.contract import ContainerSpec
+from jlremote.place.runtimes.docker.docker_commands import create_argv
+from jlremote.place.runtimes.docker.docker_errors import JustCreated, creation_error
+from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.engine_errors import EngineNotRunning, reason
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.table import for_container
+
+INSPECTED: dict[str, Any] = {
+    "Id": "ada" + "0" * 61,
+    "Name": "/cont1",
+    "State": {"Running": True, "Paused": False, "StartedAt": "2026-01-01T00:00:00Z"},
+    "Config": {"Image": "torch", "Labels": None},
+    "HostConfig": {"NetworkMode": "default", "DeviceRequests": None},
+    "NetworkSettings": {"Networks": {"bridge": {"IPAddress": "172.17.0.3"}}},
+}
+SPEC = ContainerSpec("cont1", "torch")
+
+
+def said(*lines: str, status: int = 1) -> Completed:
+    return Completed(status, "", "\n".join(lines) + "\n")
+
+
+def inspected(**changes: Any) -> dict[str, Completed]:
+    return {"container": Completed(0, json.dumps([INSPECTED | changes]), "")}
+
+
+def test_a_container_is_read_from_inspect() -> None:
+    found = Containers(DOCKER).read("cont1", inspected())
+    assert found is not None
+    assert (found.name, found.running, found.image) == ("cont1", True, "torch")
+    assert found.addresses == ("172.17.0.3",)
+    assert found.gpus is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "shown", "engine"),
+    [
+        ({"Count": 2}, "2", "2"),
+        ({"Count": -1}, "all", "all"),
+        ({"DeviceIDs": ["2"]}, "2", "device=2"),
+        ({"Count": 0, "DeviceIDs": ["0", "3"]}, "0,3", "device=0,3"),
+        ({"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=all"]}, "all", "all"),
+    ],
+)
+def test_a_count_of_gpus_is_not_taken_for_an_index(
+    request_: dict[str, Any], shown: str, engine: str
+) -> None:
+    found = read_container(INSPECTED | {"HostConfig": {"DeviceRequests": [request_]}})
+    assert (found.gpus, found.engine_gpus) == (shown, engine)
+
+
+@pytest.mark.parametrize("halted", [{"Paused": True}, {"Status": "restarting"}])
+def test_a_paused_or_restarting_container_does_not_run(halted: dict[str, Any]) -> None:
+    assert not read_container(INSPECTED | {"State": INSPECTED["State"] | halted}).running
+
+
+def test_a_container_that_is_known_by_its_id_may_have_another_name() -> None:
+    runtime = for_container(Containers(DOCKER), "c0ffee")
+    found = runtime.read("cont1", inspected(Name="/cont2"))
+    assert found is not None
+    assert (found.name, found.renamed, found.called) == ("cont1", "cont2", "cont2")
+    assert " c0ffee " in runtime.inside("cont1", "true")
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({"Running": True, "Status": "running"}, ""),
+        ({"Running": True, "Paused": True, "Status": "paused"}, "it is paused"),
+        ({"Running": True, "Restarting": True, "Status": "restarting"}, "is restarting it"),
+        ({"Status": "created"}, "it was never started"),
+        ({"Status": "exited", "ExitCode": 0}, "it has ended (exit code 0)"),
+        ({"Status": "exited", "ExitCode": 137}, "it was killed (exit code 137)"),
+        (
+            {"Status": "exited", "ExitCode": 137, "OOMKilled": True},
+            "it was killed: out of memory (limit 300 MB)",
+        ),
+        ({}, ""),
+    ],
+)
+def test_why_a_container_does_not_run_is_told_apart(state: dict[str, Any], why: str) -> None:
+    host = {"NetworkMode": "default", "Memory": 300 << 20}
+    found = read_container(INSPECTED | {"State": state, "HostConfig": host})
+    assert found.halt.endswith(why)
+    assert bool(found.halt) == bool(why)
+
+
+def test_a_container_on_the_hosts_network_has_the_hosts_loopback() -> None:
+    host = {"NetworkMode": "host", "DeviceRequests": None}
+    assert read_container(INSPECTED | {"HostConfig": host}).addresses == ("127.0.0.1",)
+
+
+def test_a_container_that_docker_found_by_the_beginning_of_its_id_is_another() -> None:
+    assert Containers(DOCKER).read("ada", inspected()) is None
+
+
+def test_no_such_container_is_no_error() -> None:
+    missing = said("Error response from daemon: No such container: cont1")
+    assert Containers(DOCKER).read("cont1", {"container": missing}) is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "words"),
+    [
+        (("invalid reference format",), Usage, "`torch`"),
+        (('invalid argument "x" for "--gpus"', "", "Usage:", "Run 'docker create'"), Usage, '"x"'),
+        (("Conflict. The name is already in use by container",), JustCreated, "another command"),
+        (('could not select device driver "" with capabilities: [[gpu]]',), JlrError, "no GPUs"),
+        (("driver failed: Bind for 0.0.0.0:80 failed: port is already allocated",), Busy, ":80"),
+        (("write /x: no space left on device",), JlrError, "no space is left"),
+        (("exec: sleep: permission denied",), JlrError, "cannot create the container"),
+        (("Cannot connect to the Docker daemon",), EngineNotRunning, "does not run"),
+        (("unknown flag: --gpus", "See 'docker create --help'."), JlrError, "older than 19.03"),
+        (("Unknown runtime specified nvidia.",), JlrError, "no GPUs"),
+        (("Error: unknown flag: --gpus", "See 'podman create --help'"), Usage, "--gpus"),
+    ],
+)
+def test_each_refusal_to_create_has_its_error(
+    lines: tuple[str, ...], kind: type[JlrError], words: str
+) -> None:
+    error = creation_error(DOCKER, SPEC, said(*lines))
+    assert type(error) is kind
+    assert words in error.message
+    assert "\n" not in error.message
+
+
+def test_a_reason_is_dockers_first_line_without_its_prefix_and_fit_to_be_shown() -> None:
+    lines = ("WARNING: old kernel", "Error response from daemon: no \x1b[31msuch", "Error: failed")
+    assert reason(said(*lines)) == "no such"
+    assert reason(Completed(3, "", "")) == "exit status 3"
+
+
+@pytest.mark.parametrize("value", ["--privileged", "$(id)", "a b", "'"])
+def test_no_value_is_taken_for_an_option_of_docker(value: str) -> None:
+    options = ContainerOptions((value,), (value,), value, value)
+    argv = create_argv(DOCKER, ContainerSpec("cont1", value, options))
+    assert argv[argv.index("--") + 1] == value
+    assert argv.count(value) == 1
+    for option in ("--volume", "--env", "--workdir", "--user"):
+        assert f"{option}={value}" in argv[: argv.index("--")]
+
+
+@pytest.mark.parametrize("name", ["", "x", "-x", "a b", "a/b", "a\n", "$(id)", "a" * 129, "naïve"])
+def test_a_name_that_docker_would_not_take_is_refused_in_printable_words(name: str) -> None:
+    with pytest.raises(Usage, match="invalid container name") as caught:
+        Containers(DOCKER).check_name(name)
+    assert caught.value.message.isprintable()
+    assert ("ï" in caught.value.message) == ("ï" in name), "a letter is shown as it is"
+
+
+@pytest.mark.parametrize("name", ["ab", "cont-1_2.3", "0x", "a" * 128])
+def test_a_name_that_docker_takes_is_taken(name: str) -> None:
+    try:
+        Containers(DOCKER).check_name(name)
+    except Usage as refused:
+        pytest.fail(refused.message)

@@ -1,0 +1,132 @@
+"""The comparison of a container's options with the requested ones, in any notation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.options.existing_options import (
+    ARGUMENTS_LABEL,
+    Difference,
+    differences,
+)
+from jlremote.place.runtimes.options.existing_options import read as read_with
+
+
+def read(inspected: dict[str, Any]) -> ContainerOptions:
+    return read_with(inspected, inspected["Config"]["Labels"])
+
+
+# As docker 20.10 and podman 4.3 tell it.
+DOCKER: dict[str, Any] = {
+    "Mounts": [
+        {"Type": "bind", "Source": "/raid/me", "Destination": "/data", "RW": False},
+        {
+            "Type": "volume",
+            "Name": "cache",
+            "Source": "/var/lib/docker/volumes/cache/_data",
+            "Destination": "/cache",
+            "RW": True,
+        },
+        {
+            "Type": "volume",
+            "Name": "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+            "Destination": "/scratch",
+            "RW": True,
+        },
+    ],
+    "Config": {
+        "Env": ["PATH=/usr/bin", "A=1"],
+        "WorkingDir": "/data",
+        "User": "1000:1000",
+        "Labels": {ARGUMENTS_LABEL: "--cap-add 'SYS PTRACE'"},
+    },
+    "HostConfig": {
+        "ShmSize": 1 << 30,
+        "Ulimits": [{"Name": "memlock", "Soft": -1, "Hard": -1}],
+        "IpcMode": "private",
+        "NetworkMode": "default",
+        "Init": True,
+        "AutoRemove": False,
+        "LogConfig": {"Type": "json-file", "Config": {"max-size": "50m"}},
+    },
+}
+PODMAN: dict[str, Any] = DOCKER | {
+    "HostConfig": DOCKER["HostConfig"]
+    | {
+        "Ulimits": [{"Name": "RLIMIT_MEMLOCK", "Soft": -1, "Hard": -1}],
+        "NetworkMode": "bridge",
+        "LogConfig": {"Type": "k8s-file", "Config": None, "Size": "50MB"},
+    },
+    "Config": DOCKER["Config"]
+    | {"CreateCommand": ["podman", "create", "--log-opt=max-size=50m", "--log-opt", "tag=x"]},
+}
+
+
+@pytest.mark.parametrize("inspected", [DOCKER, PODMAN], ids=["docker", "podman"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ContainerOptions(),
+        ContainerOptions(volumes=("/raid/me/:/data:ro,z", "cache:/cache:rw", "/scratch")),
+        ContainerOptions(environment=("A=1", "PATH"), workdir="/data/", user="1000:1000"),
+        ContainerOptions(shm_size="1024M", ulimits=("memlock=-1:-1", "stack=")),
+        ContainerOptions(ipc="", network="bridge", init=True, remove=False),
+        ContainerOptions(engine_arguments=("--cap-add", "SYS PTRACE")),
+        ContainerOptions(volumes=("cache:/cache/", "/scratch/"), log_options=("max-size=50m",)),
+    ],
+)
+def test_the_same_in_other_words_is_no_difference(
+    asked: ContainerOptions, inspected: dict[str, Any]
+) -> None:
+    assert differences(asked, read(inspected)) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "difference"),
+    [
+        (ContainerOptions(shm_size="8g"), Difference("shm-size", "8g", "1g")),
+        (
+            ContainerOptions(volumes=("/raid/me:/data",)),
+            Difference("volume", "/raid/me:/data", "/raid/me:/data:ro"),
+        ),
+        (ContainerOptions(volumes=("/x:/x",)), Difference("volume", "/x:/x", None)),
+        (ContainerOptions(environment=("A=2",)), Difference("env", "A=2", "A=1")),
+        (ContainerOptions(environment=("B",)), Difference("env", "B", None)),
+        (ContainerOptions(user="root"), Difference("user", "root", "1000:1000")),
+        (ContainerOptions(ulimits=("memlock=9",)), Difference("ulimit", "memlock=9", "memlock=-1")),
+        (ContainerOptions(ipc="host"), Difference("ipc", "host", "private")),
+        (ContainerOptions(network="host"), Difference("network", "host", "default")),
+        (ContainerOptions(init=False), Difference("init", "no", "yes")),
+        (ContainerOptions(remove=True), Difference("rm", "yes", "no")),
+        (
+            ContainerOptions(log_options=("max-size=1m",)),
+            Difference("log-opt", "max-size=1m", "max-size=50m"),
+        ),
+        (
+            ContainerOptions(engine_arguments=("--privileged",)),
+            Difference("engine-arguments", "--privileged", "--cap-add 'SYS PTRACE'"),
+        ),
+    ],
+)
+def test_a_difference_has_both_values(asked: ContainerOptions, difference: Difference) -> None:
+    assert differences(asked, read(DOCKER)) == [difference]
+
+
+@pytest.mark.parametrize("asked", ["root", "0", "0:0", "root:root", "root:0"])
+def test_an_empty_user_is_root(asked: str) -> None:
+    there = read(DOCKER | {"Config": DOCKER["Config"] | {"User": ""}})
+    assert differences(ContainerOptions(user=asked), there) == []
+    assert differences(ContainerOptions(user="1000"), there) == [Difference("user", "1000", "root")]
+
+
+def test_podmans_log_options_are_read_from_its_note() -> None:
+    assert set(read(PODMAN).log_options) == {"max-size=50m", "tag=x"}
+
+
+def test_a_folder_below_the_home_is_known_by_its_end() -> None:
+    there = ContainerOptions(volumes=("/home/me/data:/data",))
+    assert differences(ContainerOptions(volumes=("~/data:/data",)), there) == []
+    assert differences(ContainerOptions(volumes=("~/ata:/data",)), there) != []

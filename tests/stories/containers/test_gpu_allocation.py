@@ -1,0 +1,305 @@
+"""The choice and the lease of GPUs, on a host that only answers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.gpus import allocation
+from jlremote.gpus.allocation import AllocatedGpus
+from jlremote.gpus.assigned import Within
+from jlremote.gpus.choice import Chosen
+from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.gpus.waiting import taking
+from jlremote.gpus.waiting.placeholders import with_gpus
+from jlremote.hosts.requests import StartRequest
+from jlremote.link.client.link import Link
+from jlremote.place.host import gpu_waiter
+from jlremote.place.host.contract import Completed, Steps
+from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.containers import Containers
+from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.place.runtimes.engine.engine import DOCKER, PODMAN, Engine
+from jlremote.place.runtimes.engine.engine_gpus import gpu_flags
+from tests.gpus.parts import BOOT, NOW, answer, process, record, row, uuid
+from tests.stories.containers.parts import CONTAINERS, Answer, Start, TurnHost, refused, start
+
+FREE = answer("\n".join((row(0), row(1))))
+FIRST_BUSY = answer("\n".join((row(0, used=9000), row(1))), processes=process(0))
+ALL_BUSY = answer(row(0, used=9000), processes=process(0))
+NO_DRIVER = record("host", NOW, "1000 1", BOOT, "ada", 100) + record("missing")
+
+
+def lease_of_another(index: int) -> str:
+    target = f"jlr:theirs:{BOOT}:0:0"
+    return record("lease", f"{uuid(index)}+other", f"bert {NOW}", target, "", "")
+
+
+def asking(
+    gpus: str | None,
+    *snapshots: Answer,
+    share: bool = False,
+    runtime: Runtime = CONTAINERS,
+    again: Answer = FREE,
+    lease: Answer = "",
+) -> Start:
+    """Return a start that asks for GPUs on a host that prints these snapshots."""
+    request = StartRequest("dgx", "cont1", gpus=gpus, share_gpus=share)
+    answers: dict[str, list[Answer]] = {
+        "script": list(snapshots or (FREE,)), "gpus": [again], "lease": [lease],
+    }  # fmt: skip
+    return start(answers, request, runtime)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Keep records in a folder of the test's; return the pauses instead of making them."""
+    pauses: list[float] = []
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    return pauses
+
+
+def test_without_a_request_nothing_is_asked() -> None:
+    begun = asking(None)
+    assert allocation.take(begun.context) == AllocatedGpus()
+    assert begun.host.scripts == []
+
+
+@pytest.mark.parametrize(
+    ("described", "engine"),
+    [((0, 1), f"device={uuid(1)}"), ((), "device=1"), ((1,), "device=1")],
+)
+def test_podman_names_devices_as_the_hosts_cdi_files_do(
+    described: tuple[int, ...], engine: str
+) -> None:
+    names = "\n".join(map(uuid, described))
+    found = answer("\n".join((row(0), row(1))), record("cdi", names))
+    asked = asking("device=1", found, runtime=Containers(PODMAN), again=found)
+    assert allocation.take(asked.context).engine == engine
+    assert allocation.take(asking("device=1").context).engine == f"device={uuid(1)}"
+
+
+def test_a_shared_gpu_is_neither_leased_nor_labelled() -> None:
+    taken = allocation.take(asking("device=0", FIRST_BUSY, share=True).context)
+    assert (taken.engine, taken.labels, taken.lease) == (f"device={uuid(0)}", {}, None)
+
+
+def test_the_loser_of_a_race_chooses_again(state: list[float]) -> None:
+    theirs = answer("\n".join((row(0), row(1))), lease_of_another(0))
+    begun = asking("auto", FREE, theirs, again=theirs)
+    taken = allocation.take(begun.context)
+    assert taken.shown == "1"
+    assert len(state) == 1
+
+
+def test_a_race_that_is_lost_every_time_is_an_error(state: list[float]) -> None:
+    theirs = answer(row(0), lease_of_another(0))
+    with pytest.raises(Busy, match="reserved for `bert`'s start of `theirs`"):
+        allocation.take(asking("auto", theirs, again=theirs).context)
+    assert len(state) == taking.TRIES - 1
+    with pytest.raises(Busy, match="lost the race for GPUs on `dgx`"):
+        allocation.take(asking("auto", answer(row(0)), again=theirs).context)
+
+
+def test_gpus_that_others_use_are_not_waited_for(state: list[float]) -> None:
+    with pytest.raises(Busy, match="a GPU was asked for, and none of 1 on `dgx` is free"):
+        allocation.take(asking("auto", ALL_BUSY).context)
+    assert state == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags"),
+    [
+        (DOCKER, f'--gpus="device={uuid(1)},{uuid(0)}"'),
+        (PODMAN, "--device=nvidia.com/gpu=1 --device=nvidia.com/gpu=0"),
+    ],
+)
+def test_a_detached_job_is_promised_gpus_in_the_words_of_its_engine(
+    engine: Engine, flags: str
+) -> None:
+    busy = answer("\n".join((row(0, used=9000), row(1))), processes=process(0))
+    request = StartRequest("dgx", "job", gpus="auto:2", wait=60.0)
+    begun = start({"script": [busy]}, request, Containers(engine))
+    promised = allocation.take_or_promise(begun.context, detached=True)
+    assert promised.wait is not None
+    assert (promised.wait["gpus"], promised.wait["seconds"]) == ("auto:2", 60.0)
+    assert "2 GPUs were asked for" in promised.wait["why"]
+    chosen = Chosen((uuid(1), uuid(0)), ("1", "0"))
+    words = " ".join(gpu_flags(engine, promised.engine))
+    assert with_gpus(words, chosen) == flags
+    assert with_gpus(promised.labels["org.jlremote.gpus"], chosen) == f"{uuid(1)},{uuid(0)}"
+
+
+def test_without_python_on_the_host_a_start_waits_from_here(state: list[float]) -> None:
+    answers: dict[str, list[Answer]] = {
+        "script": [ALL_BUSY], "earlier": [""], "launch": [refused("", gpu_waiter.NO_PYTHON)],
+        "stand": [""], "gpus": [ALL_BUSY, FREE], "lease": [""],
+    }  # fmt: skip
+    begun = start(answers, StartRequest("dgx", "cont1", gpus="auto", wait=60.0), CONTAINERS)
+    taken = allocation.take(begun.context)
+    assert taken.shown == "0"
+    assert len(state) == 1
+    assert begun.notes.notes[0].startswith("number 1 in the queue: a GPU was asked for")
+
+
+def test_a_host_where_no_lease_can_be_made_is_named() -> None:
+    begun = asking("auto", lease=refused("", 73))
+    taken = allocation.take(begun.context)
+    assert (taken.shown, taken.lease) == ("0", None)
+    assert begun.notes.notes == [
+        "cannot lease GPUs in `/tmp` on `dgx`: other users may take the same ones"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "engine"), [("2", "2"), ("device=0,1", "device=0,1"), (uuid(1), f"device={uuid(1)}")]
+)
+def test_without_nvidia_smi_the_engine_chooses(gpus: str, engine: str) -> None:
+    begun = asking(gpus, NO_DRIVER)
+    assert allocation.take(begun.context).engine == engine
+    assert begun.notes.notes[0].startswith(f"GPUs `{gpus}` may be in use: there is no `nvidia-smi`")
+
+
+@pytest.mark.parametrize(("gpus", "runtime"), [("auto", Containers(DOCKER)), ("2", Bare())])
+def test_without_nvidia_smi_there_is_no_choice_by_jlr(gpus: str, runtime: Runtime) -> None:
+    with pytest.raises(CannotAsk, match="there is no `nvidia-smi` on `dgx`"):
+        allocation.take(asking(gpus, NO_DRIVER, runtime=runtime).context)
+
+
+def test_all_names_those_who_use_them() -> None:
+    begun = asking("all", FIRST_BUSY)
+    assert allocation.take(begun.context) == AllocatedGpus(engine="all", shown="all")
+    assert begun.notes.notes[0].startswith("`all` takes GPUs that others use: GPU 0: ")
+    quiet = asking("all", refused("", 1))
+    assert allocation.take(quiet.context).engine == "all"
+    assert quiet.notes.notes == []
+
+
+def test_a_value_of_the_engine_s_own_needs_an_engine() -> None:
+    text = '"capabilities=utility"'
+    assert allocation.take(asking(text).context).engine == "capabilities=utility"
+    with pytest.raises(Usage, match="needs a container engine"):
+        allocation.take(asking(text, runtime=Bare()).context)
+
+
+def container(gpus: str, engine: str | None = None) -> Container:
+    labels = {"org.jlremote.gpus": gpus, "org.jlremote.session": "cont1"}
+    return Container(
+        "c0ffee", "cont1", running=False, started_at="", labels=labels, engine_gpus=engine
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "snapshot", "said"), [("", FREE, False), (uuid(0), NO_DRIVER, True)],
+    ids=["none of ours", "no nvidia-smi"],
+)  # fmt: skip
+def test_where_nothing_can_be_leased_the_engine_has_the_last_word(
+    labels: str, snapshot: str, said: bool
+) -> None:
+    begun = asking(None, snapshot)
+    assert allocation.take_again(begun.context, container(labels)) == AllocatedGpus()
+    told = "cannot tell whether the GPUs of `cont1` are still its own, and free: there is no"
+    assert [note[: len(told)] for note in begun.notes.notes] == [told] * said
+
+
+def test_gpus_of_a_container_are_those_that_it_was_given_and_still_has() -> None:
+    found = read(answer("\n".join(map(row, range(3)))), "dgx").gpus
+    for value, kept, own in (
+        ("device=0,1", (), [0, 1]),
+        ("device=0,1", (uuid(1), uuid(2)), [1]),
+        ("all", (), [0, 1, 2]),
+        ("device=7", (uuid(2),), []),
+    ):
+        assert [gpu.index for gpu in Within("cont1", value, kept).limit(found)] == own
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"), [("device=0", True), ("device=1", False), (f"device={uuid(1)}", False)]
+)
+def test_a_container_that_runs_with_another_gpu_is_told(engine: str, said: bool) -> None:
+    begun = asking(None)
+    allocation.explain_others(begun.context, container(uuid(1), engine))
+    told = f"the container `cont1` was given {uuid(1)}, and gets {uuid(0)}: it names its GPUs by"
+    assert [note[: len(told)] for note in begun.notes.notes] == [told] * said
+
+
+def test_a_container_by_index_starts_while_its_index_is_that_of_its_gpu() -> None:
+    taken = allocation.take_again(asking(None).context, container(uuid(1), "device=1"))
+    assert taken.lease is not None
+    assert taken.lease.uuids == (uuid(1),)
+
+
+@pytest.mark.parametrize(
+    ("asked", "have", "said"),
+    [("0", None, True), ("0,1", f"device={uuid(1)},{uuid(0)}", False),
+     ("device=1", f"device={uuid(0)}", True), ("device=1", f"device={uuid(1)}", False),
+     (uuid(1), f"device={uuid(0)}", True)],
+)  # fmt: skip
+def test_indices_that_are_asked_for_are_compared_by_uuid(
+    asked: str, have: str | None, said: bool
+) -> None:
+    begun = asking("device=0" if asked == "0" else asked)
+    allocation.explain_unchanged(begun.context, have)
+    assert bool(begun.notes.notes) == said
+    assert not said or have is None or f"`{uuid(0)[:12]}`" in begun.notes.notes[0]
+
+
+@pytest.mark.parametrize("gpus", [None, "all", "none", "auto", "device=1", "2"])
+def test_a_plan_takes_what_a_start_takes(gpus: str | None) -> None:
+    planned = allocation.planned(asking(gpus).context)
+    taken = allocation.take(asking(gpus).context)
+    assert (planned.engine, planned.shown, planned.labels) == (
+        taken.engine, taken.shown, taken.labels,
+    )  # fmt: skip
+    assert planned.lease is None
+
+
+def test_a_plan_writes_nothing_on_the_host() -> None:
+    begun = asking("auto")
+    allocation.planned(begun.context)
+    assert [step for step, _ in begun.host.scripts] == ["script"]
+    with pytest.raises(NotFound):
+        allocation.planned(asking("device=7").context)
+
+
+@pytest.mark.parametrize(
+    ("asked", "have", "said"),
+    [
+        (None, "1", False), ("0,1", "1,0", False), ("auto:2", "0,1", False), ("none", None, False),
+        ("auto", "0,1", True), ("all", "1", True), ("none", "1", True), ("0,1", None, True),
+        ("2", "2", False), ("device=2", "2", True), ("device=2", "device=2", False),
+    ],
+)  # fmt: skip
+def test_other_gpus_than_those_requested_are_noted(
+    asked: str | None, have: str | None, said: bool
+) -> None:
+    begun = asking(asked)
+    allocation.explain_unchanged(begun.context, have)
+    assert bool(begun.notes.notes) == said
+    if said:
+        assert (
+            f"`cont1` already exists {f'with GPUs `{have}`' if have else 'without GPUs'}; "
+            in begun.notes.notes[0]
+        )
+
+
+class HangingHost(TurnHost):
+    """A host whose driver hangs, so that the script with a proof does not end in time."""
+
+    def run(self, steps: Steps, *, timeout: float = 0, limit: int = 0) -> dict[str, Completed]:
+        assert "nvidia-smi -L" in steps["script"]
+        raise JlrError("the host did not finish within 60 s")
+
+
+def test_a_driver_that_hangs_is_noted_and_fails_no_start() -> None:
+    begun = asking("auto")
+    hanging = replace(begun.context, host=cast("Link", HangingHost({})))
+    allocation.prove(hanging, "device=0")
+    assert begun.notes.notes == [
+        "the GPUs of `cont1` could not be proved: the host did not finish within 60 s"
+    ]

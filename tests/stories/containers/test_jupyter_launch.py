@@ -1,0 +1,309 @@
+"""The launch of JupyterLab, and what is told where it does not come up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jlremote.containers import jupyter_launch, server_variables
+from jlremote.errors import JlrError, NotFound
+from jlremote.hosts.requests import StartRequest
+from jlremote.jupyter import scripts
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.recorder import Recording
+from jlremote.jupyter.survey import Survey
+from jlremote.place.host.contract import Completed
+from jlremote.place.runtimes.apptainer.apptainer import Apptainer
+from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.containers import Containers
+from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.scripts import homes
+from tests.place.host.shells import run_sh
+from tests.stories.containers.parts import CONTAINERS, Answer, Start, refused, start
+from tests.stories.parts import SERVER
+
+ELSEWHERE = "`--workdir` opens a new container elsewhere"
+HERE = Container("c0ffee", "cont1", running=True, started_at="")
+OLD = Survey(HERE, Findings("/tmp/jlr-0/cont1", "/usr/bin/jupyter-lab", None, ()))
+NEW = Survey(None, None)
+
+
+def launching(
+    *answers: Answer, runtime: Runtime = CONTAINERS, request: StartRequest | None = None
+) -> Start:
+    return start({"script": list(answers)}, request, runtime)
+
+
+def exited(status: int | str) -> str:
+    """Return what the probe prints of a server that has ended."""
+    return (
+        f"directory\037/tmp/jlr-0/cont1\036jupyter\037/usr/bin/jupyter-lab\036exit\037{status}\036"
+    )
+
+
+RECORDED = Recording("on")
+
+
+def test_an_option_for_new_servers_is_noted_where_one_runs() -> None:
+    server = replace(SERVER, called="/home/ada/venv/bin/python", python="/usr/bin/python3.11")
+    findings = Findings("/d", "/j", None, (server,), recording=RECORDED)
+    found = replace(OLD, findings=findings)
+    request = StartRequest("dgx", "cont1", idle_stop=3600)
+    for asked, told in (
+        (request, ["`--idle-stop` applies to the next one only"]),
+        (replace(request, python="python3.9"), ["`--idle-stop` and `--python` apply to the next"]),
+        (StartRequest("dgx", "cont1", conda_env="torch"), ["`--conda-env` applies to the next"]),
+        (StartRequest("dgx", "cont1", python="~/venv"), []),
+        (StartRequest("dgx", "cont1", python="python3.11"), []),
+        (StartRequest("dgx", "cont1", conda_env="base"), []),
+        (StartRequest("dgx", "cont1", record=False), ["`--no-record` applies to the next one"]),
+    ):
+        begun = launching(request=asked)
+        jupyter_launch.ensure(begun.context, found)
+        assert len(begun.notes.notes) == len(told), asked
+        assert all(map(str.__contains__, begun.notes.notes, told)), asked
+
+
+@pytest.mark.parametrize(
+    ("runtime", "found", "words", "hint"),
+    [
+        (Bare(), OLD, "on `dgx`", "`python3 -m pip install jupyterlab` there installs it"),
+        (Containers(DOCKER), NEW, "in the image `torch`", "`--install jupyterlab` installs it"),
+        (Containers(DOCKER), OLD, "in the container `cont1`", "`docker exec cont1 python3 -m pip"),
+    ],
+)
+def test_a_missing_jupyterlab_comes_with_the_command_that_installs_it(
+    runtime: Runtime, found: Survey, words: str, hint: str
+) -> None:
+    with pytest.raises(NotFound, match=words) as missing:
+        jupyter_launch.ensure(launching(exited(127), "", runtime=runtime).context, found)
+    assert (missing.value.hint or "").startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("where", "writable", "notes"),
+    [
+        ("/data", 0, [f"JupyterLab opens in `/data`; {ELSEWHERE}"]),
+        ("/data/sub", 0, [f"JupyterLab opens in `/data/sub`; {ELSEWHERE}"]),
+        (
+            "/home/ada",
+            0,
+            [f"JupyterLab opens in `/home/ada`, which is in no folder of `dgx`; {ELSEWHERE}"],
+        ),
+        ("/", 1, [f"JupyterLab opens in `/`, where no notebook can be saved; {ELSEWHERE}"]),
+        ("/data", 1, [f"JupyterLab opens in `/data`, where no notebook can be saved; {ELSEWHERE}"]),
+        ("/data", 126, [f"JupyterLab opens in `/data`; {ELSEWHERE}"]),
+    ],
+)
+def test_it_is_said_where_jupyterlab_opens(where: str, writable: int, notes: list[str]) -> None:
+    options = ContainerOptions(volumes=("/srv/ada:/data", "named:/cache"))
+    request = StartRequest("dgx", "cont1", image="torch", options=options)
+    begun = launching(Completed(writable, "", ""), request=request)
+    server = replace(SERVER, root_directory=where)
+    jupyter_launch._explain_folder(begun.context, NEW, server)
+    assert begun.notes.notes == notes
+
+
+@pytest.mark.parametrize(("folder", "status"), [("", 0), ("/gone", 1)])
+def test_whether_a_notebook_can_be_saved_is_tried_without_a_trace(
+    tmp_path: Path, folder: str, status: int
+) -> None:
+    script = jupyter_launch._saving(f"{tmp_path}{folder}")
+    done = subprocess.run(["sh", "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stderr, [*tmp_path.iterdir()]) == (status, b"", [])
+
+
+def test_a_full_disk_is_seen_where_a_notebook_would_be_saved(tmp_path: Path) -> None:
+    script = f"ulimit -f 0; trap '' XFSZ; {jupyter_launch._saving(str(tmp_path))}"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, check=False)
+    assert (done.returncode, [*tmp_path.iterdir()]) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (StartRequest("dgx", python="/nope", image="x"), "no Python `/nope` in the image `x`"),
+        (StartRequest("dgx", conda_env="me", image="x"), "environment `me` in the image `x`"),
+        (StartRequest("dgx"), "there is no JupyterLab"),
+    ],
+)
+def test_a_python_that_is_missing_is_told_apart_from_one_without_jupyterlab(
+    asked: StartRequest, words: str
+) -> None:
+    with pytest.raises(NotFound, match=words):
+        jupyter_launch.ensure(launching(exited(127), "", request=asked).context, NEW)
+
+
+def test_a_container_without_any_jupyter_is_not_waited_for() -> None:
+    begun = launching()
+    found = replace(OLD, findings=Findings("/d", "", None, ()))
+    with pytest.raises(NotFound, match="there is no JupyterLab"):
+        jupyter_launch.ensure(begun.context, found)
+    assert begun.host.scripts == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        (
+            (exited(1), "Traceback\nKeyError: 'x'\n"),
+            "exit status 1; the last lines of its log:\nTr",
+        ),
+        ((exited(1), ""), "exit status 1, and its log is empty"),
+        ((exited(""), ""), f"did not start within {scripts.WAIT_SECONDS} s"),
+        ((refused("", scripts.NOT_LAUNCHED),), "JupyterLab could not be launched"),
+        (
+            (refused("mkdir: Read-only file system", scripts.NO_FOLDER),),
+            "cannot write files in the co",
+        ),
+        ((refused("odd", 1),), "cannot wait for JupyterLab's start: odd"),
+        (
+            (refused("", 255), refused("Cannot connect to the Docker daemon at unix:///x", 1)),
+            "the `docker` daemon does not run on the host",
+        ),
+    ],
+)
+def test_a_server_that_does_not_come_up_says_why(answers: tuple[Answer, ...], words: str) -> None:
+    with pytest.raises(JlrError) as failure:
+        jupyter_launch.ensure(launching(*answers).context, OLD)
+    assert words in failure.value.message
+
+
+def test_a_next_try_knows_nothing_of_the_server_that_the_last_one_waited_for() -> None:
+    """Else its wait, which may begin before its launch, ends at once with that server."""
+    joined = f"{exited('')}joined\037yes\036"  # by a server that no browser reaches
+    begun = launching(joined, "", joined, "", exited(1), "no module\n")
+    with pytest.raises(JlrError, match="exit status 1"):
+        jupyter_launch.ensure(begun.context, OLD)
+    mark = f"/joined-{begun.context.launch_id}\n"
+    takes_back = [mark in text for _, text in begun.host.scripts]
+    assert takes_back == [False, True, False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("complaint", "hint"),
+    [
+        ("mkdir: Read-only file system", "`-- --tmpfs /tmp` gives a new container"),
+        ("cat: No space left on device", "`docker system df` on the host"),
+        ("mkdir: Permission denied", "`df` there shows"),
+        (f"/tmp/jlr-0 {homes.NOT_PRIVATE}", "`docker exec cont1 ls -l /tmp` shows its owner"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_has_its_own_remedy(complaint: str, hint: str) -> None:
+    begun = launching(refused(complaint, scripts.NO_FOLDER))
+    with pytest.raises(JlrError) as failure:
+        jupyter_launch.ensure(begun.context, OLD)
+    assert (failure.value.hint or "").startswith(hint)
+
+
+def test_a_container_that_ended_meanwhile_is_told_with_its_last_words() -> None:
+    gone = refused("Error response from daemon: container c0 is not running", 1)
+    with pytest.raises(JlrError, match="`cont1` ended at once: bad image"):
+        jupyter_launch.ensure(launching(gone, Completed(0, "", "bad image\n")).context, NEW)
+    with pytest.raises(JlrError, match="`cont1` does not start"):
+        jupyter_launch.ensure(launching(gone).context, OLD)
+
+
+@pytest.mark.parametrize(
+    ("asked", "command"),
+    [
+        (StartRequest("dgx", "work"), "jupyter lab"),
+        (StartRequest("dgx", "work", conda_env="ml"), "conda run -n ml jupyter lab"),
+        (StartRequest("dgx", "work", python="~/my env"), "~/'my env/bin/python' -m jupyterlab"),
+        (StartRequest("dgx", "work", python="/opt/bin/python3.12"), "/opt/bin/python3.12 -m jup"),
+    ],
+)
+def test_the_hint_has_the_command_to_try_by_hand(asked: StartRequest, command: str) -> None:
+    begun = launching(exited(3), "", runtime=Bare(), request=asked)
+    with pytest.raises(JlrError) as failure:
+        jupyter_launch.ensure(begun.context, OLD)
+    assert (failure.value.hint or "").startswith(f"`{command}")
+
+
+@pytest.mark.parametrize("runtime", [Bare(), Containers(DOCKER)], ids=["none", "docker"])
+def test_the_scripts_that_launch_are_well_formed(runtime: Runtime) -> None:
+    request = StartRequest("dgx", "cont1", conda_env="it's", idle_stop=60)
+    context = launching(runtime=runtime, request=request).context
+    for text in (jupyter_launch.first_script(context), jupyter_launch.later_script(context)):
+        assert run_sh("sh", f"exit 0\n{text}").returncode == 0
+        assert run_sh("bash", f"set -n\n{text}").stderr == ""
+
+
+SOCKET = "/tmp/jlr-0/cont1/runtime/sock-l1"
+
+
+def on_socket() -> str:
+    """Return what the probe prints of a server on its session's socket."""
+    facts = {"port": 0, "base_url": "/cont1-5ec2e7/", "token": "t", "sock": SOCKET}
+    stat = "7 (jupyter-lab) S " + " ".join(str(number) for number in range(4, 53))
+    path, held = "/tmp/jlr-0/cont1/runtime/jpserver-7.json", "3 -> socket:[99]"
+    server = "\037".join(("server", path, "7", json.dumps(facts), stat, held, "", ""))
+    row = f"0: 00000002 00000000 00010000 0001 01 99 {SOCKET}"
+    return f"directory\037/tmp/jlr-0/cont1\036{server}\036sockets\037{row}\036"
+
+
+def test_without_a_container_a_server_listens_on_a_socket() -> None:
+    begun = launching(on_socket(), runtime=Bare())
+    begun.host.sockets.add(SOCKET)
+    server, launched = jupyter_launch.ensure(begun.context, OLD)
+    assert (server.sock, launched) == (SOCKET, True)
+    [script] = begun.host.texts("script")
+    assert "application.sock = path" in script
+
+
+def test_a_server_whose_socket_ssh_refuses_is_launched_again_on_a_port() -> None:
+    begun = launching(on_socket(), exited(""), runtime=Bare())
+    begun.host.answers |= {"end": [""], "done": [""]}
+    with pytest.raises(JlrError, match="did not start"):  # the second one is not awaited here
+        jupyter_launch.ensure(begun.context, OLD)
+    first, second = (text for text in begun.host.texts("script") if "jupyter-lab" in text)
+    assert "kill 7;" in begun.host.texts("end")[0]
+    assert [step for step, _ in begun.host.scripts][:4] == ["script", "end", "done", "script"]
+    assert "application.sock = path" in first
+    assert "application.sock = path" not in second
+    assert "--port=8988" in second
+    assert "launch=l1" in first
+    assert "launch=l1" not in second
+
+
+def test_a_session_in_an_image_notes_its_gpus_for_shells_and_jobs() -> None:
+    begun = start({}, runtime=Apptainer("apptainer")).context
+    with_gpus = replace(begun, environment="export CUDA_VISIBLE_DEVICES=GPU-1\n")
+    text = jupyter_launch.later_script(with_gpus)
+    assert "printf %s 'export CUDA_VISIBLE_DEVICES=GPU-1\n' >\"$directory/gpus\"" in text
+    assert '"$directory/gpus"' not in jupyter_launch.later_script(start({}).context)
+
+
+GIVING = StartRequest("dgx", "cont1", options=ContainerOptions(environment=("TOKEN=s3same",)))
+
+
+@pytest.mark.parametrize("written", ["", refused("No space left", 1)])
+def test_variables_that_no_launch_has_read_are_deleted_after_a_failure(written: Answer) -> None:
+    begun = launching(written, exited(1), "", request=GIVING)
+    with pytest.raises(JlrError):
+        jupyter_launch.ensure(begun.context, OLD)
+    begun.context.undo.close()
+    given, *_, last = begun.host.texts("script")
+    assert ("s3same" in given, "cat >" in given) == (True, True)
+    assert last.rstrip("\n'").endswith('rm -f "$directory"/given-l1')
+    assert begun.notes.notes == []
+
+
+def test_a_launch_without_its_variables_launches_nothing(tmp_path: Path) -> None:
+    begun = launching("", request=GIVING).context
+    take = server_variables.give(begun, HERE).environment
+    begin = f"directory={tmp_path} launch=l1; mkdir $directory/config\n"
+    done = run_sh("sh", f"{begin}{take}echo launched\n")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (tmp_path / "exit").read_text() == "1\n"
+    (tmp_path / "given-l1").write_text("export TOKEN='s3same'\n")
+    (tmp_path / "config").rmdir()
+    assert run_sh("sh", f"{begin}{take}echo $TOKEN\n").stdout == "s3same\n"
+    assert (tmp_path / "config/variables").read_text().split() == ["TOKEN"]
+    assert not (tmp_path / "given-l1").exists()

@@ -1,0 +1,204 @@
+"""The provision of a container: reused, started or created, on a host that only answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from jlremote.containers import package_install, provision
+from jlremote.errors import JlrError, NotFound
+from jlremote.gpus.allocation import AllocatedGpus
+from jlremote.hosts.requests import StartRequest
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.survey import Survey
+from jlremote.place.host.contract import Completed
+from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+from tests.stories.containers.parts import Answer, inspected, refused, start
+
+HERE = Container("c0ffee", "cont1", running=True, started_at="2026-01-01", image="torch")
+ENDED = replace(HERE, running=False)
+FOUND = Findings("/d", "/j", None, ())
+NOTHING = Survey(None, None)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep records in a folder of the test's."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (StartRequest("dgx", "cont1", image="other"), "already exists with the image torch"),
+        (StartRequest("dgx", "cont1", gpus="all"), "already exists without GPUs; "),
+        (
+            StartRequest("dgx", "cont1", options=ContainerOptions(shm_size="8g")),
+            "keeps its settings: shm-size is none (you asked for `8g`)",
+        ),
+    ],
+)
+def test_options_for_new_containers_are_noted(request_: StartRequest, words: str) -> None:
+    begun = start({}, request_)
+    provision.ensure(begun.context, Survey(HERE, FOUND))
+    assert words in begun.notes.notes[0]
+
+
+def test_a_container_that_ended_is_started_and_stopped_again_after_a_failure() -> None:
+    begun = start({"start": [inspected(StartedAt="2026-02-02")], "container": [inspected()]})
+    begun.host.answers["container"] = [inspected(StartedAt="2026-02-02")]
+    _, container, _ = provision.ensure(begun.context, Survey(ENDED, None))
+    assert container.started_at == "2026-02-02"
+    begun.host.answers["script"] = [refused("", 1), ""]
+    begun.context.undo.close()
+    assert begun.host.texts("script")[1:] == ["docker stop cont1"]
+
+
+@pytest.mark.parametrize(("engine", "words"), [("8", "has 1 of the 8"), ("all", "has 1 of the 2")])
+def test_a_container_that_is_started_with_fewer_gpus_than_it_asks_for_is_noted(
+    engine: str, words: str
+) -> None:
+    begun = start(
+        {
+            "start": [inspected(StartedAt="2026-02-02")],
+            "script": ["nvidia-smi\0370\037GPU 0: NVIDIA H200 (UUID: GPU-1)\n\036"],
+            "on host": ["driver\ndriver\ndevice\ndevice\n"],
+        }
+    )
+    provision.ensure(begun.context, Survey(replace(ENDED, engine_gpus=engine), None))
+    assert words in begun.notes.notes[0]
+
+
+def test_a_container_whose_server_another_start_shares_is_not_stopped() -> None:
+    begun = start({"start": [inspected(StartedAt="2026-02-02")], "container": [inspected()]})
+    provision.ensure(begun.context, Survey(ENDED, None))
+    begun.host.answers |= {"container": [inspected(StartedAt="2026-02-02")], "script": [""]}
+    begun.context.undo.close()
+    assert len(begun.host.texts("script")) == 1
+    assert "left running" in begun.notes.notes[-1]
+
+
+@pytest.mark.parametrize(
+    "now", [inspected(StartedAt="2026-01-01"), inspected(Running=False), inspected(Paused=True)],
+    ids=["was not started", "has ended", "is paused"],
+)  # fmt: skip
+def test_a_container_is_not_stopped_that_this_start_does_not_run(now: str) -> None:
+    begun = start({"start": [inspected(StartedAt="2026-02-02")], "container": [now]})
+    provision.ensure(begun.context, Survey(ENDED, None))
+    begun.context.undo.close()
+    assert begun.host.texts("script") == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "hint"),
+    [
+        (refused("Error: mount failed", 1), "mount failed", "`docker logs cont1`"),
+        (inspected(Running=False), "it ends at once", "`docker logs cont1`"),
+        (refused("cannot start a paused container", 1), "paused", "`docker unpause cont1`"),
+    ],
+)
+def test_a_container_that_does_not_start_says_why(answer: Answer, words: str, hint: str) -> None:
+    begun = start({"start": [answer], "container": [inspected(Running=False)]})
+    with pytest.raises(JlrError, match=words) as failure:
+        provision.ensure(begun.context, Survey(ENDED, None))
+    assert (failure.value.hint or "").startswith(hint)
+
+
+def test_a_start_goes_on_with_the_request_as_it_was_typed() -> None:
+    options = ContainerOptions(volumes=("~/data:/data",))
+    begun = start(
+        {
+            "create": [inspected("launches")],
+            "who": ["1005\n1006\nanna\n/home/anna\n"],
+            "missing": [""],
+            "info": ["{}"],
+        },
+        StartRequest("dgx", "cont1", image="torch", options=options),
+    )
+    context, _, _ = provision.ensure(begun.context, NOTHING)
+    assert "--user=1005:1006" in begun.host.texts("create")[0]
+    assert context.request.options == options, "its hints may still name `--user`"
+
+
+def test_a_plan_for_a_container_that_runs_is_empty() -> None:
+    assert provision.plan(start({}).context, Survey(HERE, FOUND), AllocatedGpus()) == []
+    assert provision.plan(start({}, runtime=Bare()).context, NOTHING, AllocatedGpus()) == []
+
+
+def test_a_plan_for_one_that_ended_only_starts_it() -> None:
+    found = Survey(ENDED, None)
+    assert provision.plan(start({}).context, found, AllocatedGpus()) == ["docker start cont1"]
+
+
+@pytest.mark.parametrize("pulls", [False, True])
+def test_a_plan_shows_the_commands_in_their_order(pulls: bool) -> None:
+    there: Answer = refused("Error: No such image: torch", 1) if pulls else ""
+    options = ContainerOptions(packages=("keras",))
+    begun = start(
+        {"script": [there], "docker-options": ["--pull --gpus"], "old-tool": [""]},
+        StartRequest("dgx", "cont1", image="torch", options=options),
+    )
+    plan = provision.plan(begun.context, NOTHING, AllocatedGpus(engine="device=0"))
+    verbs = [line.split()[1] for line in plan]
+    assert verbs == ["pull"] * pulls + ["network", "create", "start", "exec"]
+    network = plan[pulls].split()[-1]
+    assert network.startswith("jlr-cont1-")
+    assert f"--network={network}" in plan[pulls + 1]
+    assert "--gpus=device=0" in plan[pulls + 1]
+    assert "keras" in plan[-1]
+
+
+def test_installing_shows_the_last_line_and_fails_with_the_last_lines() -> None:
+    said = "Collecting nosuch\nERROR: no matching distribution\x1b[0m\n"
+    begun = start({"stream": [Completed(1, said, "")]})
+    with pytest.raises(JlrError) as failure:
+        package_install.install(begun.context, ("nosuch",), lambda words: f"install {words[0]}")
+    assert failure.value.message == (
+        "cannot install the packages in `cont1`; pip's last lines:\n"
+        "Collecting nosuch\nERROR: no matching distribution"
+    )
+    assert "PIP_INDEX_URL" in (failure.value.hint or "")
+    assert begun.notes.steps == ["Install nosuch"]
+
+
+def test_installing_nothing_asks_nothing() -> None:
+    begun = start({})
+    package_install.install(begun.context, (), lambda _: "")
+    assert begun.host.scripts == []
+
+
+def test_packages_that_cannot_be_had_any_more_are_noted() -> None:
+    begun = start({"script": [refused("", 66)], "stream": [refused("", 1)]})
+    has = replace(HERE, options=ContainerOptions(packages=("keras",)))
+    assert package_install.restore(begun.context, has)
+    assert begun.notes.notes[0].startswith("`cont1` has lost its packages: cannot install")
+
+
+def test_a_container_without_packages_is_not_asked_for_them() -> None:
+    begun = start({})
+    assert not package_install.restore(begun.context, HERE)
+    assert begun.host.scripts == []
+
+
+@pytest.mark.parametrize(
+    ("containers", "hint"),
+    [
+        ("cont1\nother\n", "did you mean `cont1`? `jlr start dgx cnt1 --image IMAGE` creates it; "),
+        ("other\n", "`jlr start dgx cnt1 --image IMAGE` creates it; "),
+        ("", "`jlr start dgx cnt1 --image IMAGE` creates it; "),
+    ],
+)
+def test_a_container_with_a_name_like_the_typed_one_is_suggested_and_an_image_is_not(
+    containers: str, hint: str
+) -> None:
+    begun = start(
+        {"containers": [containers], "images": ["cnt1:latest\n"]}, StartRequest("dgx", "cnt1")
+    )
+    missing = replace(begun.context, name="cnt1")
+    with pytest.raises(NotFound, match="no container `cnt1` on `dgx`") as failure:
+        provision.ensure(missing, NOTHING)
+    shown = ", ".join(containers.split()) or "none"
+    assert failure.value.hint == f"{hint}its containers: {shown}; its images: cnt1:latest"

@@ -1,0 +1,143 @@
+"""Local ports: their order, their owners, and the holder of one that is taken."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jlremote.forwards import local_ports
+from jlremote.forwards.local_ports import (
+    candidates,
+    claim,
+    explained,
+    first,
+    first_candidate,
+    taken,
+)
+from jlremote.laptop import port_owners, sessions
+from jlremote.laptop.port_owners import Owner
+from jlremote.laptop.sessions import PortRecord, SessionRecord
+
+ONE = SessionRecord("dgx", "one", "docker", 8888, ports=(PortRecord(6006, 6010),))
+TWO = SessionRecord("lab", "two", "docker", 8890)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_an_exact_port_is_the_only_one_to_try() -> None:
+    sessions.save(ONE)
+    assert list(candidates("dgx", "one", None, 9999)) == [9999]
+
+
+def test_ports_of_other_sessions_are_left_out_though_their_links_are_down() -> None:
+    for record in (ONE, TWO):
+        sessions.save(record)
+    assert list(candidates("dgx", "three", None, None))[:3] == [8889, 8891, 8892]
+    assert 6010 not in list(candidates("dgx", "three", 6006, None))
+
+
+def test_its_own_port_comes_first() -> None:
+    for record in (ONE, TWO):
+        sessions.save(record)
+    assert list(candidates("dgx", "one", None, None))[:2] == [8888, 8889]
+    assert list(candidates("dgx", "one", 6006, None))[:2] == [6010, 6006]
+    assert list(candidates("dgx", "one", 7860, None))[:2] == [7860, 7861]
+
+
+def test_a_port_stays_its_sessions_after_its_record_is_gone() -> None:
+    sessions.save(ONE)
+    for local, port in ((8888, None), (6010, 6006)):
+        claim(local, "dgx", "one", port, ExitStack())
+    sessions.delete(ONE)
+    assert first_candidate("dgx", "two") == 8889
+    assert 6010 not in list(candidates("dgx", "two", 6006, None))[:-1]
+    assert first_candidate("dgx", "one") == 8888
+    assert next(candidates("dgx", "one", 6006, None)) == 6010
+
+
+def test_a_further_port_and_another_sessions_server_do_not_share_a_port() -> None:
+    claim(8888, "dgx", "one", 8888, ExitStack())
+    assert first_candidate("dgx", "one") == 8889
+    assert first_candidate("dgx", "two") == 8889
+
+
+def test_all_ports_that_a_session_had_stay_its_own_the_latest_first() -> None:
+    for local in (8888, 9000):
+        claim(local, "dgx", "one", None, ExitStack())
+    assert list(candidates("dgx", "one", None, None))[:3] == [9000, 8888, 8889]
+    assert first_candidate("dgx", "two") == 8889
+
+
+def test_a_used_up_range_takes_the_oldest_port_of_a_stopped_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(local_ports, "PORTS", 3)
+    for local, name in ((8889, "old"), (8888, "running"), (8890, "late")):
+        sessions.save(SessionRecord("dgx", name, "none", local, forwarded=name == "running"))
+        claim(local, "dgx", name, None, ExitStack())
+    assert list(candidates("dgx", "new", None, None)) == [8889, 8890]
+
+
+def test_an_exact_port_changes_its_owner_and_the_former_one_gets_another() -> None:
+    sessions.save(replace(ONE, forwarded=False))
+    former = claim(8888, "lab", "two", None, ExitStack())
+    assert former == ("dgx", "one", None)
+    assert first_candidate("dgx", "one") == 8889
+    assert first_candidate("lab", "two") == 8888
+    assert claim(8888, "lab", "two", None, ExitStack()) is None
+
+
+@pytest.mark.parametrize("former", [None, ("dgx", "one", None), ("dgx", "one", 6006)])
+def test_a_start_that_fails_leaves_the_owner_as_it_was(former: Owner | None) -> None:
+    if former:
+        claim(8888, *former, ExitStack())
+    with ExitStack() as undo:
+        assert claim(8888, "lab", "two", None, undo) == former
+    assert [known.owner for known in port_owners.load_all()] == ([former] if former else [])
+
+
+def test_the_former_owner_is_told_with_the_site_whose_data_may_be_deleted() -> None:
+    told = explained(8888, ("dgx", "one", None), "two-lab.localhost:8888")
+    assert "port 8888 belonged to `dgx/one`" in told
+    assert "`two-lab.localhost:8888`" in told
+    assert "belonged to port 6006 of `dgx/one`" in explained(8888, ("dgx", "one", 6006), "x")
+
+
+@pytest.mark.parametrize(
+    ("port", "expected"), [(None, 8888), (80, 1104), (1023, 2047), (1024, 1024)]
+)
+def test_a_privileged_port_is_moved_to_where_anyone_may_listen(
+    port: int | None, expected: int
+) -> None:
+    assert first(port) == expected
+
+
+def test_ports_end_with_the_last_one_that_tcp_has() -> None:
+    assert list(candidates("dgx", "one", 65534, None)) == [65534, 65535]
+
+
+def test_another_session_is_named_as_the_holder_of_a_port() -> None:
+    sessions.save(ONE)
+    for port in (8888, 6010):
+        assert f"port {port} is taken by the session `dgx/one`" in str(taken(port, "lab", "two"))
+
+
+def test_a_process_is_named_as_the_holder_of_a_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        busy = taken(listener.getsockname()[1], "dgx", "one")
+    assert f"(process {os.getpid()})" in busy.message
+    assert busy.exit_code == 7
+
+
+def test_an_unknown_holder_is_left_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    assert taken(port, "dgx", "one").message == f"port {port} is taken"

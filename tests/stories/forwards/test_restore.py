@@ -1,0 +1,105 @@
+"""A session is forwarded again after its link has ended, if it is still what it was."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from jlremote.errors import Busy, JlrError
+from jlremote.forwards import forwards, local_ports
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.server import Server
+from jlremote.jupyter.survey import (
+    ContainerGone,
+    ContainerStopped,
+    IdleStopped,
+    JupyterDead,
+    Survey,
+)
+from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.link.client.link import Link
+from jlremote.place.runtimes.contract import Container
+from tests.link.fakes import new_endpoint, new_server
+from tests.stories.parts import FakeLink
+
+PLACE = new_endpoint().place
+HERE = Container(
+    PLACE.container_id, PLACE.name, running=True, started_at=PLACE.started_at, addresses=("a",)
+)
+RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
+
+
+def findings(*servers: Server, ended: str = "") -> Findings:
+    return Findings("/tmp/jlr-0/cont1", "", None, servers, ended)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(local_ports, "_process_on", lambda _: "`vim` (process 7)")
+
+
+def restored(
+    monkeypatch: pytest.MonkeyPatch, link: FakeLink, found: Survey, record: SessionRecord = RECORD
+) -> int:
+    """Restore a session; return its local port."""
+    monkeypatch.setattr(forwards, "survey", lambda *_: found)
+    return forwards.bring_back(cast(Link, link), record).local_port
+
+
+@pytest.mark.parametrize(
+    ("found", "error"),
+    [(findings(), JupyterDead), (findings(ended="idle"), IdleStopped), (None, JupyterDead)],
+)
+def test_further_ports_come_back_though_jupyter_does_not(
+    found: Findings | None, error: type[JlrError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = FakeLink()
+    with pytest.raises(error):
+        restored(monkeypatch, link, Survey(HERE, found))
+    assert list(link.held) == [("cont1", 6006)]
+
+
+@pytest.mark.parametrize("container", [None, replace(HERE, running=False)])
+def test_nothing_is_forwarded_to_a_container_that_does_not_run(
+    container: Container | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = FakeLink()
+    with pytest.raises(
+        (ContainerGone, ContainerStopped), match=r"`cont1` (is gone: it was removed|does not run)"
+    ):
+        restored(monkeypatch, link, Survey(container, None))
+    assert link.held == {}
+
+
+def test_a_local_port_that_was_given_to_another_session_meanwhile_stays_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for local in (8901, 7001):
+        local_ports.claim(local, "lab", "two", None, ExitStack())
+    link = FakeLink()
+    with pytest.raises(Busy, match="port 8901 belongs to `lab/two` now") as busy:
+        restored(monkeypatch, link, Survey(HERE, findings(new_server())))
+    assert (busy.value.hint or "").startswith("`jlr start dgx cont1`")
+    assert link.held == {}
+
+
+def test_a_server_that_lets_anyone_in_is_not_forwarded_unless_that_was_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened = Survey(HERE, findings(replace(new_server(), token="")))
+
+    def refuse(link: Link, forward: object, *, allowed: bool) -> None:
+        if not allowed:
+            raise JlrError("anyone can run code")
+
+    monkeypatch.setattr(forwards, "refuse_open", refuse)
+    link = FakeLink()
+    with pytest.raises(JlrError):
+        restored(monkeypatch, link, opened)
+    assert ("cont1", None) not in link.held
+    assert restored(monkeypatch, link, opened, replace(RECORD, open_allowed=True)) == 8901

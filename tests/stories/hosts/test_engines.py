@@ -1,0 +1,128 @@
+"""The choice of a container engine, from what the trials on the host print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.hosts.engines import surveyed, usable, used_on
+from jlremote.hosts.requests import StartRequest
+from jlremote.laptop import jobs, sessions
+from jlremote.laptop.jobs import JobRecord
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.wire.login_shell import LoginShell
+from jlremote.place.host.contract import Completed
+from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES
+from jlremote.place.runtimes.engine.engine_errors import (
+    EngineMissing,
+    EngineNotRunning,
+    EngineUnusable,
+)
+from jlremote.place.runtimes.table import runtime_named
+from tests.outages.parts import within
+from tests.stories.parts import FakeHost, context
+
+WORKS = Completed(0, "", "")
+MISSING = Completed(127, "", "sh: docker: not found\n")
+STOPPED = Completed(1, "", "Cannot connect to the Docker daemon. Is it running?\n")
+LOCKED = Completed(1, "", "sudo: a password is required\n")
+SKIPPED = Completed(1, "", "")
+
+
+def host(docker: Completed, podman: Completed, *behind_sudo: Completed) -> FakeHost:
+    trials = (docker, podman, *behind_sudo, SKIPPED, SKIPPED)
+    names = ("docker", "podman", "sudo-docker", "sudo-podman")
+    return FakeHost("dgx", dict(zip(names, trials, strict=False)))
+
+
+def test_docker_comes_before_podman() -> None:
+    assert usable(host(WORKS, WORKS), sudo=False) is DOCKER
+
+
+def test_an_engine_whose_sudo_wants_a_password_is_the_last_resort() -> None:
+    locked = host(MISSING, MISSING, LOCKED)
+    assert usable(locked, sudo=False) is ENGINES["sudo docker"]
+    with pytest.raises(EngineUnusable):
+        usable(locked, sudo=False, may_ask=False)
+
+
+def test_with_sudo_only_engines_behind_sudo_are_tried() -> None:
+    there = host(WORKS, WORKS, MISSING, WORKS)
+    assert usable(there, sudo=True) is ENGINES["sudo podman"]
+    assert list(there.asked) == ["sudo-docker", "sudo-podman"]
+
+
+def test_a_host_without_an_engine_is_told_how_to_install_one() -> None:
+    with pytest.raises(EngineMissing, match="neither docker nor podman") as caught:
+        usable(host(MISSING, MISSING), sudo=False)
+    assert "sudo apt install docker.io` there installs docker" in (caught.value.hint or "")
+    assert "with `--slurm` a cluster's login node" in (caught.value.hint or "")
+
+
+def test_the_likeliest_failure_is_that_of_an_installed_engine() -> None:
+    with pytest.raises(EngineNotRunning):
+        usable(host(MISSING, STOPPED), sudo=False)
+    known = EngineNotRunning("the daemon does not run")
+    with pytest.raises(JlrError) as caught:
+        usable(host(MISSING, MISSING), sudo=False, reason=known)
+    assert caught.value is known
+
+
+def test_the_engines_of_a_host_are_those_of_its_sessions_and_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    sessions.save(SessionRecord("dgx", "old", "podman", 8888, last_used=1.0))
+    sessions.save(SessionRecord("dgx", "bare", "none", 8889, last_used=3.0))
+    sessions.save(SessionRecord("dgx", "new", "sudo docker", 8890, last_used=2.0))
+    sessions.save(SessionRecord("lab", "other", "docker", 8891))
+    jobs.save(JobRecord("dgx", "job", "docker", None))
+    assert [engine.name for engine in used_on("dgx")] == ["sudo docker", "podman", "docker"]
+
+
+@within(5)
+def test_a_recorded_session_waits_for_its_engine_instead_of_moving_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Podman would find no such container, and the record would lead to a new, empty one."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    sessions.save(SessionRecord("dgx", "cont1", "docker", 8888))
+    there = host(STOPPED, WORKS)
+    there.answers |= {"container": STOPPED, "inside": SKIPPED, "called": SKIPPED}
+    request, docker = StartRequest("dgx", "cont1"), runtime_named("docker")
+    with pytest.raises(EngineNotRunning, match="`docker` daemon does not run"):
+        surveyed(there, docker, "cont1", request, context())
+    assert list(there.asked) == ["container", "inside", "called", "user"]
+
+
+def test_a_login_shell_is_asked_only_where_no_engine_works() -> None:
+    asked = []
+
+    class Host(FakeHost):
+        def login_shell(self) -> tuple[LoginShell, bool]:
+            asked.append(self.name)
+            self.answers["docker"] = WORKS
+            return LoginShell("/bin/bash", finds=("/opt/docker",)), True
+
+    trials: dict[str, Completed | str] = {
+        "docker": MISSING,
+        "podman": WORKS,
+        "sudo-docker": SKIPPED,
+        "sudo-podman": SKIPPED,
+    }
+    assert usable(Host("dgx", dict(trials)), sudo=False) is ENGINES["podman"]
+    assert asked == []
+    assert usable(Host("dgx", trials | {"podman": MISSING}), sudo=False) is DOCKER
+    assert asked == ["dgx"]
+
+
+def test_without_an_answer_of_a_login_shell_it_cannot_be_told_whether_there_is_an_engine() -> None:
+    silent = host(MISSING, MISSING)
+    silent.login = LoginShell("/bin/bash", trouble="its login shell did not answer"), False
+    with pytest.raises(EngineUnusable, match="cannot tell whether the host has docker or podman"):
+        usable(silent, sudo=False)
+    # A daemon that was found and does not run is the likelier reason.
+    with pytest.raises(EngineNotRunning):
+        usable(host(STOPPED, MISSING), sudo=False)

@@ -1,0 +1,153 @@
+"""Links are reached with the ssh configuration of the sessions on their host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from jlremote.errors import JlrError, NameNotResolved
+from jlremote.hosts import links
+from jlremote.hosts.context import Context, known_way
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.client.dial import LinkStuck
+from jlremote.link.client.link import Link
+from jlremote.link.wire.status import LinkStatus
+from jlremote.place.clusters.slurm.commands import SLURM
+from jlremote.place.host.contract import Completed, Steps
+from jlremote.place.host.shell_text import command_line
+from jlremote.selection import destruction
+from tests.stories.parts import Notes, context
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+def record(host: str, name: str, config: Path | None = None) -> None:
+    path = None if config is None else str(config)
+    sessions.save(SessionRecord(host, name, "docker", 8888, ssh_config=path))
+
+
+def test_a_host_keeps_the_ssh_configuration_of_its_sessions(tmp_path: Path) -> None:
+    config = tmp_path / "ssh_config"
+    config.touch()
+    record("dgx", "cont1", config)
+    record("lab", "cont1")
+    assert known_way("dgx", context()).ssh_config == config
+    assert known_way("lab", context()).ssh_config is None
+
+
+def test_a_configuration_that_is_gone_is_not_used(tmp_path: Path) -> None:
+    record("dgx", "cont1", tmp_path / "gone")
+    assert known_way("dgx", context()).ssh_config is None
+
+
+def test_an_explicit_configuration_wins(tmp_path: Path) -> None:
+    record("dgx", "cont1", tmp_path / "old")
+    explicit = replace(context(), ssh_config=tmp_path / "new")
+    assert known_way("dgx", explicit).ssh_config == tmp_path / "new"
+
+
+@pytest.mark.parametrize(
+    ("host", "ended"), [(None, ["dgx", "lab"]), ("dgx", ["dgx"]), ("other", ["other"])]
+)
+def test_disconnect_ends_the_links_to_a_host_or_to_all_hosts_of_sessions(
+    monkeypatch: pytest.MonkeyPatch, host: str | None, ended: list[str]
+) -> None:
+    for where, name in (("dgx", "cont1"), ("dgx", "cont2"), ("lab", "cont1")):
+        record(where, name)
+    monkeypatch.setattr(Link, "shut_down", lambda _: True)
+    assert list(destruction.disconnect(host, context(), yes=False)) == ended
+
+
+def test_a_link_that_is_stuck_stays_disconnected_once_its_process_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stuck(_: Link) -> LinkStatus:
+        raise LinkStuck("the link to `dgx` does not answer")
+
+    record("dgx", "cont1")
+    monkeypatch.setattr(Link, "status", stuck)
+    with pytest.raises(LinkStuck):
+        list(destruction.disconnect("dgx", context(), yes=False))
+    assert links.link_to("dgx", context()).disconnected
+
+
+def test_disconnect_names_no_host_without_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    record("dgx", "cont1")
+    monkeypatch.setattr(Link, "shut_down", lambda _: False)
+    assert list(destruction.disconnect(None, context(), yes=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "message", "hint"),
+    [
+        (
+            "cont1",
+            "`cont1` is a session and not a host",
+            "its host is `dgx`; `jlr start dgx cont1` opens it",
+        ),
+        ("dxg", "`dxg` has no address", "did you mean `dgx`?"),
+        ("me@gup", "`me@gup` has no address", "did you mean `me@gpu`?"),
+        ("cont2", "`cont2` has no address", "look it up"),  # a session is no guess for a host
+        ("gpu", "`gpu` has no address", "look it up"),
+    ],
+)
+def test_a_name_without_an_address_is_told_with_the_host_that_was_meant(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, message: str, hint: str
+) -> None:
+    unknown = NameNotResolved(f"`{typed}` has no address", hint="look it up")
+    explained: list[JlrError] = []
+
+    def told(*_: object, explain: Callable[[JlrError], JlrError], **__: object) -> None:
+        explained.append(explain(unknown))
+
+    monkeypatch.setattr(links, "Link", told)
+    config = tmp_path / "ssh_config"
+    config.write_text("Host gpu\n  HostName gpu.lab.org\n")
+    record("dgx", "cont1")
+    asked = replace(context(), ssh_config=config)
+    links.link_to(typed, asked)
+    assert [(error.message, error.hint) for error in explained] == [(message, hint)]
+
+
+class Cluster:
+    """A host whose `squeue` exits with a status; each script on it is silent for some time."""
+
+    name = "zih"
+
+    def __init__(self, status: int, told: Context) -> None:
+        self.status = status
+        self.asked: list[str] = []
+        self._told = told
+
+    def run(self, steps: Steps, **_: object) -> dict[str, Completed]:
+        self.asked += steps.values()
+        for text in steps.values():
+            self.silent(text)
+        return {name: Completed(self.status, "", "") for name in steps}
+
+    def silent(self, script: str) -> None:
+        links._expect_answer(cast(Link, self), script, self._told)
+
+
+@pytest.mark.parametrize(("status", "notes"), [(1, 1), (0, 0)], ids=["silent", "slow"])
+def test_a_scheduler_that_a_silent_script_waits_for_is_tried_and_told_once(
+    monkeypatch: pytest.MonkeyPatch, status: int, notes: int
+) -> None:
+    monkeypatch.setattr(links, "_told_waiting", set())
+    told = Notes()
+    host = Cluster(status, context(told))
+    host.silent("sleep 60")
+    assert host.asked == []
+    for _ in range(2):
+        host.silent(command_line(("sh", "-c", SLURM.queue())))
+    assert len(host.asked) == 2 - notes
+    assert told.notes == ["Slurm does not answer on `zih` so far; still asking"] * notes

@@ -1,0 +1,273 @@
+"""A job that is followed: losses of the connection, exit codes and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.hosts.context import Context
+from jlremote.hosts.requests import StopRequest
+from jlremote.jobs.containers import ContainerJobs, is_all_shown
+from jlremote.jobs.stories.follow import _Watch, follow
+from jlremote.jobs.stories.jobs import JobHandle, remove, stop
+from jlremote.place.host.contract import Completed
+from jlremote.place.host.job import Job
+from jlremote.place.host.kept_jobs import ProcessJobs
+from jlremote.place.runtimes.contract import JOB_LABEL
+from jlremote.place.runtimes.engine.engine import DOCKER, PODMAN, Engine
+from tests.stories.parts import Notes, context
+
+Piece = tuple[str, bytes]
+
+
+class FakeBackend:
+    """Writes into each script what was asked for."""
+
+    def follow(self, name: str, stdout: int, stderr: int) -> str:
+        return f"follow {name} {stdout} {stderr}"
+
+    def rest(self, name: str, stdout: int, stderr: int) -> str:
+        return f"rest {name} {stdout} {stderr}"
+
+    def log(self, name: str, lines: int, *, follow: bool) -> str:
+        return f"log {name} {lines} {follow}"
+
+    def signal(self, name: str, signal: str) -> str:
+        return f"signal {name} {signal}"
+
+    def stop(self, name: str, *, force: bool) -> str:
+        return f"stop {name} {force}"
+
+    def remove(self, name: str) -> str:
+        return f"remove {name}"
+
+
+@dataclass
+class FakeLink:
+    """Prints what the test gives it for each script, and may lose the connection."""
+
+    printed: dict[str, list[Piece | Exception]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    status: int = 0
+    name: str = "lab"
+
+    @contextmanager
+    def process(self, script: str) -> Iterator[Any]:
+        self.asked.append(script)
+        yield self._pieces(script)
+
+    def _pieces(self, script: str) -> Iterator[Piece]:
+        for piece in self.printed.get(script, []):
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+
+    def run(self, steps: Mapping[str, str], **_: Any) -> dict[str, Completed]:
+        self.asked += steps.values()
+        return {name: Completed(self.status, "", "it is busy") for name in steps}
+
+
+class Handle(JobHandle):
+    """A job whose state the test chooses."""
+
+    def again(self) -> Job:
+        return self.job
+
+
+@dataclass(frozen=True)
+class Waiting(JobHandle):
+    """A job that waits for GPUs, and what it becomes."""
+
+    later: JobHandle | None = None
+
+    def begun(self) -> JobHandle:
+        assert self.later is not None
+        return self.later
+
+
+@dataclass
+class Watched:
+    link: FakeLink
+    progress: Notes
+    handle: JobHandle
+    shown: list[Piece]
+
+    @property
+    def context(self) -> Context:
+        return context(self.progress)
+
+    def follow(self) -> int:
+        code, self.handle = follow(
+            self.handle, lambda *piece: self.shown.append(piece), self.context
+        )
+        return code
+
+
+def watched(job: Job, **printed: list[Piece | Exception]) -> Watched:
+    link = FakeLink({text.replace("_", " "): pieces for text, pieces in printed.items()})
+    backend = cast("Any", FakeBackend())
+    return Watched(link, Notes(), Handle(cast("Any", link), backend, job), [])
+
+
+def ended(exit_code: int | None = 0, detail: str | None = None) -> Job:
+    state = "lost" if exit_code is None else "ended"
+    return Job("train", state, "true", exit_code=exit_code, detail=detail)
+
+
+def test_what_the_engine_had_not_shown_by_the_end_is_shown_after_it() -> None:
+    job = watched(ended(), follow_train_0_0=[("stderr", b"a")], rest_train_0_1=[("stderr", b"b")])
+    assert job.follow() == 0
+    assert b"".join(data for _, data in job.shown) == b"ab"
+
+
+class Printed:
+    """The output of a script, and its exit status."""
+
+    def __init__(self, pieces: Iterator[Piece], status: int) -> None:
+        self.status = status
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[Piece]:
+        return self._pieces
+
+
+INSPECTED = json.dumps(
+    [
+        {
+            "Id": "c0ffee",
+            "Name": "/train",
+            "Config": {"Labels": {JOB_LABEL: "train"}},
+            "State": {"Status": "exited", "ExitCode": 0},
+        }
+    ]
+).encode()
+
+
+class EngineLink(FakeLink):
+    """Its scripts have an exit status."""
+
+    @contextmanager
+    def process(self, script: str) -> Iterator[Any]:
+        self.asked.append(script)
+        yield Printed(self._pieces(script), self.status)
+
+
+@pytest.mark.parametrize(
+    ("engine", "status", "once"), [(DOCKER, 0, True), (DOCKER, 1, False), (PODMAN, 0, False)]
+)
+def test_docker_reads_a_log_once_unless_following_it_failed(
+    engine: Engine, status: int, once: bool
+) -> None:
+    backend = ContainerJobs(engine)
+    job = replace(ended(), id="c0ffee")
+    whole: list[Piece | Exception] = [("stdout", b"abc\n")]
+    end = ("stdout", INSPECTED + b"\nabc\n")
+    printed = {backend.follow("c0ffee", 0, 0): whole, backend.end("c0ffee"): [end]}
+    link = EngineLink(cast("Any", printed), status=status)
+    watched = Watched(link, Notes(), Handle(cast("Any", link), backend, job), [])
+    assert watched.follow() == 0
+    assert watched.shown == whole
+    rest = [] if once else [backend.rest("c0ffee", 4, 0)]
+    assert link.asked == [*printed, *rest]
+
+
+@pytest.mark.parametrize(
+    ("shown", "last", "is_whole"),
+    [
+        (b"one\n", b"one\n", True),
+        (b"one\ntwo", b"one\ntwo", True),
+        (b"one\n", b"one\ntwo", False),
+        (b"one\n..", b"one\n..", True),
+        (b"one\n..", b"one\n...", False),
+        (b"a\nb\nb", b"b\nb", True),
+        (b"one\none\n", b"one\none\none", False),
+        (b"a\nb\na\nb", b"a\nb", True),
+        (b"x", b"x", False),  # there may be more of it
+        (b"x", b"", True),
+    ],
+)
+def test_only_a_log_whose_end_was_not_shown_is_read_again(
+    shown: bytes, last: bytes, is_whole: bool
+) -> None:
+    assert is_all_shown(shown, last) is is_whole
+
+
+def test_a_job_that_waited_is_returned_as_what_it_became() -> None:
+    job = watched(replace(ended(3), id="c0ffee"))
+    waiting = replace(ended(), state="waiting", exit_code=None)
+    job.handle = Waiting(job.handle.host, ProcessJobs(), waiting, later=job.handle)
+    assert job.follow() == 3
+    assert (job.handle.job.key, job.handle.job.over) == ("c0ffee", True)
+    remove(job.handle)
+    assert job.link.asked[-1] == "remove c0ffee"
+
+
+def test_the_reason_of_an_end_is_noted() -> None:
+    job = watched(ended(137, "killed: its memory was used up"))
+    assert job.follow() == 137
+    assert job.progress.notes == ["`train` ended: killed: its memory was used up"]
+
+
+def test_a_job_whose_end_was_not_recorded_is_an_error_with_the_way_back() -> None:
+    job = watched(ended(None, "it was killed from outside"))
+    with pytest.raises(JlrError, match="it is not known how `train` ended") as error:
+        job.follow()
+    assert "jlr attach lab/train" in (error.value.hint or "")
+
+
+def test_ctrl_c_asks_then_kills_then_leaves_the_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = watched(ended())
+    sent: list[tuple[str, str]] = []
+    watch = _Watch(job.handle, lambda *_: None, job.context)
+    monkeypatch.setattr(watch, "_send", lambda *words: sent.append(words))
+    watch.interrupted()
+    watch.interrupted()
+    assert [script for _, script in sent] == ["signal train INT", "signal train KILL"]
+    assert "SIGKILL" in sent[1][0]
+    assert job.progress.notes == [], "nothing is written within the handler"
+    with pytest.raises(KeyboardInterrupt):
+        watch.interrupted()
+
+
+@pytest.mark.parametrize("cancels", [False, True])
+def test_ctrl_c_leaves_a_waiting_job_or_cancels_it(
+    cancels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = watched(Job("train", "ended", "true", detail="CANCELLED: it was cancelled"))
+    sent: list[str] = []
+    watch = _Watch(job.handle, lambda *_: None, job.context, cancels, queued=True)
+    monkeypatch.setattr(watch, "_send", lambda _, script: sent.append(script))
+    if cancels:
+        watch.interrupted()
+        assert watch.to_the_end() == 130
+    with pytest.raises(KeyboardInterrupt):
+        watch.interrupted()
+    assert sent == (["stop train False"] if cancels else [])
+
+
+def test_a_job_that_is_over_is_not_stopped_again() -> None:
+    job = watched(ended())
+    assert stop(job.handle, StopRequest(), job.context) == ["it had already ended"]
+    assert job.link.asked == []
+
+
+def test_a_job_that_does_not_stop_is_an_error_with_the_hosts_words() -> None:
+    job = watched(Job("train", "running", "true"))
+    job.link.status = 1
+    with pytest.raises(JlrError, match="cannot stop `lab/train`: it is busy"):
+        stop(job.handle, StopRequest(), job.context)
+    with pytest.raises(JlrError, match="cannot delete `lab/train`: it is busy"):
+        remove(job.handle)
+
+
+@pytest.mark.parametrize(("force", "told"), [(True, "killed the job"), (False, "stopped the job")])
+def test_a_stop_says_whether_the_job_was_killed(force: bool, told: str) -> None:
+    job = watched(Job("train", "running", "true"))
+    assert stop(job.handle, StopRequest(force=force, yes=True), job.context) == [told]
+    assert job.link.asked == [f"stop train {force}"]

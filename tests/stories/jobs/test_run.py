@@ -1,0 +1,94 @@
+"""Where a job runs and how it is called, decided before or by a survey of the host."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jlremote.errors import JlrError, Usage
+from jlremote.hosts.requests import RunRequest, StartRequest
+from jlremote.jobs.stories import process, run
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.place.host import gpu_waiter
+from jlremote.place.host.kept_jobs import ProcessPlan
+from jlremote.place.runtimes.containers import CONTAINER_NAME
+from tests.stories.containers.parts import refused, start
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def runtime(*, inside: str | None = None, **given: Any) -> str:
+    return run._runtime(RunRequest(StartRequest("lab", **given), ("true",), inside)).name
+
+
+@pytest.mark.parametrize(
+    ("command", "stem"),
+    [
+        (("train.py",), "train"),
+        (("python", "train.py", "--lr", "1"), "train"),
+        (("python3.11", "-m", "torch.distributed.run", "x"), "run"),
+        (("/usr/bin/python", "/srv/work/eval.py"), "eval"),
+        (("sh", "-c", "echo x"), "sh"),
+        (("torchrun", "fit.py"), "fit"),
+        (("nvidia-smi",), "nvidia-smi"),
+        (("./a b",), "a-b"),
+        (("…",), "job"),
+    ],
+)
+def test_a_job_is_called_after_the_program_that_runs(command: tuple[str, ...], stem: str) -> None:
+    assert re.fullmatch(rf"{re.escape(stem)}-[0-9a-f]{{4}}", run._name(command))
+
+
+@settings(max_examples=40)
+@given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=4))
+def test_any_command_gives_a_name_that_an_engine_takes(command: list[str]) -> None:
+    assert CONTAINER_NAME.fullmatch(run._name(tuple(command)))
+
+
+def test_an_image_or_no_containers_says_where_to_run() -> None:
+    assert runtime(image="me/x") == "docker"
+    assert runtime(image="me/x", runtime="podman") == "podman"
+    assert runtime(image="me/x", sudo=True) == "sudo docker"
+    assert runtime(runtime="none") == "none"
+
+
+def test_a_command_without_a_place_is_refused_with_the_three_ways() -> None:
+    with pytest.raises(Usage, match="choose where to run") as error:
+        runtime()
+    assert error.value.hint is not None
+    assert all(way in error.value.hint for way in ("--image", "--in", "--runtime none"))
+
+
+def test_a_session_of_another_host_is_refused_with_the_command_for_it() -> None:
+    with pytest.raises(Usage, match="is not on `lab`") as error:
+        runtime(inside="dgx/cont1")
+    assert error.value.hint == "`jlr run dgx --in cont1 -- …`"
+
+
+def test_a_session_cannot_be_used_without_containers() -> None:
+    with pytest.raises(Usage, match="`--in cont1` needs a container"):
+        runtime(inside="cont1", runtime="none")
+
+
+def test_a_known_session_brings_its_runtime() -> None:
+    sessions.save(SessionRecord("lab", "cont1", "sudo podman", 8888))
+    assert runtime(inside="cont1") == "sudo podman"
+    assert runtime(inside="lab/cont1") == "sudo podman"
+    assert runtime(inside="other") == "docker"
+
+
+def test_a_host_without_python_keeps_no_place_of_a_detached_job() -> None:
+    begun = start({"script": [refused("", gpu_waiter.NO_PYTHON)]})
+    plan = ProcessPlan("sweep", ("true",), "true", wait={"why": "none is free"})
+    with pytest.raises(JlrError, match=r"`dgx`: it has no Python from 3\.8 on") as error:
+        process.launched(begun.context, plan)
+    assert "without `--detach`" in str(error.value.hint)

@@ -1,0 +1,167 @@
+"""`jlr list` asks all hosts at once, and asks the user nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jlremote.errors import JlrError, Unreachable
+from jlremote.hosts.context import Context
+from jlremote.hosts.links import ASKS_NOTHING
+from jlremote.jobs.stories import session_job
+from jlremote.jupyter.presence import Presence, Present
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.listing import listing, session_reports
+from jlremote.listing.report import SessionReport, of_record
+from jlremote.mounts import known_mounts
+from jlremote.place.host.job import Job
+from tests.stories.parts import Notes, context
+
+
+@pytest.fixture(autouse=True)
+def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Give the state that each host's sessions are in."""
+    states: dict[str, str] = {}
+
+    def of(records: Sequence[SessionRecord], *_: Any) -> list[SessionReport]:
+        return [of_record(record, states.get(record.host, "up")) for record in records]
+
+    def of_stopped(records: Sequence[SessionRecord], _: Any) -> list[SessionReport] | None:
+        if states.get(records[0].host) == "disconnected":
+            return None
+        return [of_record(r, "stopped") for r in records if r.name != "removed"]
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(session_reports, "of", of)
+    monkeypatch.setattr(session_reports, "of_stopped", of_stopped)
+    monkeypatch.setattr(known_mounts, "reports", lambda *_, **__: [])
+    return states
+
+
+def record(host: str, name: str, used: float, *, forwarded: bool = True) -> None:
+    sessions.save(SessionRecord(host, name, "docker", 8888, last_used=used, forwarded=forwarded))
+
+
+def test_sessions_of_all_hosts_are_listed_the_latest_first() -> None:
+    record("dgx", "old", 1.0)
+    record("lab", "middle", 2.0)
+    record("dgx", "new", 3.0)
+    record("dgx", "stopped", 4.0, forwarded=False)
+    record("dgx", "removed", 5.0, forwarded=False)
+    found = [(r.name, r.state, r.is_default) for r in listing.reports(context())]
+    running = [("new", "up", True), ("middle", "up", False), ("old", "up", False)]
+    assert found == [("stopped", "stopped", False), *running]
+    assert [r.name for r in listing.reports(context(), stopped=False)] == ["new", "middle", "old"]
+
+
+def test_the_only_session_is_not_marked_as_the_default() -> None:
+    record("dgx", "cont1", 1.0)
+    assert [report.is_default for report in listing.reports(context())] == [False]
+
+
+def test_a_host_that_waits_for_the_user_is_noted_once(hosts: dict[str, str]) -> None:
+    hosts["dgx"] = "needs-auth"
+    record("dgx", "old", 1.0)
+    record("dgx", "new", 2.0)
+    record("lab", "cont1", 3.0)
+    notes = Notes()
+    listing.reports(context(notes))
+    assert notes.notes == ["`dgx` waits for you: run `jlr status dgx/new` in a terminal"]
+
+
+def test_a_host_that_was_not_asked_for_its_stopped_sessions_is_noted(
+    hosts: dict[str, str],
+) -> None:
+    hosts["dgx"] = "disconnected"
+    record("dgx", "cont1", 1.0, forwarded=False)
+    record("lab", "cont2", 2.0, forwarded=False)
+    notes = Notes()
+    assert [r.name for r in listing.reports(context(notes))] == ["cont2"]
+    [note] = notes.notes
+    assert "not asked for stopped sessions: `dgx`; `jlr list HOST`" in note
+    assert listing.reports(context(notes), stopped=False) == []
+    assert len(notes.notes) == 1
+
+
+def test_a_file_without_a_record_is_noted(tmp_path: Path) -> None:
+    record("dgx", "cont1", 1.0)
+    other = tmp_path / "jlr" / "sessions" / "other.json"
+    other.write_text("{")
+    notes = Notes()
+    assert len(listing.reports(context(notes))) == 1
+    assert notes.notes == [f"ignoring `{other}`: it is not the record of a session"]
+
+
+def presence(monkeypatch: pytest.MonkeyPatch, found: Presence | JlrError, *queued: Job) -> None:
+    def answer(host: str, _: Context) -> Presence:
+        if isinstance(found, JlrError):
+            raise found
+        return found
+
+    monkeypatch.setattr(listing, "presence", answer)
+    monkeypatch.setattr(session_job, "told", lambda _: {job.name: job for job in queued})
+
+
+def test_sessions_of_other_laptops_follow_those_of_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record("dgx", "mine", 1.0)
+    record("lab", "elsewhere", 2.0)
+    there = (Present("mine", "docker", jupyter=True), Present("other", "docker", jupyter=True))
+    queued = Job("queued", "waiting", "jupyter lab", job="7", reason="others are before it")
+    presence(monkeypatch, Presence((), there), queued, Job("over", "ended", "jupyter lab"))
+    found = listing.reports(context(), "dgx")
+    assert [(report.name, report.state) for report in found] == [
+        ("mine", "up"),
+        ("other", "running"),
+        ("queued", "queued"),
+    ]
+    assert found[-1].detail == "job 7 waits: others are before it"
+
+
+def test_a_host_that_cannot_be_asked_still_lists_the_sessions_of_this_laptop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    presence(monkeypatch, Unreachable("connection refused"))
+    with pytest.raises(Unreachable):
+        listing.reports(context(), "dgx")
+    record("dgx", "mine", 1.0)
+    notes = Notes()
+    assert [report.name for report in listing.reports(context(notes), "dgx")] == ["mine"]
+    assert notes.notes == ["cannot ask `dgx` for other sessions: connection refused"]
+
+
+def test_an_engine_that_fails_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    presence(monkeypatch, Presence((), (), JlrError("the daemon does not run")))
+    notes = Notes()
+    assert listing.reports(context(notes), "dgx") == []
+    assert notes.notes == ["cannot list its containers: the daemon does not run"]
+
+
+def test_mounts_are_shown_with_their_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mount:
+        host, session = "dgx", "cont1"
+
+    mount: Any = Mount()
+    monkeypatch.setattr(known_mounts, "reports", lambda *_, **__: [mount])
+    one = of_record(SessionRecord("dgx", "cont1", "docker", 8888), "up")
+    other = replace(one, name="cont2")
+    found = listing.with_mounts([one, other], context())
+    assert [report.mounts for report in found] == [(mount,), ()]
+
+
+def test_the_status_of_a_stopped_session_asks_the_user_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def of_left(record: SessionRecord, its: Context, _: object) -> SessionReport:
+        assert its.asker is ASKS_NOTHING
+        return of_record(record, "stopped")
+
+    monkeypatch.setattr(session_reports, "of_left", of_left)
+    record("dgx", "cont1", 1.0, forwarded=False)
+    assert listing.report("cont1", context()).state == "stopped"

@@ -1,0 +1,84 @@
+"""Sessions are chosen by what this laptop knows before any host is asked."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jlremote.errors import NotFound
+from jlremote.jobs.stories.jobs import find
+from jlremote.laptop import jobs, sessions
+from jlremote.laptop.jobs import JobRecord
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.selection.session_selection import chosen, running
+from tests.stories.parts import context
+
+RECORD = SessionRecord("dgx", "cont1", "docker", 8888)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize("selector", [None, "cont1", "dgx/cont1"])
+def test_a_known_session_is_used_without_its_host(selector: str | None) -> None:
+    sessions.save(RECORD)
+    assert chosen(selector, context()).name == "cont1"
+    assert running(selector, context()).local_port == 8888
+
+
+def test_a_missing_name_is_told_with_jobs_only_where_jobs_are_taken() -> None:
+    with pytest.raises(NotFound, match="there is no session `other`"):
+        chosen("other", context())
+    with pytest.raises(NotFound, match="neither a session nor a job `other`") as caught:
+        chosen("other", context(), or_job=True)
+    assert caught.value.hint == "`jlr list` and `jlr runs` show all; what was removed is gone"
+
+
+def test_a_host_in_the_place_of_a_session_is_told_as_one() -> None:
+    sessions.save(RECORD)
+    with pytest.raises(NotFound, match="`dgx` is a host") as caught:
+        chosen("dgx", context(), or_job=True)
+    assert caught.value.hint == "name one: `dgx/cont1`"
+
+
+def test_a_host_of_the_ssh_configuration_is_no_session(tmp_path: Path) -> None:
+    config = tmp_path / "ssh_config"
+    config.write_text("Host box other\n  Port 22\n")
+    desk = replace(context(), ssh_config=config)
+    for or_job in (True, False):
+        with pytest.raises(NotFound, match="`box` is a host and not a session") as caught:
+            chosen("box", desk, or_job=or_job)
+        assert caught.value.hint == "`jlr list box` shows its sessions"
+    with pytest.raises(NotFound, match="`box` is a host and not a job"):
+        find("box", desk)
+
+
+def test_a_job_in_the_place_of_a_session_is_told_as_one_and_the_other_way() -> None:
+    sessions.save(RECORD)
+    jobs.save(JobRecord("dgx", "train", "docker", None))
+    with pytest.raises(NotFound, match="`train` is a job and not a session") as caught:
+        running("train", context())
+    assert caught.value.hint == "`jlr attach dgx/train` shows its output"
+    for name in ("cont1", "dgx/cont1"):
+        with pytest.raises(NotFound, match=f"`{name}` is a session and not a job") as caught:
+            find(name, context())
+        assert caught.value.hint == "`jlr open dgx/cont1` opens it"
+
+
+def test_no_other_session_is_named_to_a_command_that_deletes() -> None:
+    sessions.save(RECORD)
+    for guess, or_job in itertools.product((True, False), repeat=2):
+        with pytest.raises(NotFound) as caught:
+            chosen("cont2", context(), or_job=or_job, guess=guess)
+        assert ("did you mean `dgx/cont1`?" in (caught.value.hint or "")) is guess
+
+
+def test_without_any_session_the_default_is_told_how_to_start_one() -> None:
+    with pytest.raises(NotFound, match="there are no sessions") as caught:
+        chosen(None, context(), or_job=True)
+    assert caught.value.hint == "`jlr start HOST CONTAINER` starts one"

@@ -1,0 +1,169 @@
+"""`jlr restart` gives a session what it had, and refuses what would leave nothing to start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jlremote.errors import JlrError
+from jlremote.hosts.requests import StartRequest, StopRequest
+from jlremote.jupyter.discovery import Findings
+from jlremote.jupyter.survey import Survey
+from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.place.host.answers import RECORD as END
+from jlremote.place.host.contract import Completed
+from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.selection import session_selection
+from jlremote.sessions import restart as workflow
+from tests.link.fakes import new_server
+from tests.stories.parts import FakeHost, Notes, context
+
+RECORD = SessionRecord("dgx", "cont1", "none", 8901, ports=(PortRecord(6006, 7001),))
+SERVER = replace(new_server(1), idle_stop=7200, called="/home/me/venv/bin/python")
+RUNS = Survey(None, Findings("/tmp/jlr-0/cont1", "jupyter-lab", None, (SERVER,)))
+GOES = Container("1", "cont1", True, "then", options=ContainerOptions(remove=True))
+AGAIN = StopRequest(again=True)
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Stand in for what is asked and done; the session's Jupyter is left running by a stop."""
+    calls: list[Any] = []
+    monkeypatch.setattr(workflow, "link_of", lambda *_: None)
+    monkeypatch.setattr(workflow, "stop", lambda name, request, _: calls.append((name, request)))
+
+    def start(request: StartRequest, _: object) -> SimpleNamespace:
+        calls.append(request)
+        return SimpleNamespace(started_here=False)
+
+    monkeypatch.setattr(workflow, "start", start)
+    return calls
+
+
+def restart(
+    monkeypatch: pytest.MonkeyPatch,
+    request: StopRequest = AGAIN,
+    record: SessionRecord = RECORD,
+    found: Survey = RUNS,
+    notes: Notes | None = None,
+) -> None:
+    monkeypatch.setattr(session_selection, "chosen", lambda *_, **__: record)
+    monkeypatch.setattr(workflow, "survey", lambda *_: found)
+    workflow.restart("cont1", request, context(notes))
+
+
+def test_a_restarted_session_has_its_ports_idle_stop_and_python(
+    done: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced = replace(AGAIN, force=True)
+    restart(monkeypatch, forced)
+    had = StartRequest(
+        *("dgx", "cont1"), runtime="none", ports=(6006,), idle_stop=7200, python=SERVER.called
+    )
+    assert done == [("dgx/cont1", forced), had]
+
+
+def test_a_jupyter_that_a_stop_leaves_running_is_not_called_restarted(
+    done: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(JlrError, match="jlr did not launch the Jupyter") as caught:
+        restart(monkeypatch)
+    assert caught.value.hint == "`jlr restart dgx/cont1 --force` ends it, too"
+    assert len(done) == 2
+
+
+@pytest.mark.parametrize(
+    ("record", "found", "kind", "why"),
+    [
+        (replace(RECORD, runtime="docker"), replace(RUNS, container=GOES), JlrError, "--rm"),
+        (replace(RECORD, runtime="slurm"), RUNS, JlrError, "plan of the job"),
+        (RECORD, replace(RUNS, owner="anna"), JlrError, "belongs to `anna`"),
+    ],
+)
+def test_what_would_be_gone_or_is_anothers_is_not_stopped(
+    record: SessionRecord,
+    found: Survey,
+    kind: type[JlrError],
+    why: str,
+    done: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workflow, "link_of", lambda *_: FakeHost("dgx", {"script": "no plan"}))
+    with pytest.raises(kind, match=why) as caught:
+        restart(monkeypatch, record=record, found=found)
+    assert "`jlr stop`" not in (caught.value.hint or "")
+    assert done == []
+
+
+HERE = Container("1", "cont1", True, "then")
+IN_DOCKER = replace(RECORD, runtime="docker")
+VARIABLES = "TOKEN HOME_OF\n"
+ENVIRONMENT = "PATH=/bin\0TOKEN=s3same\0HOME_OF=a=b\0"
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, answer: Completed | str) -> None:
+    host = FakeHost("dgx", {"script": answer})
+    monkeypatch.setattr(workflow, "link_of", lambda *_: host)
+
+
+def test_variables_that_cannot_be_given_again_are_named(
+    done: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start fails when the server, which alone had them, has ended."""
+    answering(monkeypatch, f"{VARIABLES}{END}{ENVIRONMENT}")
+    asked: list[StartRequest] = []
+
+    def start(request: StartRequest, _: object) -> None:
+        asked.append(request)
+        raise JlrError("no space")
+
+    monkeypatch.setattr(workflow, "start", start)
+    notes = Notes()
+    with pytest.raises(JlrError, match="no space"):
+        restart(monkeypatch, record=IN_DOCKER, found=replace(RUNS, container=HERE), notes=notes)
+    assert asked[0].options.environment == ("TOKEN=s3same", "HOME_OF=a=b")
+    [note] = notes.notes
+    assert note == (
+        "`--env TOKEN --env HOME_OF` is lost, as Jupyter has ended: "
+        "`jlr start dgx cont1 --env TOKEN=… --env HOME_OF=…` gives it again"
+    )
+    assert len(done) == 1
+
+
+def test_variables_that_went_with_a_dead_jupyter_are_named(
+    done: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(monkeypatch, f"TOKEN $(evil)\n{END}")
+    dead, notes = Survey(HERE, Findings("/tmp/jlr-0/cont1", "jupyter-lab", 137, ())), Notes()
+    restart(monkeypatch, replace(AGAIN, force=True), IN_DOCKER, dead, notes)
+    assert done[-1].options.environment == ()
+    [note] = notes.notes
+    assert note == (
+        "`--env TOKEN --env '$(evil)'` is lost, as Jupyter had ended before: "
+        "after `jlr stop dgx/cont1`, `jlr start dgx cont1 --env TOKEN=… --env '$(evil)'=…` "
+        "gives it again"
+    )
+
+
+@pytest.mark.parametrize("printed", ["", f"TOKEN\n{END}"])
+@pytest.mark.parametrize("servers", [(SERVER,), ()])
+def test_nothing_is_stopped_whose_variables_cannot_be_read(
+    printed: str, servers: tuple[Any, ...], done: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(monkeypatch, Completed(1, printed, "cat: /proc/7/environ: Permission denied\n"))
+    found = Survey(HERE, Findings("/tmp/jlr-0/cont1", "jupyter-lab", None, servers))
+    with pytest.raises(JlrError, match=r"cannot read the variables .*: Permission denied"):
+        restart(monkeypatch, record=IN_DOCKER, found=found)
+    assert done == []
+
+
+def test_a_jupyter_that_was_given_no_variables_may_hide_its_environment(
+    done: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(monkeypatch, Completed(1, END, "cat: /proc/7/environ: Permission denied\n"))
+    restart(monkeypatch, replace(AGAIN, force=True), IN_DOCKER, replace(RUNS, container=HERE))
+    assert done[-1].options.environment == ()
