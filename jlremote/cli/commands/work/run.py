@@ -96,8 +96,9 @@ def run(
     """Run a COMMAND or a notebook as a job, show its output and return its exit code.
 
     It runs in a new container of --image, in a session's container with --in, or on the host itself
-    with --runtime none; with --slurm it is a job of the cluster. It keeps running whatever happens
-    here: a lost connection, a closed lid, a killed `jlr`. Output of that time is shown later.
+    with --runtime none (these two need Python 3.6 or later on the host); with --slurm it is a job
+    of the cluster. It keeps running whatever happens here: a lost connection, a closed lid, a
+    killed `jlr`. Output of that time is shown later.
 
     NOTEBOOK is one on the host, or in the container. What its cells print is shown as it comes, and
     the executed copy is beside it, NAME.executed.ipynb. The exit code is 1 if a cell fails. It

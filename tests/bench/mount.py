@@ -1,0 +1,186 @@
+"""`jlr mount` against plain `sshfs`: same server, same run, medians, as ratios.
+
+`python -m tests.bench.mount` prints the table of docs/mount.md; `--quick` takes two minutes and
+says less. Needs root, because it starts an sshd of its own, and sshfs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.tunnel import DELAY, RATE, part
+from tests.lab.accounts import Account
+from tests.lab.laptop import Laptop
+from tests.lab.sshd import SSHServer, make_key
+from tests.mounts.parts import remember_session
+
+FOLDERS, FILES = 50, 100
+WANTED = 0.9
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """How much is measured, and how often."""
+
+    rounds: int
+    near_megabytes: int
+    far_megabytes: int
+
+
+FULL = Amounts(5, 500, 500)
+QUICK = Amounts(3, 200, 32)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A laptop that knows the host as `near` and, with a round trip of 50 ms, as `far`."""
+
+    laptop: Laptop
+    remote: Path
+    scratch: Path
+
+    @contextmanager
+    def mounted(self, way: str, host: str) -> Iterator[Path]:
+        """Mount the host's folder, anew, so that no cache is warm."""
+        local = self.laptop.folder / "home" / f"{way}-{host}"
+        if way == "jlr":
+            done = self.laptop.jlr("-q", "mount", str(local), host, "--remote", str(self.remote))
+        else:
+            local.mkdir()
+            options = "reconnect,idmap=user,nosuid,nodev"
+            config = str(self.laptop.ssh_config)
+            argv = ("sshfs", "-F", config, "-o", options, f"{host}:{self.remote}", str(local))
+            done = self.laptop.run(*argv)
+        assert done.status == 0, done
+        try:
+            yield local
+        finally:
+            if way == "jlr":
+                assert self.laptop.jlr("unmount", str(local)).status == 0
+            else:
+                subprocess.run(("fusermount3", "-u", str(local)), check=True)
+                local.rmdir()
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    """Put all parts together."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
+        key = make_key(folder / "key")
+        server = SSHServer(key.with_suffix(".pub"), options=("PermitRootLogin yes",))
+        sshd = stack.enter_context(server)
+        line = stack.enter_context(part("line", sshd.port, DELAY, RATE))[0]
+        laptop = Laptop()
+        stack.callback(laptop.remove)
+        stack.callback(laptop.shut_down)
+        root = Account("root", 0, Path("/root"), "/bin/bash")
+        for host, port in (("near", sshd.port), ("far", line)):
+            laptop.add_host(host, sshd, root, key=key, port=port)
+            remember_session(laptop, host, host=host)
+        remote = folder / "remote"
+        remote.mkdir()
+        make_tree(remote / "tree")
+        yield Bench(laptop, remote, folder)
+
+
+def make_tree(tree: Path) -> None:
+    for folder in range(FOLDERS):
+        (tree / f"folder{folder}").mkdir(parents=True)
+        for file in range(FILES):
+            (tree / f"folder{folder}" / f"file{file}").write_bytes(b"x" * 200)
+
+
+def copy(source: Path, target: Path) -> float:
+    """Return MB/s of a copy, until the target is closed."""
+    since = time.perf_counter()
+    subprocess.run(("cp", str(source), str(target)), check=True)
+    return source.stat().st_size / (time.perf_counter() - since) / 1e6
+
+
+def walk(tree: Path) -> float:
+    """Return how many files a second are found, with their sizes."""
+    since = time.perf_counter()
+    argv = ("find", str(tree), "-type", "f", "-size", "-300c")
+    found = subprocess.run(argv, check=True, capture_output=True).stdout.splitlines()
+    assert len(found) == FOLDERS * FILES
+    return len(found) / (time.perf_counter() - since)
+
+
+def read(tree: Path, folders: int) -> float:
+    """Return how many small files a second are read, one after the other."""
+    since = time.perf_counter()
+    count = 0
+    for folder in sorted(tree.iterdir())[:folders]:
+        for file in folder.iterdir():
+            count += len(file.read_bytes()) // 200
+    return count / (time.perf_counter() - since)
+
+
+Samples = dict[tuple[str, str], list[float]]
+Measure = Callable[[Path], float]
+
+
+def measure(parts: Bench, amounts: Amounts) -> Samples:
+    """Return all samples by way and measure; the ways take turns."""
+    samples: Samples = defaultdict(list)
+    for number in range(amounts.rounds):
+        for host, megabytes in (("near", amounts.near_megabytes), ("far", amounts.far_megabytes)):
+            for name, one in measures(parts, megabytes, folders=10 if host == "near" else 1):
+                for way in ("sshfs", "jlr") if number % 2 else ("jlr", "sshfs"):
+                    with parts.mounted(way, host) as local:
+                        value = one(local)
+                    print(f"{number + 1} {host} {name} {way} {value:.1f}", file=sys.stderr)
+                    samples[way, f"{host}, {name}"].append(value)
+    return samples
+
+
+def measures(parts: Bench, megabytes: int, folders: int) -> list[tuple[str, Measure]]:
+    source, back = parts.scratch / "source", parts.scratch / "back"
+    if not source.exists() or source.stat().st_size != megabytes << 20:
+        source.write_bytes(os.urandom(1 << 20) * megabytes)
+    return [
+        ("copy there, MB/s", lambda local: copy(source, local / "big")),
+        ("copy back, MB/s", lambda local: copy(local / "big", back)),
+        ("walk, files/s", lambda local: walk(local / "tree")),
+        ("read small files, files/s", lambda local: read(local / "tree", folders)),
+    ]
+
+
+def table(samples: Samples) -> str:
+    """Return the Markdown table."""
+    lines = ["| | `sshfs` | `jlr mount` | ratio |", "|---|---|---|---|"]
+    for name in dict.fromkeys(name for _, name in samples):
+        theirs, ours = (statistics.median(samples[way, name]) for way in ("sshfs", "jlr"))
+        mark = "" if ours / theirs >= WANTED else " (missed)"
+        lines.append(f"| {name} | {theirs:.4g} | {ours:.4g} | {ours / theirs:.2f}{mark} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--far", type=int, metavar="MB", help="how much to copy over 50 ms")
+    given = parser.parse_args()
+    amounts = QUICK if given.quick else FULL
+    amounts = Amounts(
+        given.rounds or amounts.rounds, amounts.near_megabytes, given.far or amounts.far_megabytes
+    )
+    with bench() as parts:
+        print(table(measure(parts, amounts)))
+
+
+if __name__ == "__main__":
+    main()
