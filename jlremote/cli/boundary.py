@@ -47,7 +47,7 @@ def _run() -> int:
     from jlremote.cli.program import jlr
 
     if "_JLR_COMPLETE" in os.environ:
-        from jlremote.cli.completion import shells
+        from jlremote.cli.completion import shell_answers as shells
 
         shells.register()
     status = jlr.main(prog_name="jlr", standalone_mode=False)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.shell_completion import CompletionItem
 
-from jlremote.cli.completion import shells
+from jlremote.cli.completion import shell_answers as shells
 from jlremote.doctor import host
 from jlremote.errors import JlrError
 from jlremote.hosts.halted import again

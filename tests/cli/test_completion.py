@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.cli.completion import shells
+from jlremote.cli.completion import shell_answers as shells
 from jlremote.editors import ssh_config as ssh_config_line
 from jlremote.laptop.settings.ssh_hosts import host_names
 from jlremote.questions import NeverAsks

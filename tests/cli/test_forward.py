@@ -90,7 +90,7 @@ def test_a_terminal_shows_the_ports_own_name_and_the_address_for_other_cases(
     jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workflows.will("sessions.further_ports.add", TENSORBOARD)
-    command = "jlremote.cli.commands.work.forward"
+    command = "jlremote.cli.commands.ports_and_files"
     monkeypatch.setattr(f"{command}.shown", lambda address: address.page)
     outcome = jlr("forward", "6006")
     assert outcome.stdout == f"http://{NAME}:6007/\n"

@@ -11,7 +11,7 @@ import click
 import pytest
 from rich.console import Console
 
-from jlremote.cli.commands import host
+from jlremote.cli.commands import inspection
 from jlremote.cli.screen import gpu_live
 from jlremote.doctor.doctor import DoctorRequest
 from jlremote.doctor.findings import Finding, Mark, Verdict
@@ -101,7 +101,7 @@ def test_a_terminal_confirms_that_a_report_is_written(
     decision: bool, written: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[str] = []
-    monkeypatch.setattr(host, "answer", lambda text, **_: shown.append(text))
+    monkeypatch.setattr(inspection, "answer", lambda text, **_: shown.append(text))
 
     def confirm(question: str, **_: object) -> bool:
         assert shown == ["all of it"], "it is shown before it is written"
@@ -110,7 +110,7 @@ def test_a_terminal_confirms_that_a_report_is_written(
 
     monkeypatch.setattr(click, "confirm", confirm)
     file = tmp_path / "report.txt"
-    host._write_report("all of it", file, asks=True)
+    inspection._write_report("all of it", file, asks=True)
     assert file.exists() == written
 
 

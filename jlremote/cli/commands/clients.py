@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from jlremote.cli.command import command
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.options.origin import named_as_set
+from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen.terminal import answer, answer_json, as_json, tell
 from jlremote.errors import JlrError, Usage
 from jlremote.laptop.settings.options import EDITORS
 
-_PROGRAM = "jlremote.cli.kernel"
+_PROGRAM = "jlremote.cli.kernel_program"
 
 
 @command(
@@ -32,8 +32,8 @@ _PROGRAM = "jlremote.cli.kernel"
     shell_complete=candidates.places,
 )
 @click.argument("path", required=False)
-@click.option("--editor", type=click.Choice(EDITORS), help="Editor to open. Default: vscode.")
-@click.option("--print", "only_shown", is_flag=True, help="Print the command and open nothing.")
+@option("--editor", "Editor to open. Default: vscode.", type=click.Choice(EDITORS))
+@option("--print only_shown", "Print the command and open nothing.")
 @shared.json_option("Print the name for ssh, the folder and the command as a JSON object.")
 @click.pass_obj
 def code(
@@ -71,10 +71,10 @@ def code(
         "jlr ssh-config --remove",
     ),
 )
-@click.option("--install", is_flag=True, help="Include the block in ~/.ssh/config.")
-@click.option("--plain", is_flag=True, help="Print a block for each session, with nothing fancy.")
-@click.option("--remove", is_flag=True, help="Take that line out of ~/.ssh/config again.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before ~/.ssh/config is changed.")
+@option("--install", "Include the block in ~/.ssh/config.")
+@option("--plain", "Print a block for each session, with nothing fancy.")
+@option("--remove", "Take that line out of ~/.ssh/config again.")
+@option("-y --yes", "Do not ask before ~/.ssh/config is changed.")
 @shared.json_option("Print the block, or what was changed, as a JSON object.")
 @click.pass_obj
 def ssh_config(invocation: Invocation, install: bool, plain: bool, remove: bool, yes: bool) -> None:

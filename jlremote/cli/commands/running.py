@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jlremote.cli.command import command, option
-from jlremote.cli.commands.work.jobs import detach_keys_option, document, show_to_its_end
+from jlremote.cli.commands.attaching import detach_keys_option, document, show_to_its_end
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options import cluster, creation, shared
-from jlremote.cli.options.origin import named_as_set
+from jlremote.cli.options import cluster, new_container, shared
+from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
@@ -42,36 +42,28 @@ if TYPE_CHECKING:
 @shared.host_argument
 @click.argument("notebook", required=False)
 @option(
-    "Session",
-    "--in",
-    "inside",
-    metavar="SESSION",
+    "--in inside SESSION",
+    "Run in the container of this session, or in any running container.",
+    group="Session",
     shell_complete=candidates.sessions,
-    help="Run in the container of this session, or in any running container.",
 )
 @option(
-    "Session",
-    *("-p", "--parameter", "parameters"),
+    "-p --parameter parameters NAME=VALUE",
+    "Set a variable of the notebook, as papermill does. Repeatable.",
+    group="Session",
     multiple=True,
-    metavar="NAME=VALUE",
-    help="Set a variable of the notebook, as papermill does. Repeatable.",
 )
 @option(
-    "Session",
-    *("-k", "--kernel"),
-    metavar="KIND",
-    help="Run the notebook with this kind of kernel. Default: the one that it names.",
+    "-k --kernel KIND",
+    "Run the notebook with this kind of kernel. Default: the one that it names.",
+    group="Session",
 )
-@option(
-    "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: random."
-)
-@option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
-@option(
-    "Session", "-i", "--interactive", is_flag=True, help="Pass this command's stdin to the job."
-)
-@option("Session", "-t", "--tty", "terminal", is_flag=True, help="Attach the job to this terminal.")
+@option("--name NAME", "Name of the job and its container. Default: random.", group="Session")
+@option("-d --detach", "Print the job's name and do not wait.", group="Session")
+@option("-i --interactive", "Pass this command's stdin to the job.", group="Session")
+@option("-t --tty terminal", "Attach the job to this terminal.", group="Session")
 @detach_keys_option
-@creation.creation_options
+@new_container.creation_options
 @shared.wait_option
 @shared.notify_option
 @shared.runtime_options
@@ -221,19 +213,24 @@ def _request(
     """Return the request; the engine must not delete the job before it was read."""
     from jlremote.hosts.requests import RunRequest, StartRequest, container_options
 
-    chosen = creation.settled(host, options)
+    chosen = new_container.settled(host, options)
     if how is not None:
         if options["image"] is None and chosen.get("runtime") not in IMAGE_RUNTIMES:
             chosen.pop("image", None)  # one of the settings is an engine's
         _refuse_beside_slurm(inside, options, chosen)
     elif inside is not None or chosen.get("runtime") == "none":  # no container of its own
         elsewhere = "--runtime none" if inside is None else "--in"
-        creation.refuse_creation(options, elsewhere, "env", "env_file", "workdir", "user", "rm")
+        new_container.refuse_creation(
+            options, elsewhere, "env", "env_file", "workdir", "user", "rm"
+        )
     elif chosen.get("runtime") in IMAGE_RUNTIMES:
-        creation.refuse_of_engines(options, chosen["runtime"], "packages")
+        new_container.refuse_of_engines(options, chosen["runtime"], "packages")
     wanted = container_options(chosen)
     # Of the settings, `container` and `idle-stop` are those of sessions.
-    fields = creation.request_fields(StartRequest, chosen) | {"container": name, "idle_stop": None}
+    fields = new_container.request_fields(StartRequest, chosen) | {
+        "container": name,
+        "idle_stop": None,
+    }
     if inside is not None:
         fields.pop("image", None)
     where = StartRequest(host, options=replace(wanted, remove=None), **fields)
@@ -245,9 +242,11 @@ def _refuse_beside_slurm(
 ) -> None:
     """Refuse what only engines and single machines have; settings are left alone."""
     if "image" in chosen:
-        creation.refuse_of_engines(options, chosen.get("runtime", IMAGE_RUNTIMES[0]), "packages")
+        new_container.refuse_of_engines(
+            options, chosen.get("runtime", IMAGE_RUNTIMES[0]), "packages"
+        )
     else:
-        creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
+        new_container.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
     if options["gpus"] or options["share_gpus"]:
         raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     if inside is not None:

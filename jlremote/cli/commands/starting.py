@@ -1,17 +1,19 @@
-"""`jlr start`."""
+"""`jlr start`, `jlr open` and `jlr url`."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 import click
 
 from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options import cluster, creation, shared
-from jlremote.cli.options.origin import named_as_set
+from jlremote.cli.options import cluster, new_container, shared
+from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown
 from jlremote.errors import NotFound, Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
@@ -51,61 +53,53 @@ if TYPE_CHECKING:
 @click.argument(
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
 )
-@creation.creation_options
+@new_container.creation_options
 @shared.wait_option
 @shared.notify_option
 @shared.runtime_options
 @shared.python_options
 @cluster.cluster_options
 @cluster.reach_option
-@option("Jupyter", "--notebook", metavar="PATH", help="Open this notebook, file or folder.")
+@option("--notebook PATH", "Open this notebook, file or folder.", group="Jupyter")
 @option(
-    "Jupyter",
-    "--idle-stop",
-    metavar="TIME",
-    help="After `30m` or `2h` without work, ssh, jobs and GPU load, stop idle kernels, even with "
+    "--idle-stop TIME",
+    "After `30m` or `2h` without work, ssh, jobs and GPU load, stop idle kernels, even with "
     "their page open, then Jupyter. Default: off.",
+    group="Jupyter",
 )
 @option(
-    "Jupyter",
     "--record/--no-record",
-    default=None,
-    help="Keep what cells print on the host, for `jlr output`. Default: yes.",
+    "Keep what cells print on the host, for `jlr output`. Default: yes.",
+    group="Jupyter",
 )
 @option(
-    "Jupyter",
-    "--allow-unauthenticated",
-    "allow_open",
-    is_flag=True,
-    help="Forward a running server that asks for neither token nor password.",
+    "--allow-unauthenticated allow_open",
+    "Forward a running server that asks for neither token nor password.",
+    group="Jupyter",
 )
 @option(
-    "Jupyter",
-    "--server",
+    "--server PORT",
+    "Use the Jupyter server on this port, if several run in the container.",
+    group="Jupyter",
     type=shared.port,
-    metavar="PORT",
-    help="Use the Jupyter server on this port, if several run in the container.",
 )
-@option("Session", "--as-shared", is_flag=True, help="Join a session of another user.")
+@option("--as-shared", "Join a session of another user.", group="Session")
 @option(
-    "This machine",
-    "--port",
+    "--port PORT",
+    "Use exactly this local port; fail if it is taken.",
+    group="This machine",
     type=shared.port,
-    metavar="PORT",
-    help="Use exactly this local port; fail if it is taken.",
 )
 @option(
-    "This machine",
-    "--forward",
-    "forwarded",
+    "--forward forwarded PORT",
+    "Also forward this port of the container, for example TensorBoard's. Repeatable.",
+    group="This machine",
     multiple=True,
     type=shared.port,
-    metavar="PORT",
-    help="Also forward this port of the container, for example TensorBoard's. Repeatable.",
 )
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
-@click.option("--dry-run", is_flag=True, help="Print what would run on the host; change nothing.")
+@option("--dry-run", "Print what would run on the host; change nothing.")
 @click.pass_obj
 def start(
     invocation: Invocation,
@@ -136,19 +130,19 @@ def start(
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
     """
     cancels, typed = options["cancel_on_interrupt"], options["host"]
-    options = _with_session(creation.after_dashes(options))
+    options = _with_session(new_container.after_dashes(options))
     context = invocation.context()
     name, waits = options["container"], wait is not None
     host = shared.host_of(options.pop("host"), name, options, context, or_latest=True, waits=waits)
     how, options = cluster.parted(host, options)
     with named_as_set(host, {**options, "host": typed}):
-        chosen = creation.settled(host, options)
+        chosen = new_container.settled(host, options)
         if how is not None:
             _refuse_beside_slurm(chosen, options)
         elif chosen.get("runtime") == "none":
-            creation.refuse_creation(options, "--runtime none")
+            new_container.refuse_creation(options, "--runtime none")
         if chosen.get("runtime") in IMAGE_RUNTIMES:
-            creation.refuse_of_engines(options, chosen["runtime"])
+            new_container.refuse_of_engines(options, chosen["runtime"])
         request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
         request = replace(request, server=server, scheduled=how, cancel_on_interrupt=cancels)
         request = replace(request, wait=shared.waiting(wait))
@@ -202,7 +196,7 @@ def _refuse_beside_slurm(chosen: dict[str, Any], options: dict[str, Any]) -> Non
         raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     image = chosen.get("runtime") in IMAGE_RUNTIMES or options["image"] is not None
     if not image:
-        creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
+        new_container.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
 
 
 def _request(
@@ -222,7 +216,7 @@ def _request(
         allow_open=allow_open,
         as_shared=as_shared,
         options=container_options(chosen),
-        **creation.request_fields(StartRequest, chosen),
+        **new_container.request_fields(StartRequest, chosen),
     )
 
 
@@ -265,3 +259,86 @@ def _show_plan(request: StartRequest, context: Context) -> None:
         answer_json({"commands": list(lines)})
     else:
         answer("\n".join(lines))  # to be pasted into a shell, so no line is broken
+
+
+# A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.
+_FILE = re.compile(r"\.[A-Za-z]\w*$")
+
+
+@command(
+    "open",
+    examples=(
+        "jlr open                      # the only session, or the latest",
+        "jlr open cont1",
+        "jlr open dgx/cont1 work/train.ipynb",
+        "jlr open train.ipynb          # a notebook in the latest session",
+        "jlr open --no-browser         # check that it answers, and print the URL",
+    ),
+)
+@shared.session_argument
+@click.argument("path", required=False)
+@shared.browser_options
+@shared.shared_option
+@shared.json_option("Print the URL in a JSON object.")
+@click.pass_obj
+def open_session(
+    invocation: Invocation,
+    session: str | None,
+    path: str | None,
+    browser: str | None,
+    no_browser: bool,
+    as_shared: bool,
+) -> None:
+    """Open a running session in the browser.
+
+    With PATH, JupyterLab opens that notebook, file or folder. A single argument is a session if one
+    has that name, or if it begins with a host; else it is a PATH in the latest session, if it has a
+    slash or a file extension. HOST/NAME also finds a session that another laptop started.
+    """
+    from jlremote.sessions.open import address
+
+    name = shared.chosen_browser(browser, no_browser)
+    context = invocation.context()
+    selector, wanted = _session_or_path(session, path, invocation)
+    found = address(selector, wanted, context, as_shared=as_shared)
+    answer_either(shown(found), {"url": found.url})
+    shared.browse(found, context, browser=name, asked=browser is not None)
+
+
+@command("url", examples=("jlr url", "jlr url dgx/cont1", 'curl -fsS "$(jlr url cont1)"'))
+@shared.session_argument
+@option("--base part", "Print the URL without its token.", flag_value="base")
+@option("--token part", "Print the token.", flag_value="token")
+@shared.json_option("Print all three as a JSON object.")
+@click.pass_obj
+def url(invocation: Invocation, session: str | None, part: str | None) -> None:
+    """Print a session's URL and nothing else.
+
+    The URL contains the token, which gives full access to the session. Give it to a script, or to
+    the "Existing Jupyter Server" of VS Code. Programs that want both apart take --base and --token.
+    """
+    from jlremote.sessions.open import address
+
+    found = address(session, None, invocation.context()).url
+    token = parse_qs(urlsplit(found).query).get("token", [""])[0]
+    parts = {"url": found, "base": urljoin(found, "."), "token": token}
+    answer_either(parts[part or "url"], parts)
+
+
+def _session_or_path(
+    session: str | None, path: str | None, invocation: Invocation
+) -> tuple[str | None, str | None]:
+    """Decide whether one argument is a SESSION or a PATH: a known session wins."""
+    if session is None or path is not None:
+        return session, path
+    from jlremote.laptop.sessions import load_all
+    from jlremote.laptop.settings.ssh_hosts import host_names
+
+    records = load_all()
+    hosts = {record.host for record in records}
+    begin, slash, _ = session.partition("/")
+    if any(session == record.name for record in records):
+        return session, None
+    if slash and ("@" in begin or begin in hosts or begin in host_names(invocation.ssh_config)):
+        return session, None
+    return (None, session) if slash or _FILE.search(session) else (session, None)

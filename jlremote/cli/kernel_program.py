@@ -27,7 +27,7 @@ def main(*words: str) -> int:
             run.end(session, kernel, context, sys.stdin.buffer.read)
         else:
             session, kind, file = words
-            itself = (sys.executable, "-P", "-m", "jlremote.cli.kernel", "--end", session)
+            itself = (sys.executable, "-P", "-m", "jlremote.cli.kernel_program", "--end", session)
             run.run(session, kind, Path(file), itself, context)
     except JlrError as failure:
         tell(f"jlr: {printable(failure.message)}")

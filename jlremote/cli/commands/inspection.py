@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command
+from jlremote.cli.command import command, option
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer, answer_each, answer_json, as_json, tell, watched
+from jlremote.cli.screen.terminal import answer, answer_json, as_json, tell, watched
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import is_pool
 from jlremote.text import printable
@@ -40,13 +40,11 @@ POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
     ),
 )
 @shared.host_argument
-@click.option(
-    "--watch",
+@option(
+    "--watch [SECONDS]",
+    f"Repeat until Ctrl-C, every SECONDS ({PAUSE_SECONDS:g} by default).",
     type=shared.number(0.1, 3600),
-    is_flag=False,
     flag_value=PAUSE_SECONDS,
-    metavar="[SECONDS]",
-    help=f"Repeat until Ctrl-C, every SECONDS ({PAUSE_SECONDS:g} by default).",
 )
 @shared.json_option("Print a JSON object; with --watch one per line.")
 @click.pass_obj
@@ -137,15 +135,13 @@ def _print_gpus(shown: Shown, context: Context, told: tuple[str, ...]) -> tuple[
     ),
 )
 @shared.optional_host_argument
-@click.option("--image", metavar="IMAGE", help="Try a new container of this image, then remove it.")
+@option("--image IMAGE", "Try a new container of this image, then remove it.")
 @shared.runtime_options
 @shared.python_options
-@click.option(
-    "--report",
-    "report_file",
+@option(
+    "--report report_file FILE",
+    "Write a report without secrets to FILE; a terminal shows it first, and asks.",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write a report without secrets to FILE; a terminal shows it first, and asks.",
 )
 @shared.json_option("Print one JSON object at the end.")
 @click.pass_context
@@ -159,7 +155,7 @@ def doctor(click_context: click.Context, /, *, report_file: Path | None, **optio
     ✓ works, ! works with a problem, ✗ does not work, - was not tried. The exit code is 0, or that
     of the first ✗: 4 authentication, 5 unreachable, 6 not found, 1 anything else.
     """
-    from jlremote.cli.screen.findings import FindingPrinter
+    from jlremote.cli.screen.doctor_lines import FindingPrinter
     from jlremote.doctor.doctor import DoctorRequest
     from jlremote.doctor.doctor import doctor as examine
 
@@ -198,46 +194,3 @@ def _write_report(text: str, file: Path, *, asks: bool) -> None:
         return
     paths.write_new(file, text)
     tell(f"wrote `{file}`; read it once more before you send it")
-
-
-@command("disconnect", examples=("jlr disconnect dgx", "jlr disconnect --all --yes"))
-@shared.optional_host_argument
-@click.option("--all", "every", is_flag=True, help="Every host, also without a session.")
-@shared.yes_option
-@shared.json_option("Print a JSON array.")
-@click.pass_obj
-def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool) -> None:
-    """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
-
-    Open shells, copies and ssh clients over it end; a terminal is told which, and asked. Jobs of
-    `jlr run` go on. The next command for the host connects again, and may ask for a password or a
-    code again; a `jlr list` without HOST does not. On a machine that others use, close its pages
-    first: they send their secrets to any program that takes their port.
-    """
-    if every == bool(host):
-        raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
-    from jlremote.selection import destruction
-
-    context = invocation.context()
-    names = destruction.disconnect(host, context, yes=yes)
-    ended = ((f"disconnected from {name}", {"host": name}) for name in names)
-    none = f"not connected to {host}" if host else "no connections"
-    answer_each(ended, context, none=none)
-
-
-@command("forget", examples=("jlr forget dgx",))
-@shared.host_argument
-@shared.json_option("Print a JSON array.")
-@click.pass_obj
-def forget(invocation: Invocation, host: str) -> None:
-    """Delete the passwords and passphrases of a host from the keychain.
-
-    Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
-    the answer.
-    """
-    from jlremote.hosts import links
-
-    context = invocation.context()
-    accounts = links.forget(host, context)
-    deleted = ((f"forgot the {account}", {"forgotten": account}) for account in accounts)
-    answer_each(deleted, context, none=f"nothing is remembered for {host}")

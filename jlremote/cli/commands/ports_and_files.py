@@ -1,4 +1,4 @@
-"""`jlr cp`, `jlr mount` and `jlr unmount`."""
+"""`jlr forward`, `jlr cp`, `jlr mount` and `jlr unmount`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
@@ -17,11 +17,94 @@ from jlremote.cli.screen.terminal import (
     answer_json,
     answer_words,
     as_json,
+    shown,
 )
 from jlremote.errors import Usage
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
+
+
+def _ports(value: Any) -> tuple[int | None, int]:
+    """Return the local port or `None`, and the port of the container, as ssh writes them."""
+    if isinstance(value, tuple):
+        return value
+    local, colon, port = value.rpartition(":")
+    there = shared.port(port)
+    return (shared.port(local) if colon else None), there
+
+
+@command(
+    "forward",
+    examples=(
+        "jlr forward 6006                  # TensorBoard in the latest session",
+        "jlr forward dgx/cont1 7860",
+        "jlr forward cont1 8080:6006       # at port 8080 of this machine",
+        "jlr forward cont1 5432 --host     # a database on the host, also in another container",
+        "jlr forward",
+        "jlr forward cont1 --remove 6006",
+        "jlr forward --json | jq -r '.[] | select(.state == \"up\") | .local_port'",
+    ),
+)
+@shared.session_argument
+@click.argument("port", required=False, type=_ports, metavar="[[LOCAL:]PORT]")
+@option("--host on_host", "PORT is the host's, not the container's.")
+@option("--remove PORT", "Stop forwarding this port.", type=shared.port)
+@shared.json_option("Print a JSON array.")
+@click.pass_obj
+def forward(
+    invocation: Invocation,
+    session: str | None,
+    port: tuple[int | None, int] | None,
+    on_host: bool,
+    remove: int | None,
+) -> None:
+    """Forward a further port of a session, or list the forwarded ports.
+
+    PORT is a port in the container, for example TensorBoard's 6006; it may be opened there later.
+    The local address is printed; it has exactly the port LOCAL, or else PORT if that is free here.
+    On a terminal that is a name of its own, which browsers resolve, and else 127.0.0.1. The forward
+    comes back with the connection and ends with `jlr stop`.
+
+    With --host PORT is one of the host itself: of a service there, of a program of yours, or one
+    that a container publishes. Other users' programs are refused.
+
+    A number alone is a PORT of the latest session. Without PORT the forwarded ports are listed:
+    `up`, `closed` (nothing listens there) or `taken` (by another program).
+    """
+    if port is None and session is not None and (":" in session or session.isdecimal()):
+        session, port = None, _ports(session)
+    if on_host and port is None:
+        raise Usage("`--host` needs a port", hint="`jlr forward SESSION PORT --host`")
+    if remove is not None and port is not None:
+        from jlremote.sessions import further_ports
+
+        removal = further_ports.removal(session, remove)
+        raise Usage("`--remove` already names the port", hint=f"`{removal}`")
+    from jlremote.sessions import further_ports
+
+    context = invocation.context()
+    if port is not None:
+        local, there = port
+        report = further_ports.add(session, there, context, exact=local, on_host=on_host)
+        address = report.address
+        answer_either(shown(address), [report.to_json()])
+        if shown(address) != address.url:
+            context.progress.note(f"in Safari, or if the program refuses that name: {address.url}")
+        if report.detail:
+            context.progress.note(report.detail)
+        return
+    if remove is not None:
+        further_ports.remove(session, remove, context)
+        context.progress.note(f"stopped forwarding port {remove}")
+    from jlremote.cli.screen import reports, tables
+
+    found = further_ports.listed(session, context)
+    none = "no further ports; `jlr forward PORT` adds one"
+    tables.show_reports(found, reports.PORTS, context, none=none)
+    for reason in () if as_json() else reports.port_reasons(found):
+        answer_words(reason)
+
 
 # As `scp` takes it; a local path with a colon may begin with `./`.
 _REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
@@ -40,14 +123,12 @@ _REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
 @click.argument(
     "source", metavar="[SESSION[:DIR]|HOST:DIR]", required=False, shell_complete=candidates.sessions
 )
-@click.option(
-    "--remote",
-    metavar="DIR",
-    help="The folder: a path in the container, or below the home folder on the host.",
+@option(
+    "--remote DIR", "The folder: a path in the container, or below the home folder on the host."
 )
-@click.option("--on-host", is_flag=True, help="DIR is a path on the host, not in the container.")
-@click.option("--read-only", is_flag=True, help="Allow no changes through the mount.")
-@click.option("--nonempty", is_flag=True, help="Mount over a folder that is not empty.")
+@option("--on-host", "DIR is a path on the host, not in the container.")
+@option("--read-only", "Allow no changes through the mount.")
+@option("--nonempty", "Mount over a folder that is not empty.")
 @shared.json_option("Print the mount as a JSON object, or all as an array.")
 @click.pass_obj
 def mount(
@@ -146,8 +227,8 @@ def _hosts(context: Context) -> list[str]:
 
 @command("unmount", examples=("jlr unmount ~/proj", "jlr unmount --all"))
 @click.argument("local", required=False, shell_complete=candidates.mounts)
-@click.option("--all", "every", is_flag=True, help="Unmount all mounts of jlr.")
-@click.option("--force", is_flag=True, help="Unmount even if programs use it; they get errors.")
+@option("--all every", "Unmount all mounts of jlr.")
+@option("--force", "Unmount even if programs use it; they get errors.")
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
@@ -195,12 +276,10 @@ def _list(invocation: Invocation) -> None:
 @click.argument(
     "paths", metavar="SRC... DST", nargs=-1, required=True, shell_complete=candidates.copied
 )
-@click.option("-r", "--recursive", is_flag=True, help="Copy folders with all that is in them.")
-@click.option(
-    "-p",
-    "--preserve",
-    is_flag=True,
-    help="Keep modes as they are, but for setuid, setgid and sticky; else umask decides.",
+@option("-r --recursive", "Copy folders with all that is in them.")
+@option(
+    "-p --preserve",
+    "Keep modes as they are, but for setuid, setgid and sticky; else umask decides.",
 )
 @shared.json_option("Print what was copied as a JSON object.")
 @click.pass_obj

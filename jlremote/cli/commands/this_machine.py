@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.command import command
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
@@ -62,21 +62,18 @@ _NEW_FILE = """\
     "host", required=False, metavar="[HOST | set OPTION", shell_complete=candidates.hosts
 )
 @click.argument("change", nargs=-1, metavar="[VALUE]...]", shell_complete=candidates.settings)
-@click.option(
-    "--profile",
-    metavar="PROFILE",
+@option(
+    "--profile PROFILE",
+    "Show the settings with this profile; with `set`, change the profile.",
     shell_complete=candidates.profiles,
-    help="Show the settings with this profile; with `set`, change the profile.",
 )
-@click.option(
-    "--host",
-    "of_host",
-    metavar="HOST",
+@option(
+    "--host of_host HOST",
+    "With `set`: change the settings of this host.",
     shell_complete=candidates.hosts,
-    help="With `set`: change the settings of this host.",
 )
-@click.option("--path", is_flag=True, help="Print only the path of the file.")
-@click.option("--edit", is_flag=True, help="Open the file in your editor (VISUAL, EDITOR).")
+@option("--path", "Print only the path of the file.")
+@option("--edit", "Open the file in your editor (VISUAL, EDITOR).")
 @shared.json_option("Print a JSON array; with `set` an object.")
 def config(
     host: str | None,
@@ -195,14 +192,14 @@ def notify(action: str) -> None:
 
 
 @command("demo", examples=("jlr demo", "jlr demo --runtime none --no-browser"))
-@click.option("--image", metavar="IMAGE", help="Image of the container; needs a container engine.")
-@click.option("--port", type=shared.port, metavar="PORT", help="Use exactly this local port.")
-@click.option(
+@option("--image IMAGE", "Image of the container; needs a container engine.")
+@option("--port PORT", "Use exactly this local port.", type=shared.port)
+@option(
     "--runtime",
+    "Where Jupyter runs. `auto`: in a container, if there are an engine and an image.",
     type=click.Choice(["auto", "docker", "none"]),
     default="auto",
     show_default=True,
-    help="Where Jupyter runs. `auto`: in a container, if there are an engine and an image.",
 )
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
@@ -256,6 +253,6 @@ def completion(shell: str) -> None:
 
     It completes hosts from your ssh config, sessions, commands and options.
     """
-    from jlremote.cli.completion import shells
+    from jlremote.cli.completion import shell_answers as shells
 
     answer(shells.script(shell), newline=False)

@@ -1,13 +1,14 @@
-"""`jlr images`, `build`, `save`, `rmi` and `prune`."""
+"""`jlr images`, `pull`, `build`, `save`, `push`, `rmi`, `prune` and `login`."""
 
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
@@ -15,6 +16,7 @@ from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.text import size_in_words
+from jlremote.times import utc
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     ),
 )
 @shared.host_argument
-@click.option("--all", "every", is_flag=True, help="Include images without a name, left by builds.")
-@click.option("--image-folder", metavar="FOLDER", help=shared.IMAGE_FOLDER)
+@option("--all every", "Include images without a name, left by builds.")
+@option("--image-folder FOLDER", shared.IMAGE_FOLDER)
 @shared.json_option("Print a JSON array.")
 @shared.engine_options
 @click.pass_obj
@@ -66,36 +68,27 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
 )
 @shared.host_argument
 @click.argument("folder", required=False, type=click.Path())
-@click.option(
-    "--on-host", metavar="DIR", help="Build from this folder of the host; nothing is sent."
-)
-@click.option("-t", "--tag", "tags", multiple=True, metavar="NAME[:TAG]", help="The image's name.")
-@click.option(
-    "-f",
-    "--file",
-    "dockerfile",
+@option("--on-host DIR", "Build from this folder of the host; nothing is sent.")
+@option("-t --tag tags NAME[:TAG]", "The image's name.", multiple=True)
+@option(
+    "-f --file dockerfile FILE",
+    "The Dockerfile, anywhere on this machine. Default: FOLDER/Dockerfile.",
     type=click.Path(),
-    metavar="FILE",
-    help="The Dockerfile, anywhere on this machine. Default: FOLDER/Dockerfile.",
 )
-@click.option(
-    "--build-arg",
-    "arguments",
-    multiple=True,
-    metavar="NAME[=VALUE]",
-    help="The value of an ARG, by default this machine's variable. Not for secrets: it stays "
+@option(
+    "--build-arg arguments NAME[=VALUE]",
+    "The value of an ARG, by default this machine's variable. Not for secrets: it stays "
     "readable in the image.",
-)
-@click.option("--no-cache", is_flag=True, help="Run each step anew.")
-@click.option("--target", metavar="STAGE", help="Build this stage of the Dockerfile.")
-@click.option("--platform", metavar="PLATFORM", help="Build for another platform: linux/arm64.")
-@click.option(
-    "--secret",
-    "secrets",
     multiple=True,
-    metavar="id=NAME,src=FILE",
-    help="A file of this machine that `RUN --mount=type=secret,id=NAME` reads, and no image keeps. "
+)
+@option("--no-cache", "Run each step anew.")
+@option("--target STAGE", "Build this stage of the Dockerfile.")
+@option("--platform PLATFORM", "Build for another platform: linux/arm64.")
+@option(
+    "--secret secrets id=NAME,src=FILE",
+    "A file of this machine that `RUN --mount=type=secret,id=NAME` reads, and no image keeps. "
     "Docker needs BuildKit for it.",
+    multiple=True,
 )
 @shared.image_json_option
 @shared.engine_options
@@ -125,7 +118,7 @@ def build(
         )
     from pathlib import Path
 
-    from jlremote.cli.options.creation import with_value
+    from jlremote.cli.options.new_container import with_value
     from jlremote.cli.screen.reports import image_in_short
     from jlremote.images.stories.build import BuildRequest
     from jlremote.images.stories.build import build as build_image
@@ -242,3 +235,118 @@ def _removal_in_words(report: RemovalReport) -> str:
     lines += [f"removed the network {name}" for name in report.networks]
     lines += [f"freed {size_in_words(report.freed)}"] if report.deleted or report.untagged else []
     return "\n".join(lines)
+
+
+@command(
+    "pull",
+    examples=(
+        "jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3",
+        "jlr pull hpc docker://me/torch --image-folder /scratch/me",
+    ),
+)
+@shared.host_argument
+@click.argument("image")
+@option("--image-folder FOLDER", shared.IMAGE_FOLDER)
+@shared.image_json_option
+@shared.engine_options
+@click.pass_obj
+def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
+    """Pull an image on a host; the default tag is `latest`, and docker://NAME is for Apptainer.
+
+    The host pulls: nothing passes through this machine, and a broken connection does not stop it.
+    Ctrl-C does. A key that `jlr login` keeps for the registry is on the host until the pull ends,
+    in a folder that only you can read.
+    """
+    from jlremote.cli.screen.reports import image_in_short
+    from jlremote.images.stories.registry import pull as pull_image
+
+    found = pull_image(host, image, invocation.context(), engine)
+    facts = {"image": image, "id": found.id, "created": utc(found.created), "size": found.size}
+    answer_either(image_in_short((image,), found.id, found.size), facts)
+
+
+@command(
+    "push",
+    examples=(
+        "jlr push dgx nvcr.io/my-space/torch:week3",
+        "jlr push dgx registry.lab.org:5000/me/torch",
+    ),
+)
+@shared.host_argument
+@click.argument("image")
+@shared.image_json_option
+@shared.engine_options
+@click.pass_obj
+def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
+    """Push an image of a host to the registry in its name.
+
+    `jlr build HOST FOLDER -t NAME` and `jlr save SESSION NAME` name images.
+    """
+    from jlremote.images.stories.registry import push as push_image
+
+    push_image(host, image, invocation.context(), engine)
+    answer_either(f"pushed {image}", {"host": host, "image": image})
+
+
+@command(
+    "login",
+    examples=(
+        "jlr login dgx                          # NVIDIA's registry; asks for the API key",
+        "jlr login dgx registry.lab.org:5000 --username me",
+        "jlr login dgx nvcr.io --password-stdin < ngc.key",
+        "jlr login dgx --keep                   # keep it on the host, as `docker login` does",
+        "jlr login dgx --forget",
+    ),
+)
+@shared.host_argument
+@click.argument("registry", default="nvcr.io")
+@option("--username NAME", "User at the registry. Default for nvcr.io: `$oauthtoken`.")
+@option("--password-stdin", "Read the password or API key from stdin.")
+@option("--keep", "Keep the key on the host, in the engine's settings.")
+@option("--forget", "Forget the key, here and on the host.")
+@shared.json_option("Print a JSON object.")
+@shared.engine_options
+@click.pass_obj
+def login(
+    invocation: Invocation,
+    host: str,
+    registry: str,
+    username: str | None,
+    password_stdin: bool,
+    keep: bool,
+    forget: bool,
+    engine: EngineChoice,
+) -> None:
+    """Let a host pull from a registry and push to it with your key. REGISTRY defaults to nvcr.io.
+
+    The key is asked for without echo and tested from the host. It stays in this machine's keychain
+    and is sent to that host only, when `jlr pull`, `push`, `build` or `start` needs it: into a
+    folder that only you can read, which is removed when the command ends. It is in no argument,
+    environment or log.
+    """
+    from jlremote.images.stories import login as workflow
+
+    if forget and (keep or password_stdin):
+        raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
+    context = invocation.context()
+    if forget:
+        places = workflow.log_out(host, registry, context, engine)
+        where = " and ".join(places)
+        text = (
+            f"forgot the key of {registry} for {host}, which was kept in {where}"
+            if places
+            else f"no key of {registry} is kept for {host}"
+        )
+        facts = {"host": host, "registry": registry, "forgotten": places}
+        answer_either(text, facts)
+        return
+    key = sys.stdin.read().rstrip("\r\n") if password_stdin else None
+    request = workflow.LoginRequest(host, registry, username, key, keep, engine)
+    report = workflow.log_in(request, context)
+    text = f"{report.registry} accepts the key of {report.user}; it is kept in {report.kept}"
+    if not report.accepted:
+        text = (
+            f"the key of {report.user} at {report.registry} is kept in {report.kept}; "
+            "whether it is right shows at the first pull"
+        )
+    answer_either(text, vars(report))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.command import command
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 @click.argument(
     "chosen", nargs=-1, metavar="[SESSION]...", shell_complete=candidates.sessions_and_jobs
 )
-@click.option("--container", is_flag=True, help="Stop the container too.")
-@click.option("--remove", is_flag=True, help="Stop the container and delete it.")
-@click.option("--all", "every", is_flag=True, help="Stop every session of every host.")
-@click.option("--force", is_flag=True, help="Stop it even if kernels or programs work.")
+@option("--container", "Stop the container too.")
+@option("--remove", "Stop the container and delete it.")
+@option("--all every", "Stop every session of every host.")
+@option("--force", "Stop it even if kernels or programs work.")
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
 @click.pass_obj
@@ -90,8 +90,8 @@ def stop(
     ),
 )
 @click.argument("session", shell_complete=candidates.sessions)
-@click.option("--container", is_flag=True, help="Restart the container too.")
-@click.option("--force", is_flag=True, help="Restart it even if kernels or programs work.")
+@option("--container", "Restart the container too.")
+@option("--force", "Restart it even if kernels or programs work.")
 @shared.yes_option
 @shared.json_option("Print the session as a JSON object.")
 @click.pass_obj
@@ -130,6 +130,49 @@ def renew(invocation: Invocation, session: str | None) -> None:
         "name and local port and new kernels; `jlr open` opens it then"
     )
     answer_either(words, report.to_json())
+
+
+@command("disconnect", examples=("jlr disconnect dgx", "jlr disconnect --all --yes"))
+@shared.optional_host_argument
+@option("--all every", "Every host, also without a session.")
+@shared.yes_option
+@shared.json_option("Print a JSON array.")
+@click.pass_obj
+def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool) -> None:
+    """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
+
+    Open shells, copies and ssh clients over it end; a terminal is told which, and asked. Jobs of
+    `jlr run` go on. The next command for the host connects again, and may ask for a password or a
+    code again; a `jlr list` without HOST does not. On a machine that others use, close its pages
+    first: they send their secrets to any program that takes their port.
+    """
+    if every == bool(host):
+        raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
+    from jlremote.selection import destruction
+
+    context = invocation.context()
+    names = destruction.disconnect(host, context, yes=yes)
+    ended = ((f"disconnected from {name}", {"host": name}) for name in names)
+    none = f"not connected to {host}" if host else "no connections"
+    answer_each(ended, context, none=none)
+
+
+@command("forget", examples=("jlr forget dgx",))
+@shared.host_argument
+@shared.json_option("Print a JSON array.")
+@click.pass_obj
+def forget(invocation: Invocation, host: str) -> None:
+    """Delete the passwords and passphrases of a host from the keychain.
+
+    Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
+    the answer.
+    """
+    from jlremote.hosts import links
+
+    context = invocation.context()
+    accounts = links.forget(host, context)
+    deleted = ((f"forgot the {account}", {"forgotten": account}) for account in accounts)
+    answer_each(deleted, context, none=f"nothing is remembered for {host}")
 
 
 def _each_stopped(
