@@ -17,10 +17,10 @@ from tests.sources import here, known
 # Who writes, and why no far value decides where. Content goes through `laptop.paths` only.
 WRITERS = {
     "laptop.paths": "the one writer of files: whole, or new and over nothing",
-    "laptop.records": "removes records, whose names are quoted",
+    "laptop.record_files": "removes records, whose names are quoted",
     "laptop.sessions": "removes its trial file, of a fixed name",
     "editors.editor_keys": "a lock of a fixed name",
-    "laptop.ssh_names": "removes control sockets by the names of sessions, which `is_name` allows",
+    "laptop.known_names": "removes control sockets by the names of sessions (`is_name`)",
     "kernels.specs": "removes a spec's folder, by a name that it listed there",
     "ssh.trust.known_hosts": "appends a line to the file that ssh's configuration names",
     "cli.boundary": "opens the null device",
@@ -34,7 +34,7 @@ WRITERS = {
     "link.service.link_socket": "likewise",
     "link.service.process": "opens the null device",
     "link.mounts.mounts": "the link's socket for mounts, named by a hash",
-    "link.ssh_server.control_sockets": "a socket by a name that `ssh_names.control_socket` checks",
+    "link.ssh_server.control_sockets": "a socket that `known_names.control_socket` checks",
     "editors.ssh_config": "the user's own file and ours, of fixed names",
     "forwards.browser": "removes redirect files, named by a local port",
     "mounts.mount": "the folder that the person named",

@@ -101,7 +101,6 @@ def _log_bug(failure: Exception) -> tuple[str, str]:
 
 
 def _as_json() -> bool:
-    """Return whether `--json` was typed, also in a command line that cannot be read."""
     typed = sys.argv[1:]
     return "--json" in typed[: typed.index("--") if "--" in typed else None]
 
@@ -116,7 +115,6 @@ def _interrupted(words: str) -> int:
 
 
 def _in_our_words(failure: click.ClickException) -> JlrError:
-    """Return click's error in our form: lower case, no final period, literals in backticks."""
     has_option = getattr(failure, "option_name", None) is not None
     message = failure.message if has_option else failure.format_message()
     message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
@@ -135,7 +133,6 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
 
 
 def _after_command(typed: str, context: click.Context) -> str | None:
-    """Return the hint for an option of a command that was typed before the command."""
     group = context.command
     if not isinstance(group, click.Group):
         return None
@@ -148,7 +145,6 @@ def _after_command(typed: str, context: click.Context) -> str | None:
 
 
 def _resembling(typed: str, command: click.Command) -> str | None:
-    """Return the hint with the option that is spelled like the typed one, if one is."""
     never = _NEVER_OFFERED | ({"--all"} if command.name in DESTRUCTIVE else set())
     if not typed.startswith("--"):  # a letter is like no word
         return None
@@ -159,7 +155,6 @@ def _resembling(typed: str, command: click.Command) -> str | None:
 
 
 def _told_of_disk(failure: OSError) -> Exception:
-    """Return the error of a full or broken disk, which is no bug of jlr; any other as it is."""
     if failure.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
         return failure
     what = f"`{failure.filename}`" if failure.filename else "the output"
@@ -167,7 +162,6 @@ def _told_of_disk(failure: OSError) -> Exception:
 
 
 def _forget_output() -> None:
-    """Redirect the output, so that the interpreter's exit writes nothing to a broken pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.dup2(nowhere, sys.stderr.fileno())
@@ -187,7 +181,6 @@ def _fill_standard_streams() -> None:
 
 
 def _end_cleanly_on_signals() -> None:
-    """Unwind on a signal that ends the process, to restore the cursor and the terminal's echo."""
     numbers = [signal.SIGTERM]
     if sys.platform != "win32":
         numbers.append(signal.SIGHUP)

@@ -136,7 +136,6 @@ class Command(click.Command):
             raise
 
     def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep what follows `--` away from click, which would take it for arguments."""
         at = args.index("--") if "--" in args else len(args)
         if any("-v" in parameter.opts for parameter in self.params if parameter.name == "volume"):
             args[:at] = _with_verbose(args[:at])
@@ -152,7 +151,6 @@ class Command(click.Command):
         return rest
 
     def _after_argument(self, ctx: click.Context, args: Sequence[str]) -> int:
-        """Return how many words at the end follow the argument and the options."""
         parser = self.make_parser(ctx)
         parser.allow_interspersed_args = False
         _, behind, _ = parser.parse_args(list(args))
@@ -216,15 +214,17 @@ def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]
 def command(
     name: str, *, examples: Sequence[str], takes_command: bool = False, takes_line: bool = False
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Decorate a function as a command that also takes the global options after its name.
+    """Decorate a function of the `Invocation` and its options as a command.
 
-    They are hidden there, so that its help shows only its own. A letter that the command has given
-    another meaning keeps that one.
+    It takes the global options after its name, too. They are hidden there, so that its help shows
+    only its own. A letter that the command has given another meaning keeps that one.
     """
 
     def decorate(function: Callable[..., Any]) -> Command:
         commands = {"takes_command": takes_command, "takes_line": takes_line}
-        made = click.command(name, cls=Command, examples=examples, **commands)(function)
+        made = click.command(name, cls=Command, examples=examples, **commands)(
+            click.pass_obj(function)
+        )
         taken = {letter for parameter in made.params for letter in parameter.opts}
         for inherited in global_options(hidden=True):
             inherited.opts = [letter for letter in inherited.opts if letter not in taken]

@@ -30,6 +30,11 @@ def state_directory() -> Path:
     return private_directory(_place("user_state_path"))
 
 
+def unchecked_state_directory() -> Path:
+    """Return the same folder, which may be missing, for what only reads names."""
+    return _place("user_state_path")
+
+
 def log_directory() -> Path:
     """Return the folder of the log files (see `private_directory`)."""
     return private_directory(_place("user_log_path"))
@@ -144,7 +149,6 @@ def _write_new(path: Path, content: str | bytes, mode: int) -> None:
 
 
 def _verify(path: Path) -> None:
-    """Refuse a folder that another user owns, or can enter, replace or redirect."""
     if sys.platform == "win32":
         return  # a person's folders there have an access list of their own
     us, root = os.getuid(), 0
@@ -175,7 +179,6 @@ def _untrusted(path: Path, reason: str, hint: str | None = None) -> JlrError:
 
 @contextlib.contextmanager
 def _explained(path: Path, hint: str | None = None) -> Iterator[None]:
-    """Turn an `OSError` into an error with a hint."""
     try:
         yield
     except OSError as failure:

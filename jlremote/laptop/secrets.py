@@ -81,7 +81,6 @@ class Secrets:
         return self._in_time(remove, default=False)
 
     def _in_time(self, action: Callable[[Any], _Result], default: _Result) -> _Result:
-        """Run an action in a thread; give up after the deadline, or at once while one hangs."""
         keychain = self._open()
         if keychain is None or (self._stuck is not None and self._stuck.is_alive()):
             return default
@@ -121,7 +120,6 @@ def is_real(backend: Any) -> bool:
 
 
 def _backend() -> Any:
-    """Return the backend that keyring chooses, or the first real one of several."""
     if sys.platform != "darwin":
         # keyring loads the backends of all systems, and that of macOS searches for its libraries:
         # ctypes runs gcc and ld for it, a tenth of a second. `None` makes its import fail at once.

@@ -69,7 +69,6 @@ def reports(
 
 
 def _with_default(listed: list[SessionReport]) -> list[SessionReport]:
-    """Mark the session that commands mean without SESSION, where there are several."""
     with suppress(NotFound):
         default = sessions.choose(None)
         if len(listed) > 1:
@@ -130,7 +129,6 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
 def _stopped(
     records: Sequence[SessionRecord], found: Presence, told: Sequence[SessionReport]
 ) -> list[SessionReport]:
-    """Report stopped sessions of this laptop in containers that jlr did not make."""
     present = {one.container.id: one.container.name for one in found.containers}
     names = {report.name for report in told}
     rest = [r for r in records if present.get(r.container_id, r.name) not in names]
@@ -165,7 +163,6 @@ def report(selector: str | None, context: Context) -> SessionReport:
 
 
 def _note_unasked(hosts: Sequence[str], context: Context) -> None:
-    """Report the hosts that may have stopped sessions, but are not connected."""
     if hosts:
         names = ", ".join(f"`{host}`" for host in hosts)
         context.progress.note(
@@ -174,7 +171,6 @@ def _note_unasked(hosts: Sequence[str], context: Context) -> None:
 
 
 def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> None:
-    """Report the hosts that wait for a password or a decision."""
     waiting = {r.host: r.name for r in reversed(listed) if r.state == State.NEEDS_AUTH}
     for host, name in waiting.items():
         command = f"jlr status {host}/{name}"

@@ -96,7 +96,6 @@ def of_left(
 
 
 def _stopped_in(record: SessionRecord, container: Container | None) -> SessionReport:
-    """Report a session that was stopped in a container, `None` for one that was removed."""
     try:
         refuse_halted(record.host, record.name, runtime_of(record), container)
     except JlrError as ended:
@@ -105,7 +104,6 @@ def _stopped_in(record: SessionRecord, container: Container | None) -> SessionRe
 
 
 def _is_connected(link: Link) -> bool:
-    """Return whether a link is connected, without a dial."""
     try:
         return not link.disconnected and link.status().state == State.UP
     except JlrError:  # its process does not run
@@ -115,7 +113,6 @@ def _is_connected(link: Link) -> bool:
 def _jobs(
     link: Link, records: Sequence[SessionRecord], told: Callable[[Link], Mapping[str, Job]] | None
 ) -> Mapping[str, Job]:
-    """Return the jobs of sessions on a cluster by name, in one question to its scheduler."""
     known = (runtimes().get(record.runtime) for record in records)  # a newer jlr may have more
     if not any(runtime.in_jobs for runtime in known if runtime):
         return {}
@@ -150,7 +147,6 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
 
 
 def _asked(link: Link, record: SessionRecord, forward: ForwardStatus) -> SessionReport:
-    """Report a session with the kernels of its server."""
     api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
     try:
         kernels = api.kernels()
@@ -164,7 +160,6 @@ def _asked(link: Link, record: SessionRecord, forward: ForwardStatus) -> Session
 def _with_use(
     link: Link, record: SessionRecord, report: SessionReport, api: JupyterApi
 ) -> SessionReport:
-    """Return a report with what keeps a session from its idle stop."""
     runtime = runtimes()[record.runtime]
     busy = [kernel.notebook for kernel in report.kernels or () if kernel.state == "busy"]
     open_ones = api.terminals()
@@ -200,7 +195,6 @@ def with_cells(
 def _explained(
     link: Link, record: SessionRecord, forward: ForwardStatus, silent: JlrError
 ) -> SessionReport:
-    """Report a session whose server did not answer, after its forward was checked."""
     try:
         now = link.check(record.name)
         if now is None or (now.state == State.UP and now.endpoint == forward.endpoint):
@@ -215,5 +209,4 @@ def _explained(
 
 
 def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
-    """Report a session in the state that an error stands for."""
     return of_record(record, error.state or State.DOWN, None, error.message)

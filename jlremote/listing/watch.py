@@ -58,8 +58,6 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
 
 
 class _Seen:
-    """The view of a session that needs no waiting."""
-
     def __init__(
         self,
         link: Link,
@@ -122,7 +120,6 @@ class _Seen:
         self._pause = min(max(2 * self._pause, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
 
     def _with_job(self, told: SessionReport) -> SessionReport:
-        """Return the report with the job as the host told it; only its time goes on."""
         last = self._told
         if last.job is None:
             return told

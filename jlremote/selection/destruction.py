@@ -148,7 +148,6 @@ def disconnect(host: str | None, context: Context, *, yes: bool) -> Iterator[str
 
 
 def _links(host: str | None, context: Context) -> list[Link]:
-    """Return the links that may run, each with the ssh configuration that it was started with."""
     known = sessions.load_all()
     ways = [(r.host, Path(r.ssh_config) if r.ssh_config else None) for r in known]
     ways += destinations()

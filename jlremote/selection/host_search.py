@@ -21,7 +21,7 @@ from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jupyter.ports.locate import server_endpoint
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import sessions
-from jlremote.laptop.records import hint_of_missing
+from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings import settings
 from jlremote.link.client.link import Link
@@ -125,7 +125,6 @@ def _forwarded(
     context: Context,
     undo: ExitStack,
 ) -> SessionRecord:
-    """Forward the session's server, if it runs, and return the record with the local port."""
     if found.container is None or found.server is None:
         return record
     to = server_endpoint(runtime, found.container, found.server)

@@ -34,12 +34,10 @@ def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
 
 
 def _typed(request: StartRequest) -> str:
-    """Return the typed name, even an empty one, which no engine takes."""
     return DEFAULT_NAME if request.container is None else request.container
 
 
 def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
-    """Return the named runtime, or else that of the known session's image or job."""
     record = sessions.find(request.host, name) if name is not None else None
     known = runtime_named(record.runtime) if record else None
     if request.scheduled is not None:
@@ -110,7 +108,6 @@ def _made(rule: str, typed: str, user: str) -> str:
 
 
 def _user(host: Host) -> str:
-    """Return the login name on the host, without characters that engines refuse (`corp+anna`)."""
     name = run_script(host, "id -un").stdout.strip()
     return re.sub(r"[^a-zA-Z0-9_.-]+", "-", name).lstrip("-_.")
 

@@ -10,7 +10,7 @@ from jlremote.errors import NotFound
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import known_hosts
 from jlremote.laptop import jobs, sessions
-from jlremote.laptop.records import hint_of_missing, matching
+from jlremote.laptop.record_files import hint_of_missing, matching
 from jlremote.laptop.sessions import SessionRecord
 
 

@@ -223,7 +223,7 @@ def _any_container(
 ) -> ShellPlace:
     """Return the place of a container that is no session; no record of it is made."""
     from jlremote.hosts.engines import engine_if_any, others
-    from jlremote.laptop.records import hint_of_missing
+    from jlremote.laptop.record_files import hint_of_missing
     from jlremote.place.runtimes.engine.engine_errors import EngineUnusable
 
     link = link_on(host, context)

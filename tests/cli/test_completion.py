@@ -12,7 +12,7 @@ import pytest
 
 from jlremote.cli.completion import shell_answers as shells
 from jlremote.editors import ssh_config as ssh_config_line
-from jlremote.laptop.settings.ssh_hosts import host_names
+from jlremote.laptop.known_names import host_names
 from jlremote.questions import NeverAsks
 from tests.cli.conftest import Jlr, remember
 from tests.cli.terminal import Terminal

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.laptop import port_owners
-from jlremote.laptop.port_owners import PortOwner
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import PortOwner
 
 
 @pytest.fixture(autouse=True)
@@ -20,22 +20,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_port_has_one_owner_in_a_file_for_this_user_alone(folder: Path) -> None:
     for name in ("one", "two"):
-        port_owners.save(PortOwner(8888, "dgx", name, None))
-    assert [known.owner for known in port_owners.load_all()] == [("dgx", "two", None)]
+        sessions.save_port_owner(PortOwner(8888, "dgx", name, None))
+    assert [known.owner for known in sessions.PORT_OWNERS.load_all()] == [("dgx", "two", None)]
     [path] = folder.iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("local", [0, 65536, "8888"])
 def test_a_record_of_no_port_is_passed_over(folder: Path, local: object) -> None:
-    port_owners.save(PortOwner(8888, "dgx", "one", 6006))
+    sessions.save_port_owner(PortOwner(8888, "dgx", "one", 6006))
     [path] = folder.iterdir()
     path.write_text(path.read_text().replace("8888", repr(local).replace("'", '"')))
-    assert port_owners.load_all() == []
+    assert sessions.PORT_OWNERS.load_all() == []
 
 
 def test_the_oldest_beyond_the_bound_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port_owners, "MOST", 2)
+    monkeypatch.setattr(sessions, "MOST_PORTS", 2)
     for number in range(4):
-        port_owners.save(PortOwner(8888 + number, "dgx", f"c{number}", None, float(number)))
-    assert [known.local_port for known in port_owners.load_all()] == [8891, 8890]
+        sessions.save_port_owner(PortOwner(8888 + number, "dgx", f"c{number}", None, float(number)))
+    assert [known.local_port for known in sessions.PORT_OWNERS.load_all()] == [8891, 8890]

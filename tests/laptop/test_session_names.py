@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.laptop import paths, session_names, sessions
+from jlremote.laptop import known_names, paths, sessions
 
 
 def save(host: str, name: str, age: float = 0) -> None:
@@ -29,7 +29,7 @@ def test_the_names_are_those_of_the_records_the_latest_first(laptop: Path) -> No
     save("dgx+", "cont")
     save("dgx", "50% + a/b")
     names = [("dgx+", "cont"), ("user@[::1]:22", "50-a.b_c"), ("me@dgx", "cont1")]
-    assert session_names.session_names() == names
+    assert known_names.session_names() == names
 
 
 def test_a_file_without_a_record_has_no_name(laptop: Path) -> None:
@@ -37,11 +37,11 @@ def test_a_file_without_a_record_has_no_name(laptop: Path) -> None:
     folder = paths.state_directory() / "sessions"
     for name in ("trial", ".draft+x.json.1f", "notes.json", "a+b+c.json"):
         (folder / name).touch()
-    assert session_names.session_names() == [("dgx", "cont1")]
+    assert known_names.session_names() == [("dgx", "cont1")]
 
 
 def test_without_records_there_are_no_names(laptop: Path) -> None:
-    assert session_names.session_names() == []
+    assert known_names.session_names() == []
 
 
 def test_a_relative_xdg_folder_is_ignored_as_platformdirs_does(
@@ -50,4 +50,4 @@ def test_a_relative_xdg_folder_is_ignored_as_platformdirs_does(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     save("dgx", "cont1")
-    assert session_names.session_names() == [("dgx", "cont1")]
+    assert known_names.session_names() == [("dgx", "cont1")]

@@ -44,7 +44,6 @@ HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
 @option("--clean", "Delete your ended jobs and their output.")
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
-@click.pass_obj
 def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> None:
     """List the jobs, one per line: those on HOST, or on every host where this machine started one.
 
@@ -85,7 +84,6 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
 @option("-i --interactive", "Pass this command's stdin to the job.")
 @detach_keys_option
 @shared.json_option("Print the job as a JSON object at its end, its output on stderr.")
-@click.pass_obj
 def attach(
     invocation: Invocation, job: str | None, interactive: bool, detach_keys: str | None
 ) -> int:
@@ -167,7 +165,6 @@ def _row(host: str, job: Job) -> tuple[str, ...]:
 
 
 def _state(job: Job) -> str:
-    """Return the state; with a scheduler's limit, or how a job ended that it or its wait ended."""
     from jlremote import times
 
     if (job.job or job.since is None) and job.over and job.detail:
@@ -207,7 +204,6 @@ def _state(job: Job) -> str:
 @option("--keep", "Keep the shell on the host with tmux; the same command attaches again.")
 @option("--name NAME", "With --keep: name of the shell, to keep several.")
 @shared.shared_option
-@click.pass_obj
 def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options: Any) -> int:
     """Open a terminal in a session's container, or run a command there.
 

@@ -35,7 +35,6 @@ _PROGRAM = "jlremote.cli.kernel_program"
 @option("--editor", "Editor to open. Default: vscode.", type=click.Choice(EDITORS))
 @option("--print only_shown", "Print the command and open nothing.")
 @shared.json_option("Print the name for ssh, the folder and the command as a JSON object.")
-@click.pass_obj
 def code(
     invocation: Invocation,
     where: str | None,
@@ -76,7 +75,6 @@ def code(
 @option("--remove", "Take that line out of ~/.ssh/config again.")
 @option("-y --yes", "Do not ask before ~/.ssh/config is changed.")
 @shared.json_option("Print the block, or what was changed, as a JSON object.")
-@click.pass_obj
 def ssh_config(invocation: Invocation, install: bool, plain: bool, remove: bool, yes: bool) -> None:
     """Let ssh, and all that uses it, reach sessions as `NAME.jlr`.
 
@@ -114,7 +112,6 @@ def ssh_config(invocation: Invocation, install: bool, plain: bool, remove: bool,
     "proxy", examples=("jlr proxy cont1.jlr       # as ssh runs it: ProxyCommand jlr proxy %n",)
 )
 @click.argument("name", shell_complete=candidates.ssh_names)
-@click.pass_obj
 def proxy(invocation: Invocation, name: str) -> None:
     """Connect an ssh client with a session; ssh runs this, by `jlr ssh-config`.
 
@@ -136,7 +133,6 @@ def proxy(invocation: Invocation, name: str) -> None:
     ),
 )
 @shared.session_argument
-@click.pass_obj
 def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -> int:
     """Run the JupyterLab of this machine on a session's kernels.
 
@@ -159,7 +155,6 @@ def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -
 @click.argument("action", type=click.Choice(("install", "list", "remove")))
 @shared.session_argument
 @shared.json_option("Print a JSON array.")
-@click.pass_obj
 def kernels(invocation: Invocation, action: str, session: str | None) -> None:
     """Install the kernels of a session in every Jupyter of this machine, list or remove them.
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 @option("--image-folder FOLDER", shared.IMAGE_FOLDER)
 @shared.json_option("Print a JSON array.")
 @shared.engine_options
-@click.pass_obj
 def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool) -> None:
     """List the images on a host, one per line, the latest first.
 
@@ -92,7 +91,6 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
 )
 @shared.image_json_option
 @shared.engine_options
-@click.pass_obj
 def build(
     invocation: Invocation,
     /,
@@ -138,7 +136,6 @@ def build(
 
 
 def _secret(text: str) -> tuple[str, Path]:
-    """Return the name and the file of a secret, as docker takes them."""
     from pathlib import Path
 
     parts = dict(part.partition("=")[::2] for part in text.split(","))
@@ -158,7 +155,6 @@ def _secret(text: str) -> tuple[str, Path]:
 @click.argument("session", shell_complete=candidates.sessions)
 @click.argument("image")
 @shared.image_json_option
-@click.pass_obj
 def save(invocation: Invocation, session: str, image: str) -> None:
     """Save a session's container as an image, with everything that was installed in it.
 
@@ -188,7 +184,6 @@ def save(invocation: Invocation, session: str, image: str) -> None:
 @shared.yes_option
 @shared.json_option("Print a JSON object.")
 @shared.engine_options
-@click.pass_obj
 def rmi(
     invocation: Invocation, host: str, names: tuple[str, ...], engine: EngineChoice, yes: bool
 ) -> None:
@@ -208,7 +203,6 @@ def rmi(
 @shared.yes_option
 @shared.json_option("Print a JSON object.")
 @shared.engine_options
-@click.pass_obj
 def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) -> None:
     """Remove the images without a name from a host, and say how much space that frees.
 
@@ -249,7 +243,6 @@ def _removal_in_words(report: RemovalReport) -> str:
 @option("--image-folder FOLDER", shared.IMAGE_FOLDER)
 @shared.image_json_option
 @shared.engine_options
-@click.pass_obj
 def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
     """Pull an image on a host; the default tag is `latest`, and docker://NAME is for Apptainer.
 
@@ -276,7 +269,6 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 @click.argument("image")
 @shared.image_json_option
 @shared.engine_options
-@click.pass_obj
 def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
     """Push an image of a host to the registry in its name.
 
@@ -306,7 +298,6 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 @option("--forget", "Forget the key, here and on the host.")
 @shared.json_option("Print a JSON object.")
 @shared.engine_options
-@click.pass_obj
 def login(
     invocation: Invocation,
     host: str,

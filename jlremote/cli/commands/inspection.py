@@ -47,7 +47,6 @@ POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
     flag_value=PAUSE_SECONDS,
 )
 @shared.json_option("Print a JSON object; with --watch one per line.")
-@click.pass_obj
 def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
     """Show the GPUs of a host and their users, containers, ages and load.
 
@@ -112,7 +111,6 @@ def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
 
 
 def _print_gpus(shown: Shown, context: Context, told: tuple[str, ...]) -> tuple[str, ...]:
-    """Print the tables, and the notes that were not `told`; return those that are now."""
     from jlremote.cli.screen import gpu_table
 
     gpu_table.show(shown)
@@ -144,8 +142,7 @@ def _print_gpus(shown: Shown, context: Context, told: tuple[str, ...]) -> tuple[
     type=click.Path(path_type=Path),
 )
 @shared.json_option("Print one JSON object at the end.")
-@click.pass_context
-def doctor(click_context: click.Context, /, *, report_file: Path | None, **options: Any) -> None:
+def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: Any) -> int:
     """Find out what is wrong, and what to do about it.
 
     Without HOST it checks this machine; with HOST the whole chain: name, login, engine, GPUs,
@@ -160,7 +157,6 @@ def doctor(click_context: click.Context, /, *, report_file: Path | None, **optio
     from jlremote.doctor.doctor import doctor as examine
 
     request = DoctorRequest(**options)
-    invocation = click_context.ensure_object(Invocation)
     if report_file is not None:
         if as_json():
             raise Usage(
@@ -183,7 +179,7 @@ def doctor(click_context: click.Context, /, *, report_file: Path | None, **optio
         answer_json({"host": request.host} | verdict.to_json() | {"checks": checks})
     else:
         printer.close(verdict)
-    click_context.exit(verdict.exit_code)
+    return verdict.exit_code
 
 
 def _write_report(text: str, file: Path, *, asks: bool) -> None:

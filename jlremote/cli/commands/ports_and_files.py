@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 def _ports(value: Any) -> tuple[int | None, int]:
-    """Return the local port or `None`, and the port of the container, as ssh writes them."""
     if isinstance(value, tuple):
         return value
     local, colon, port = value.rpartition(":")
@@ -51,7 +50,6 @@ def _ports(value: Any) -> tuple[int | None, int]:
 @option("--host on_host", "PORT is the host's, not the container's.")
 @option("--remove PORT", "Stop forwarding this port.", type=shared.port)
 @shared.json_option("Print a JSON array.")
-@click.pass_obj
 def forward(
     invocation: Invocation,
     session: str | None,
@@ -130,7 +128,6 @@ _REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
 @option("--read-only", "Allow no changes through the mount.")
 @option("--nonempty", "Mount over a folder that is not empty.")
 @shared.json_option("Print the mount as a JSON object, or all as an array.")
-@click.pass_obj
 def mount(
     invocation: Invocation, /, *, local: str | None, source: str | None, **options: Any
 ) -> None:
@@ -179,17 +176,14 @@ def _in_order(
 
 
 def _is_path(word: str) -> bool:
-    """Return whether a word can only be a local path."""
     return word.startswith(("/", ".", "~"))
 
 
 def _is_remote(word: str, context: Context) -> bool:
-    """Return whether a word means HOST:DIR, SESSION:DIR or a session that is known."""
     return bool(_place(word, context) or _is_session(word))
 
 
 def _place(word: str, context: Context) -> tuple[str, str] | None:
-    """Return the parts of HOST:DIR or SESSION:DIR, `None` for another word."""
     found = _REMOTE.fullmatch(word)
     if found is None:
         return None
@@ -200,7 +194,6 @@ def _place(word: str, context: Context) -> tuple[str, str] | None:
 
 
 def _named(source: str | None, remote: str | None, context: Context) -> dict[str, Any]:
-    """Return the fields of a request that SESSION, SESSION:DIR or HOST:DIR means."""
     place = _place(source or "", context)
     if place is None:
         return {"session": source}
@@ -214,7 +207,7 @@ def _named(source: str | None, remote: str | None, context: Context) -> dict[str
 
 def _is_session(word: str) -> bool:
     from jlremote.laptop import sessions
-    from jlremote.laptop.records import matching
+    from jlremote.laptop.record_files import matching
 
     return bool(matching(sessions.load_all(), word))
 
@@ -231,7 +224,6 @@ def _hosts(context: Context) -> list[str]:
 @option("--force", "Unmount even if programs use it; they get errors.")
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
-@click.pass_obj
 def unmount(invocation: Invocation, local: str | None, every: bool, force: bool, yes: bool) -> None:
     """Unmount the folder LOCAL, which `jlr mount` mounted; nothing changes on the host.
 
@@ -282,7 +274,6 @@ def _list(invocation: Invocation) -> None:
     "Keep modes as they are, but for setuid, setgid and sticky; else umask decides.",
 )
 @shared.json_option("Print what was copied as a JSON object.")
-@click.pass_obj
 def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve: bool) -> None:
     """Copy files between this machine and a session, a container or a host.
 

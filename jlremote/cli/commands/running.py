@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 @cluster.cluster_options
 @cluster.launcher_options
 @shared.json_option("Print the job as a JSON object (of --array: an array), its output on stderr.")
-@click.pass_obj
 def run(
     invocation: Invocation,
     /,
@@ -240,7 +239,6 @@ def _request(
 def _refuse_beside_slurm(
     inside: str | None, options: dict[str, Any], chosen: dict[str, Any]
 ) -> None:
-    """Refuse what only engines and single machines have; settings are left alone."""
     if "image" in chosen:
         new_container.refuse_of_engines(
             options, chosen.get("runtime", IMAGE_RUNTIMES[0]), "packages"

@@ -100,7 +100,6 @@ if TYPE_CHECKING:
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
 @option("--dry-run", "Print what would run on the host; change nothing.")
-@click.pass_obj
 def start(
     invocation: Invocation,
     /,
@@ -191,7 +190,6 @@ def _with_session(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_beside_slurm(chosen: dict[str, Any], options: dict[str, Any]) -> None:
-    """Refuse what nodes of a cluster do not have; settings are left alone."""
     if options["gpus"] or options["share_gpus"]:
         raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     image = chosen.get("runtime") in IMAGE_RUNTIMES or options["image"] is not None
@@ -221,7 +219,6 @@ def _request(
 
 
 def _start(request: StartRequest, notebook: str | None, context: Context) -> SessionReport:
-    """Start the session; with `notebook`, its URL opens that."""
     from jlremote.sessions.prepare import begin
 
     begin(request, context)
@@ -242,7 +239,6 @@ def _start(request: StartRequest, notebook: str | None, context: Context) -> Ses
 
 
 def _explain(report: SessionReport, context: Context) -> None:
-    """Note what else the person should know of the session."""
     from jlremote.cli.screen.reports import idle_stop_in_words
 
     if report.detail:
@@ -280,7 +276,6 @@ _FILE = re.compile(r"\.[A-Za-z]\w*$")
 @shared.browser_options
 @shared.shared_option
 @shared.json_option("Print the URL in a JSON object.")
-@click.pass_obj
 def open_session(
     invocation: Invocation,
     session: str | None,
@@ -310,7 +305,6 @@ def open_session(
 @option("--base part", "Print the URL without its token.", flag_value="base")
 @option("--token part", "Print the token.", flag_value="token")
 @shared.json_option("Print all three as a JSON object.")
-@click.pass_obj
 def url(invocation: Invocation, session: str | None, part: str | None) -> None:
     """Print a session's URL and nothing else.
 
@@ -328,11 +322,10 @@ def url(invocation: Invocation, session: str | None, part: str | None) -> None:
 def _session_or_path(
     session: str | None, path: str | None, invocation: Invocation
 ) -> tuple[str | None, str | None]:
-    """Decide whether one argument is a SESSION or a PATH: a known session wins."""
     if session is None or path is not None:
         return session, path
+    from jlremote.laptop.known_names import host_names
     from jlremote.laptop.sessions import load_all
-    from jlremote.laptop.settings.ssh_hosts import host_names
 
     records = load_all()
     hosts = {record.host for record in records}

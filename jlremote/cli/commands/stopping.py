@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 @option("--force", "Stop it even if kernels or programs work.")
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
-@click.pass_obj
 def stop(
     invocation: Invocation,
     chosen: tuple[str, ...],
@@ -94,7 +93,6 @@ def stop(
 @option("--force", "Restart it even if kernels or programs work.")
 @shared.yes_option
 @shared.json_option("Print the session as a JSON object.")
-@click.pass_obj
 def restart(invocation: Invocation, session: str, container: bool, force: bool, yes: bool) -> None:
     """Stop a session and start it again: a new Jupyter server, on the same local ports.
 
@@ -115,7 +113,6 @@ def restart(invocation: Invocation, session: str, container: bool, force: bool, 
 @command("renew", examples=("jlr renew", "jlr renew hpc/work"))
 @click.argument("session", required=False, shell_complete=candidates.sessions)
 @shared.json_option("Print the successor as a JSON object.")
-@click.pass_obj
 def renew(invocation: Invocation, session: str | None) -> None:
     """Queue a job that follows the one of a session on a cluster, before its time limit ends that.
 
@@ -137,7 +134,6 @@ def renew(invocation: Invocation, session: str | None) -> None:
 @option("--all every", "Every host, also without a session.")
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
-@click.pass_obj
 def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool) -> None:
     """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
 
@@ -160,7 +156,6 @@ def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool)
 @command("forget", examples=("jlr forget dgx",))
 @shared.host_argument
 @shared.json_option("Print a JSON array.")
-@click.pass_obj
 def forget(invocation: Invocation, host: str) -> None:
     """Delete the passwords and passphrases of a host from the keychain.
 
@@ -178,7 +173,6 @@ def forget(invocation: Invocation, host: str) -> None:
 def _each_stopped(
     chosen: tuple[str, ...], request: StopRequest, context: Context
 ) -> Iterator[StopReport]:
-    """Stop sessions and jobs, the default without a name; then raise what was refused."""
     from jlremote.sessions import stop as workflow
 
     refused = []
@@ -192,7 +186,6 @@ def _each_stopped(
 
 
 def _all_stopped(request: StopRequest, context: Context) -> Iterator[StopReport]:
-    """Stop all sessions; then raise what was refused."""
     from jlremote.sessions import stop as workflow
 
     report = workflow.stop_all(request, context)
@@ -202,7 +195,6 @@ def _all_stopped(request: StopRequest, context: Context) -> Iterator[StopReport]
 
 
 def _stopped(name: str | None, request: StopRequest, context: Context) -> StopReport:
-    """Stop a session or a job and return what was done."""
     from jlremote.jobs.stories import jobs
     from jlremote.sessions import stop as workflow
 

@@ -76,6 +76,7 @@ _NEW_FILE = """\
 @option("--edit", "Open the file in your editor (VISUAL, EDITOR).")
 @shared.json_option("Print a JSON array; with `set` an object.")
 def config(
+    _invocation: Invocation,
     host: str | None,
     change: tuple[str, ...],
     profile: str | None,
@@ -114,7 +115,6 @@ def config(
 
 
 def _set(words: tuple[str, ...], host: str | None, profile: str | None) -> None:
-    """Change a setting, and tell where."""
     from jlremote.gpus.choice import parse_request
     from jlremote.laptop.settings.setting_change import change
 
@@ -149,7 +149,6 @@ def _in_words(value: object) -> str:
 
 
 def _edit(file: Path) -> None:
-    """Open the file in an editor; a new one has an example."""
     import subprocess
 
     from jlremote.laptop import paths
@@ -169,7 +168,7 @@ def _edit(file: Path) -> None:
 @command("notify", examples=("jlr notify test", "jlr config set notify true"))
 @click.argument("action", metavar="test", type=click.Choice(["test"]))
 @shared.json_option("Print an object: `shown` is `desktop` or `terminal`.")
-def notify(action: str) -> None:
+def notify(_invocation: Invocation, action: str) -> None:
     """Show a notice on the desktop of this machine, to try `--notify`.
 
     Where there is no desktop, the terminal's bell rings and its title tells. With --notify, or
@@ -203,7 +202,6 @@ def notify(action: str) -> None:
 )
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
-@click.pass_obj
 def demo(
     invocation: Invocation,
     image: str | None,
@@ -248,7 +246,7 @@ def demo(
     ),
 )
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+def completion(_invocation: Invocation, shell: str) -> None:
     """Print the completion script for your shell, which is `bash`, `zsh` or `fish`.
 
     It completes hosts from your ssh config, sessions, commands and options.

@@ -47,7 +47,6 @@ _LINES = 100
 @option("--all every", "List every container of HOST, of all users.")
 @option("--running", "Leave out the sessions that were stopped.")
 @shared.json_option("Print a JSON array.")
-@click.pass_obj
 def list_sessions(invocation: Invocation, host: str | None, every: bool, running: bool) -> None:
     """List the sessions, one per line: host, state, kernels, port, GPUs, image, job of a cluster.
 
@@ -102,7 +101,6 @@ def _list_containers(invocation: Invocation, host: str | None) -> None:
 @shared.session_argument
 @option("--watch", "Show every change until Ctrl-C.")
 @shared.json_option("Print a JSON object; with --watch one per line.")
-@click.pass_obj
 def status(invocation: Invocation, session: str | None, watch: bool) -> None:
     """Show one session: its state and for how long, its URL, kernels, ports and mounts."""
     context = invocation.context()
@@ -155,7 +153,6 @@ def _show(report: SessionReport) -> None:
 
 
 def _show_reasons(found: list[SessionReport]) -> None:
-    """Print why sessions are not up, and what keeps them, for which no column has room."""
     from jlremote.text import one_line
 
     explained = [(report, report.detail) for report in found if report.detail]
@@ -168,7 +165,6 @@ def _show_reasons(found: list[SessionReport]) -> None:
 
 
 def _explain_running(found: list[SessionReport], context: Context) -> None:
-    """Note what to do with sessions that are not forwarded here."""
     running = next((report for report in found if report.state == "running"), None)
     if running:
         command = f"`jlr open {running.host}/{running.name}`"
@@ -195,7 +191,6 @@ def _explain_running(found: list[SessionReport], context: Context) -> None:
 )
 @option("--since TIME", "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.")
 @option("--container", "Show the log of the container's own program.")
-@click.pass_obj
 def logs(
     invocation: Invocation,
     session: str | None,
@@ -248,7 +243,6 @@ NOTEBOOK = ".ipynb"
 )
 @option("--force", "Let --save overwrite the file that it names.")
 @shared.json_option("Print a JSON array, an object for each run of a cell; with -f one per line.")
-@click.pass_obj
 def output(
     invocation: Invocation,
     session: str | None,

@@ -10,7 +10,8 @@ import click
 
 from jlremote.cli.invocation import Invocation
 from jlremote.errors import JlrError
-from jlremote.laptop.session_names import job_names, session_names
+from jlremote.laptop import known_names
+from jlremote.laptop.known_names import host_names, session_names
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a host of the ssh config or of a session, also after `user@`, or a pool."""
     from jlremote.laptop.settings.options import is_pool
-    from jlremote.laptop.settings.ssh_hosts import host_names
 
     if is_pool(incomplete):
         return _pools(incomplete)
@@ -80,21 +80,19 @@ def _local_paths(incomplete: str) -> list[str]:
 
 def ssh_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a session's name as ssh clients know it, below `.jlr`."""
-    from jlremote.laptop.ssh_names import ssh_names as known
-
-    return [name for name in known() if name.startswith(incomplete)]
+    return [name for name in known_names.ssh_names() if name.startswith(incomplete)]
 
 
 def jobs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete a job in the same way."""
-    return _selectors(job_names(), incomplete)
+    return _selectors(session_names("jobs"), incomplete)
 
 
 def sessions_and_jobs(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """Complete a session or a job."""
-    return _selectors(session_names() + job_names(), incomplete)
+    return _selectors(session_names() + session_names("jobs"), incomplete)
 
 
 def notebooks(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -127,10 +125,10 @@ def folders(
 
 def mounts(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete the folder of a mount."""
-    from jlremote.laptop.mounts import load_all
+    from jlremote.laptop.sessions import MOUNTS
 
     try:
-        return [record.local for record in load_all() if record.local.startswith(incomplete)]
+        return [record.local for record in MOUNTS.load_all() if record.local.startswith(incomplete)]
     except JlrError:
         return []
 

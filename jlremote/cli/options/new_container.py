@@ -126,7 +126,6 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(path: str) -> Iterator[str]:
-    """Yield the variables of an engine's `--env-file`: a line each, without comments."""
     try:
         text = Path(path).read_text("utf-8-sig")
     except UnicodeDecodeError as failure:

@@ -59,7 +59,6 @@ def named_as_set(
 
 
 def _chose(origin: Origin, error: JlrError) -> bool:
-    """Return whether an error is about the value of an option that it does not name."""
     value = str(origin.value)
     if origin.option == "volume":
         value = value.partition(":")[0]
@@ -68,7 +67,6 @@ def _chose(origin: Origin, error: JlrError) -> bool:
 
 
 def _as_set(text: str, origin: Origin) -> str:
-    """Return an error's text with the place of an option that was set."""
     option, place = f"--{origin.option}", origin.place
     shown = f"`{place}`" if place.startswith("JLR_") else f"`{origin.option}` of `{place}`"
     text = text.replace(f"`{option}`", shown)

@@ -77,7 +77,6 @@ def _lines(finding: Finding) -> Iterator[str]:
 
 
 def _mend_lines(mend: str) -> Iterator[str]:
-    """Give the lines of a mend; a command is not wrapped, so that it can be copied."""
     indent, arrow = " " * (_INDENT + NAME_WIDTH), _fit("→")
     is_sentence = "`" in mend
     lines = _wrapped(mend, _INDENT + NAME_WIDTH + len(arrow) + 1) if is_sentence else [mend]
@@ -86,7 +85,6 @@ def _mend_lines(mend: str) -> Iterator[str]:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """Return a text in lines that fit the terminal; elsewhere it stays on one line."""
     if not watched(sys.stdout):
         return [text]
     width = max(30, shutil.get_terminal_size().columns - indent)

@@ -109,7 +109,6 @@ def gpu_rows(gpu: Gpu) -> Iterator[Row]:
 
 
 def _users_of_all(inventory: Inventory) -> Iterator[Row]:
-    """Give a row for each process, for each claim without a process, and for hidden processes."""
     for gpu in inventory.gpus:
         for device in (gpu.whole, *gpu.slices):
             yield from _users(device, inventory.now)
@@ -131,7 +130,6 @@ def _users(device: Device, now: float) -> Iterator[Row]:
 
 
 def _queue(inventory: Inventory) -> Iterator[Row]:
-    """Give a row for each start that waits for GPUs."""
     for number, one in enumerate(inventory.queue, 1):
         since = age(one.since, inventory.now)
         yield (str(number), one.user, str(one.count), since, one.session)
@@ -153,7 +151,6 @@ def _memory(device: Device) -> str:
 
 
 def _power(gpu: Gpu) -> str:
-    """Return the power that the GPU draws, and its limit."""
     if gpu.power is None:
         return "?"
     limit = "" if gpu.power_limit is None else f" / {gpu.power_limit:.0f}"

@@ -105,7 +105,6 @@ class CellOutput:
         return click.style(text, **_STYLES[line.kind]) if styled else text
 
     def _fitting(self, current: str) -> str:
-        """Return what fits into a line of the terminal, so that it can be drawn over."""
         plain = without_controls(current).expandtabs()
         width = shutil.get_terminal_size().columns
         if len(plain) < width:

@@ -151,7 +151,6 @@ class Spinner:
 
 
 def _frame(title: str, so_far: str, since: float, width: int) -> Text:
-    """Return the spinner's line at this moment, cut to one line."""
     from rich.text import Text
 
     elapsed = time.monotonic() - since

@@ -64,14 +64,12 @@ def drawn(report: SessionReport) -> RenderableType:
 
 
 def _state(report: SessionReport) -> str:
-    """Return the state in colour, for how long it has lasted, and why."""
     state = click.style(one_line(report.state), fg=state_style(report.state))
     lasting = f"{state} for {times.ago(report.since)}" if report.since else state
     return f"{lasting}, {one_line(report.detail)}" if report.detail else lasting
 
 
 def _job(report: SessionReport) -> str | None:
-    """Return a session's job on a cluster: its id, its node and its time."""
     if report.job is None:
         return None
     left = None if report.time_left is None else f"{times.in_words(report.time_left)} left"
@@ -89,7 +87,6 @@ def idle_stop_in_words(seconds: int | None) -> str | None:
 
 
 def _kernels(report: SessionReport) -> str:
-    """Return what its kernels do in short, empty where it has none."""
     has_none = report.kernels is None and report.state in _WITHOUT_SERVER
     return "" if has_none else kernels_in_short(report.kernels)
 
@@ -111,7 +108,6 @@ def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:
 
 
 def _running(kernel: Kernel) -> str:
-    """Return for how long a cell has been running."""
     return f"running {times.age(0, kernel.running)}"
 
 
@@ -121,7 +117,6 @@ def image_in_short(names: Sequence[str], image_id: str, size: int) -> str:
 
 
 def _short_id(image_id: str) -> str:
-    """Return the beginning of an image's id, as engines show it; a file's path is all of it."""
     return image_id if "/" in image_id else image_id.removeprefix("sha256:")[:_ID_DIGITS]
 
 

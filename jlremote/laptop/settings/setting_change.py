@@ -45,7 +45,6 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
 
 
 def _with_built_in(text: str, table: Sequence[str]) -> str:
-    """Return the text with a built-in profile of that name, which a table in the file replaces."""
     kind, name = (*table, "")[:2]
     built_in = BUILT_IN_PROFILES.get(name, {}) if kind == "profiles" else {}
     if not built_in or name in tomllib.loads(text).get(kind, {}):
@@ -56,7 +55,6 @@ def _with_built_in(text: str, table: Sequence[str]) -> str:
 
 
 def _hint_of_unknown(option: str) -> str:
-    """Return the setting that was meant, also by its place in the file (`hosts.dgx.image`)."""
     place, _, name = option.rpartition(".")
     near = closest(name, KINDS)
     if near is None:
@@ -80,7 +78,6 @@ def _value(option: str, values: Sequence[str]) -> Any:
 def _with(
     document: dict[str, Any], table: Sequence[str], option: str, value: Any
 ) -> dict[str, Any]:
-    """Return what the file is to mean."""
     inner = document
     for name in table:
         inner = inner.setdefault(name, {})
@@ -92,7 +89,6 @@ def _with(
 
 
 def _changed(lines: list[str], table: tuple[str, ...], option: str, value: Any) -> list[str]:
-    """Return the lines with the option's own replaced, or with a new one at the table's end."""
     new = [] if value is None else [f"{option} = {_toml(value)}\n"]
     begin, end = _extent(lines, table)
     for at in range(begin, end):
@@ -109,7 +105,6 @@ def _changed(lines: list[str], table: tuple[str, ...], option: str, value: Any) 
 
 
 def _extent(lines: list[str], table: tuple[str, ...]) -> tuple[int, int]:
-    """Return where the lines of a table begin, behind its heading, and end; 0 where it is not."""
     heading: dict[str, Any] = {}
     for name in reversed(table):
         heading = {name: heading}
@@ -131,7 +126,6 @@ def _end_of_value(lines: list[str], begin: int) -> int:
 
 
 def _meaning(lines: Sequence[str]) -> dict[str, Any] | None:
-    """Return what lines mean, `None` if they are not TOML."""
     try:
         return tomllib.loads("".join(lines))
     except tomllib.TOMLDecodeError:
@@ -143,5 +137,4 @@ def _key(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a value in TOML, which writes strings, numbers and arrays as JSON, but for DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -145,7 +145,6 @@ class Settings:
         return f"[hosts.{name}]", self.hosts.get(name, {})
 
     def _profile(self, by: Source) -> Source:
-        """Return the profile that a source names."""
         name = str(by[1]["profile"])
         if name not in self.profiles:
             known = ", ".join(f"`{profile}`" for profile in self.profiles)
@@ -264,7 +263,6 @@ def _layer(path: Path, place: str, table: object) -> dict[str, Value]:
 
 
 def _at(path: Path, place: str, name: str) -> str:
-    """Return where in the file a table has a key, with the line if it is found; TOML gives none."""
     table = ""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
@@ -307,5 +305,4 @@ def _merged(sources: Iterable[Source]) -> list[Origin]:
 
 
 def _items(value: Value | None) -> tuple[Any, ...]:
-    """Return the items of a list, another value as the only one, and nothing for `None`."""
     return value if isinstance(value, tuple) else () if value is None else (value,)
