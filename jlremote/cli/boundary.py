@@ -11,7 +11,7 @@ from types import FrameType
 
 import click
 
-from jlremote.cli.command import ALIASES, DESTRUCTIVE
+from jlremote.cli.command import DESTRUCTIVE
 from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 from jlremote.text import closest, one_line, printable, reason_of
@@ -62,7 +62,7 @@ def _explain(failure: Exception) -> int:
         message, hint = _log_bug(failure)
         code = Bug.exit_code
     if _as_json():
-        tell(json_text({"error": message, "hint": hint, "exit": code}), as_it_is=True)
+        tell(json_text({"error": message, "hint": hint, "exit": code}))
         return code
     tell(f"{click.style('error', fg='red', bold=True)}: {printable(message)}")
     if hint:
@@ -108,7 +108,7 @@ def _as_json() -> bool:
 def _interrupted(words: str) -> int:
     if _as_json():
         error = {"error": words or "interrupted", "hint": None, "exit": EXIT_INTERRUPTED}
-        tell(json_text(error), as_it_is=True)
+        tell(json_text(error))
     elif words:
         tell(words)
     return EXIT_INTERRUPTED
@@ -128,20 +128,8 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     if takes_command and (unknown or "extra argument" in message):
         hint = f"put the command after `--`: `{path} … -- COMMAND`"
     if unknown and context:
-        hint = _after_command(unknown, context) or _resembling(unknown, context.command) or hint
+        hint = _resembling(unknown, context.command) or hint
     return Usage(message[:1].lower() + message[1:], hint=hint)
-
-
-def _after_command(typed: str, context: click.Context) -> str | None:
-    group = context.command
-    if not isinstance(group, click.Group):
-        return None
-    for word in sys.argv[1:]:
-        command = group.get_command(context, ALIASES.get(word, (word,))[0])
-        if command is not None:
-            known = any(typed in option.opts for option in command.params)
-            return f"put `{typed}` after the command `{word}`" if known else None
-    return None
 
 
 def _resembling(typed: str, command: click.Command) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from inspect import cleandoc
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -212,19 +214,25 @@ def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]
 
 
 def command(
-    name: str, *, examples: Sequence[str], takes_command: bool = False, takes_line: bool = False
+    name: str, *, takes_command: bool = False, takes_line: bool = False
 ) -> Callable[[Callable[..., Any]], Command]:
     """Decorate a function of the `Invocation` and its options as a command.
 
-    It takes the global options after its name, too. They are hidden there, so that its help shows
-    only its own. A letter that the command has given another meaning keeps that one.
+    Its docstring is the help, with lines to copy below `Examples:`. It takes the global options
+    after its name, too. They are hidden there, so that its help shows only its own. A letter that
+    the command has given another meaning keeps that one.
     """
 
     def decorate(function: Callable[..., Any]) -> Command:
-        commands = {"takes_command": takes_command, "takes_line": takes_line}
-        made = click.command(name, cls=Command, examples=examples, **commands)(
-            click.pass_obj(function)
-        )
+        text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples:\n")
+        made = click.command(
+            name,
+            cls=Command,
+            help=text,
+            examples=dedent(examples).splitlines(),
+            takes_command=takes_command,
+            takes_line=takes_line,
+        )(click.pass_obj(function))
         taken = {letter for parameter in made.params for letter in parameter.opts}
         for inherited in global_options(hidden=True):
             inherited.opts = [letter for letter in inherited.opts if letter not in taken]

@@ -97,8 +97,6 @@ def test_a_bug_is_reported_even_if_its_log_cannot_be_written(
         (("jobs",), "no such command `jobs`", "did you mean `jlr runs`?"),
         (("remove", "x"), "no such command `remove`", "`jlr --help` lists the commands"),
         (("stat",), "no such command `stat`", "did you mean `jlr status`?"),
-        (("--image", "y", "start", "x"), "no such option `--image`", "after the command `start`"),
-        (("--force", "rm", "cont1"), "no such option `--force`", "after the command `rm`"),
         (("unmout",), "no such command `unmout`", "`jlr --help` lists the commands"),
         (("start", "dgx", "--imag", "x"), "no such option `--imag`", "did you mean `--image`?"),
         (("start", "dgx", "--port", "abc"), "`abc` is not a port (1-65535)", "`jlr start --help`"),

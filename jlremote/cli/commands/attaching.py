@@ -31,15 +31,7 @@ detach_keys_option = option(
 HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
 
 
-@command(
-    "runs",
-    examples=(
-        "jlr runs",
-        "jlr runs dgx",
-        "jlr runs dgx --clean",
-        "jlr runs --json | jq -r '.[] | select(.exit_code > 0) | .name'",
-    ),
-)
+@command("runs")
 @shared.optional_host_argument
 @option("--clean", "Delete your ended jobs and their output.")
 @shared.yes_option
@@ -49,6 +41,12 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
 
     All your jobs on a host are listed, also those that another machine started. --clean deletes
     your ended ones on HOST, without HOST only those that this machine started; it asks before.
+
+    Examples:
+        jlr runs
+        jlr runs dgx
+        jlr runs dgx --clean
+        jlr runs --json | jq -r '.[] | select(.exit_code > 0) | .name'
     """
     from jlremote.cli.screen import tables
     from jlremote.jobs.stories import jobs
@@ -71,15 +69,7 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
         context.progress.note("no jobs; `jlr run HOST … -- COMMAND` starts one")
 
 
-@command(
-    "attach",
-    examples=(
-        "jlr attach",
-        "jlr attach sweep",
-        "jlr attach dgx/train-3f2a",
-        "jlr attach sweep --json | jq .exit_code   # its output goes to stderr",
-    ),
-)
+@command("attach")
 @click.argument("job", required=False, shell_complete=candidates.jobs)
 @option("-i --interactive", "Pass this command's stdin to the job.")
 @detach_keys_option
@@ -95,6 +85,12 @@ def attach(
 
     A job that has a terminal (`jlr run -it`) gets this one, until it ends or you leave it. With -i
     one that was begun with -i gets the stdin of this command.
+
+    Examples:
+        jlr attach
+        jlr attach sweep
+        jlr attach dgx/train-3f2a
+        jlr attach sweep --json | jq .exit_code   # its output goes to stderr
     """
     from jlremote.jobs.stories import jobs
 
@@ -174,20 +170,7 @@ def _state(job: Job) -> str:
     return job.state if job.exit_code is None else f"exit {job.exit_code}"
 
 
-@command(
-    "shell",
-    takes_command=True,
-    takes_line=True,
-    examples=(
-        "jlr shell",
-        "jlr shell dgx/cont1 htop                     # in any container, also without Jupyter",
-        "jlr shell cont1 --keep                       # again after a loss: the same shell",
-        "jlr shell dgx                                # on the host itself",
-        "jlr shell cont1 -u root -- apt-get install -y git",
-        "jlr shell cont1 -- tar -C /data -c runs | tar -x     # bytes stay unchanged",
-        "jlr shell -- python - < here.py; echo $?",
-    ),
-)
+@command("shell", takes_command=True, takes_line=True)
 @click.argument(
     "where",
     metavar="[SESSION|HOST/CONTAINER|HOST]",
@@ -217,6 +200,15 @@ def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options:
     `~.` at the beginning of a line ends it, even without a network. So does a lost connection: the
     process there gets SIGHUP, as with ssh. With --keep it keeps running, and the same command
     attaches to it again from any machine; tmux's own keys (ctrl-b d) and `~.` detach.
+
+    Examples:
+        jlr shell
+        jlr shell dgx/cont1 htop                     # in any container, also without Jupyter
+        jlr shell cont1 --keep                       # again after a loss: the same shell
+        jlr shell dgx                                # on the host itself
+        jlr shell cont1 -u root -- apt-get install -y git
+        jlr shell cont1 -- tar -C /data -c runs | tar -x     # bytes stay unchanged
+        jlr shell -- python - < here.py; echo $?
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.sessions import shell as workflow

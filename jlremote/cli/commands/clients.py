@@ -9,6 +9,7 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.options.shared import named_as_set
+from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer, answer_json, as_json, tell
 from jlremote.errors import JlrError, Usage
 from jlremote.laptop.settings.options import EDITORS
@@ -16,15 +17,7 @@ from jlremote.laptop.settings.options import EDITORS
 _PROGRAM = "jlremote.cli.kernel_program"
 
 
-@command(
-    "code",
-    examples=(
-        "jlr code                              # VS Code on the latest session's folder",
-        "jlr code cont1 /data/project",
-        'jlr code cont1 --editor cursor        # in config.toml: editor = "cursor"',
-        "jlr code dgx/cont1 --print            # the command, and nothing else",
-    ),
-)
+@command("code")
 @click.argument(
     "where",
     metavar="[SESSION|HOST/CONTAINER|HOST]",
@@ -47,6 +40,12 @@ def code(
     The editor reaches it by ssh, as NAME.jlr (see `jlr ssh-config`), over the connection that jlr
     has: no second login, in a container or on a cluster's node, and nothing installed there but
     what the editor itself puts into the home folder. PyCharm is opened by JetBrains Toolbox.
+
+    Examples:
+        jlr code                              # VS Code on the latest session's folder
+        jlr code cont1 /data/project
+        jlr code cont1 --editor cursor        # in config.toml: editor = "cursor"
+        jlr code dgx/cont1 --print            # the command, and nothing else
     """
     from jlremote.editors import code as workflow
     from jlremote.laptop.settings import settings
@@ -61,15 +60,7 @@ def code(
         answer(found.command)
 
 
-@command(
-    "ssh-config",
-    examples=(
-        "jlr ssh-config                     # the block, to look at or to copy",
-        "jlr ssh-config --install           # then: ssh cont1.jlr, scp, rsync, git, editors",
-        "jlr ssh-config --plain             # for programs with an SSH library of their own",
-        "jlr ssh-config --remove",
-    ),
-)
+@command("ssh-config")
 @option("--install", "Include the block in ~/.ssh/config.")
 @option("--plain", "Print a block for each session, with nothing fancy.")
 @option("--remove", "Take that line out of ~/.ssh/config again.")
@@ -83,6 +74,12 @@ def ssh_config(invocation: Invocation, install: bool, plain: bool, remove: bool,
 
     --install adds one `Include` line to ~/.ssh/config, shows it first, and leaves all else as it
     is. Programs that follow no such line (Claude Desktop, paramiko) read what --plain prints.
+
+    Examples:
+        jlr ssh-config                     # the block, to look at or to copy
+        jlr ssh-config --install           # then: ssh cont1.jlr, scp, rsync, git, editors
+        jlr ssh-config --plain             # for programs with an SSH library of their own
+        jlr ssh-config --remove
     """
     from jlremote.editors import ssh_config as workflow
 
@@ -108,14 +105,15 @@ def ssh_config(invocation: Invocation, install: bool, plain: bool, remove: bool,
         tell("`ssh SESSION.jlr` reaches a session; scp, rsync, git and editors do, too")
 
 
-@command(
-    "proxy", examples=("jlr proxy cont1.jlr       # as ssh runs it: ProxyCommand jlr proxy %n",)
-)
+@command("proxy")
 @click.argument("name", shell_complete=candidates.ssh_names)
 def proxy(invocation: Invocation, name: str) -> None:
     """Connect an ssh client with a session; ssh runs this, by `jlr ssh-config`.
 
     Its stdin and stdout carry the SSH protocol. Questions of the host are asked on the terminal.
+
+    Examples:
+        jlr proxy cont1.jlr       # as ssh runs it: ProxyCommand jlr proxy %n
     """
     from jlremote.editors import proxy as workflow
 
@@ -123,35 +121,25 @@ def proxy(invocation: Invocation, name: str) -> None:
     workflow.proxy(name, invocation.context(), stdin=0, stdout=1)
 
 
-@command(
-    "lab",
-    takes_command=True,
-    examples=(
-        "jlr lab                          # the latest session",
-        "jlr lab dgx/cont1",
-        "jlr lab cont1 -- --port 9000     # the rest is `jupyter lab`'s",
-    ),
-)
+@command("lab", takes_command=True)
 @shared.session_argument
 def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -> int:
     """Run the JupyterLab of this machine on a session's kernels.
 
     Files and notebooks are those of the current folder here, kernels run there. What follows `--`
     goes to `jupyter lab`. Ctrl-C ends it, with the kernels that it started.
+
+    Examples:
+        jlr lab                          # the latest session
+        jlr lab dgx/cont1
+        jlr lab cont1 -- --port 9000     # the rest is `jupyter lab`'s
     """
     from jlremote.kernels import lab as workflow
 
     return workflow.lab(session, command, invocation.context())
 
 
-@command(
-    "kernels",
-    examples=(
-        "jlr kernels install cont1        # for VS Code, JupyterLab, nbclient here",
-        "jlr kernels list",
-        "jlr kernels remove cont1",
-    ),
-)
+@command("kernels")
 @click.argument("action", type=click.Choice(("install", "list", "remove")))
 @shared.session_argument
 @shared.json_option("Print a JSON array.")
@@ -165,8 +153,12 @@ def kernels(invocation: Invocation, action: str, session: str | None) -> None:
 
     `list` without SESSION shows all that are installed, `remove` takes those of one session away;
     with those of several sessions installed, it must be named.
+
+    Examples:
+        jlr kernels install cont1        # for VS Code, JupyterLab, nbclient here
+        jlr kernels list
+        jlr kernels remove cont1
     """
-    from jlremote.cli.screen import reports, tables
     from jlremote.kernels import specs
 
     context = invocation.context()

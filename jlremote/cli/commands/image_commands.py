@@ -12,6 +12,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
+from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
@@ -25,15 +26,7 @@ if TYPE_CHECKING:
     from jlremote.images.stories.removal import RemovalReport
 
 
-@command(
-    "images",
-    examples=(
-        "jlr images dgx",
-        "jlr images dgx --all",
-        "jlr images hpc --runtime apptainer",
-        "jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'",
-    ),
-)
+@command("images")
 @shared.host_argument
 @option("--all every", "Include images without a name, left by builds.")
 @option("--image-folder FOLDER", shared.IMAGE_FOLDER)
@@ -43,8 +36,13 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     """List the images on a host, one per line, the latest first.
 
     AGE is the time since the image was built. SIZE includes what it shares with other images.
+
+    Examples:
+        jlr images dgx
+        jlr images dgx --all
+        jlr images hpc --runtime apptainer
+        jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'
     """
-    from jlremote.cli.screen import reports, tables
     from jlremote.images.stories.images import images as found_images
 
     context = invocation.context()
@@ -55,16 +53,7 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     tables.show_reports(found, reports.IMAGES, context, none=none)
 
 
-@command(
-    "build",
-    examples=(
-        "jlr build dgx . -t me/torch",
-        "jlr build dgx ~/proj -t me/proj:1.2 -t me/proj:latest -f ~/proj/gpu.Dockerfile",
-        "jlr build dgx . -t me/torch --build-arg BASE=nvcr.io/nvidia/pytorch:24.05-py3",
-        "jlr build dgx --on-host /raid/me/proj -t me/proj",
-        "jlr build dgx . -t me/torch --secret id=pip,src=~/.pip.conf --target slim --no-cache",
-    ),
-)
+@command("build")
 @shared.host_argument
 @click.argument("folder", required=False, type=click.Path())
 @option("--on-host DIR", "Build from this folder of the host; nothing is sent.")
@@ -108,6 +97,13 @@ def build(
     --on-host the folder is the host's, and so is the Dockerfile. Once all is sent, a broken
     connection does not stop the build; Ctrl-C does. A registry's key that `jlr login` keeps, and
     secrets, are on the host for the time of the build, readable by you only.
+
+    Examples:
+        jlr build dgx . -t me/torch
+        jlr build dgx ~/proj -t me/proj:1.2 -t me/proj:latest -f ~/proj/gpu.Dockerfile
+        jlr build dgx . -t me/torch --build-arg BASE=nvcr.io/nvidia/pytorch:24.05-py3
+        jlr build dgx --on-host /raid/me/proj -t me/proj
+        jlr build dgx . -t me/torch --secret id=pip,src=~/.pip.conf --target slim --no-cache
     """
     if (folder is None) == (on_host is None):
         raise Usage(
@@ -117,7 +113,6 @@ def build(
     from pathlib import Path
 
     from jlremote.cli.options.new_container import with_value
-    from jlremote.cli.screen.reports import image_in_short
     from jlremote.images.stories.build import BuildRequest
     from jlremote.images.stories.build import build as build_image
 
@@ -131,7 +126,7 @@ def build(
         **options,
     )
     report = build_image(request, invocation.context())
-    short = image_in_short(report.tags, report.id, report.size)
+    short = reports.image_in_short(report.tags, report.id, report.size)
     answer_either(short, report.to_json())
 
 
@@ -145,13 +140,7 @@ def _secret(text: str) -> tuple[str, Path]:
     return name, Path(source).expanduser()
 
 
-@command(
-    "save",
-    examples=(
-        "jlr save cont1 me/torch-with-keras",
-        "jlr save dgx/cont1 nvcr.io/my-space/torch:week3    # then: jlr push dgx …",
-    ),
-)
+@command("save")
 @click.argument("session", shell_complete=candidates.sessions)
 @click.argument("image")
 @shared.image_json_option
@@ -160,8 +149,11 @@ def save(invocation: Invocation, session: str, image: str) -> None:
 
     Its processes are paused meanwhile. Volumes and folders of the host are not in the image; they
     are listed.
+
+    Examples:
+        jlr save cont1 me/torch-with-keras
+        jlr save dgx/cont1 nvcr.io/my-space/torch:week3    # then: jlr push dgx …
     """
-    from jlremote.cli.screen.reports import image_in_short
     from jlremote.images.stories.images import save as save_image
 
     context = invocation.context()
@@ -171,14 +163,11 @@ def save(invocation: Invocation, session: str, image: str) -> None:
     if report.variables:
         names = ", ".join(report.variables)
         context.progress.note(f"the image contains these variables with their values: {names}")
-    short = image_in_short((report.image,), report.id, report.size)
+    short = reports.image_in_short((report.image,), report.id, report.size)
     answer_either(short, report.to_json())
 
 
-@command(
-    "rmi",
-    examples=("jlr rmi dgx me/torch:week3", "jlr rmi dgx me/torch:week1 me/torch:week2 --yes"),
-)
+@command("rmi")
 @shared.host_argument
 @click.argument("names", nargs=-1, required=True, metavar="IMAGE...")
 @shared.yes_option
@@ -191,6 +180,10 @@ def rmi(
 
     An image with another name loses only the one that is given. An image that a container uses
     stays, also if that container is stopped. On a terminal jlr says what goes, and asks.
+
+    Examples:
+        jlr rmi dgx me/torch:week3
+        jlr rmi dgx me/torch:week1 me/torch:week2 --yes
     """
     from jlremote.images.stories.removal import remove
 
@@ -198,7 +191,7 @@ def rmi(
     answer_either(_removal_in_words(report), report.to_json())
 
 
-@command("prune", examples=("jlr prune dgx", "jlr prune dgx --yes --json | jq .freed"))
+@command("prune")
 @shared.host_argument
 @shared.yes_option
 @shared.json_option("Print a JSON object.")
@@ -210,6 +203,10 @@ def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) ->
 
     Builds and pulls leave them behind when they give their name to a new image. What a container
     uses stays. On a terminal jlr says what goes, and asks; `jlr images HOST --all` shows them.
+
+    Examples:
+        jlr prune dgx
+        jlr prune dgx --yes --json | jq .freed
     """
     from jlremote.images.stories import removal
 
@@ -231,13 +228,7 @@ def _removal_in_words(report: RemovalReport) -> str:
     return "\n".join(lines)
 
 
-@command(
-    "pull",
-    examples=(
-        "jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3",
-        "jlr pull hpc docker://me/torch --image-folder /scratch/me",
-    ),
-)
+@command("pull")
 @shared.host_argument
 @click.argument("image")
 @option("--image-folder FOLDER", shared.IMAGE_FOLDER)
@@ -249,22 +240,19 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     The host pulls: nothing passes through this machine, and a broken connection does not stop it.
     Ctrl-C does. A key that `jlr login` keeps for the registry is on the host until the pull ends,
     in a folder that only you can read.
+
+    Examples:
+        jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3
+        jlr pull hpc docker://me/torch --image-folder /scratch/me
     """
-    from jlremote.cli.screen.reports import image_in_short
     from jlremote.images.stories.registry import pull as pull_image
 
     found = pull_image(host, image, invocation.context(), engine)
     facts = {"image": image, "id": found.id, "created": utc(found.created), "size": found.size}
-    answer_either(image_in_short((image,), found.id, found.size), facts)
+    answer_either(reports.image_in_short((image,), found.id, found.size), facts)
 
 
-@command(
-    "push",
-    examples=(
-        "jlr push dgx nvcr.io/my-space/torch:week3",
-        "jlr push dgx registry.lab.org:5000/me/torch",
-    ),
-)
+@command("push")
 @shared.host_argument
 @click.argument("image")
 @shared.image_json_option
@@ -273,6 +261,10 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     """Push an image of a host to the registry in its name.
 
     `jlr build HOST FOLDER -t NAME` and `jlr save SESSION NAME` name images.
+
+    Examples:
+        jlr push dgx nvcr.io/my-space/torch:week3
+        jlr push dgx registry.lab.org:5000/me/torch
     """
     from jlremote.images.stories.registry import push as push_image
 
@@ -280,16 +272,7 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     answer_either(f"pushed {image}", {"host": host, "image": image})
 
 
-@command(
-    "login",
-    examples=(
-        "jlr login dgx                          # NVIDIA's registry; asks for the API key",
-        "jlr login dgx registry.lab.org:5000 --username me",
-        "jlr login dgx nvcr.io --password-stdin < ngc.key",
-        "jlr login dgx --keep                   # keep it on the host, as `docker login` does",
-        "jlr login dgx --forget",
-    ),
-)
+@command("login")
 @shared.host_argument
 @click.argument("registry", default="nvcr.io")
 @option("--username NAME", "User at the registry. Default for nvcr.io: `$oauthtoken`.")
@@ -314,6 +297,13 @@ def login(
     and is sent to that host only, when `jlr pull`, `push`, `build` or `start` needs it: into a
     folder that only you can read, which is removed when the command ends. It is in no argument,
     environment or log.
+
+    Examples:
+        jlr login dgx                          # NVIDIA's registry; asks for the API key
+        jlr login dgx registry.lab.org:5000 --username me
+        jlr login dgx nvcr.io --password-stdin < ngc.key
+        jlr login dgx --keep                   # keep it on the host, as `docker login` does
+        jlr login dgx --forget
     """
     from jlremote.images.stories import login as workflow
 

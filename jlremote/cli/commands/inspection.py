@@ -29,16 +29,7 @@ PAUSE_SECONDS = 0.5
 POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
 
 
-@command(
-    "gpus",
-    examples=(
-        "jlr gpus dgx",
-        "jlr gpus dgx --watch",
-        "jlr gpus dgx --watch 5",
-        "jlr gpus @lab                 # all hosts of [pools.lab], in one table",
-        "jlr gpus dgx --json | jq -r '.gpus[] | select(.state == \"free\") | .index'",
-    ),
-)
+@command("gpus")
 @shared.host_argument
 @option(
     "--watch [SECONDS]",
@@ -58,6 +49,13 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
     free GPUs, and the jobs that hold the others, yours first; --watch asks once a minute.
 
     HOST may be a pool, `@NAME`: its hosts are asked at the same time.
+
+    Examples:
+        jlr gpus dgx
+        jlr gpus dgx --watch
+        jlr gpus dgx --watch 5
+        jlr gpus @lab                 # all hosts of [pools.lab], in one table
+        jlr gpus dgx --json | jq -r '.gpus[] | select(.state == "free") | .index'
     """
     if watch is None:
         _show_gpus(host, invocation.context())
@@ -121,17 +119,7 @@ def _print_gpus(shown: Shown, context: Context, told: tuple[str, ...]) -> tuple[
     return notes
 
 
-@command(
-    "doctor",
-    examples=(
-        "jlr doctor",
-        "jlr doctor dgx",
-        "jlr doctor dgx --image nvcr.io/nvidia/pytorch:24.05-py3",
-        "jlr doctor lab --runtime none --python ~/venv",
-        "jlr doctor dgx --report report.txt     # to attach to a bug report",
-        "jlr doctor dgx --json | jq -r '.checks[] | select(.mark == \"failed\") | .mend[]'",
-    ),
-)
+@command("doctor")
 @shared.optional_host_argument
 @option("--image IMAGE", "Try a new container of this image, then remove it.")
 @shared.runtime_options
@@ -151,6 +139,14 @@ def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: An
 
     ✓ works, ! works with a problem, ✗ does not work, - was not tried. The exit code is 0, or that
     of the first ✗: 4 authentication, 5 unreachable, 6 not found, 1 anything else.
+
+    Examples:
+        jlr doctor
+        jlr doctor dgx
+        jlr doctor dgx --image nvcr.io/nvidia/pytorch:24.05-py3
+        jlr doctor lab --runtime none --python ~/venv
+        jlr doctor dgx --report report.txt     # to attach to a bug report
+        jlr doctor dgx --json | jq -r '.checks[] | select(.mark == "failed") | .mend[]'
     """
     from jlremote.cli.screen.doctor_lines import FindingPrinter
     from jlremote.doctor.doctor import DoctorRequest

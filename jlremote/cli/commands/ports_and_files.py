@@ -11,11 +11,12 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
+from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import (
+    answer,
     answer_each,
     answer_either,
     answer_json,
-    answer_words,
     as_json,
     shown,
 )
@@ -33,18 +34,7 @@ def _ports(value: Any) -> tuple[int | None, int]:
     return (shared.port(local) if colon else None), there
 
 
-@command(
-    "forward",
-    examples=(
-        "jlr forward 6006                  # TensorBoard in the latest session",
-        "jlr forward dgx/cont1 7860",
-        "jlr forward cont1 8080:6006       # at port 8080 of this machine",
-        "jlr forward cont1 5432 --host     # a database on the host, also in another container",
-        "jlr forward",
-        "jlr forward cont1 --remove 6006",
-        "jlr forward --json | jq -r '.[] | select(.state == \"up\") | .local_port'",
-    ),
-)
+@command("forward")
 @shared.session_argument
 @click.argument("port", required=False, type=_ports, metavar="[[LOCAL:]PORT]")
 @option("--host on_host", "PORT is the host's, not the container's.")
@@ -69,6 +59,15 @@ def forward(
 
     A number alone is a PORT of the latest session. Without PORT the forwarded ports are listed:
     `up`, `closed` (nothing listens there) or `taken` (by another program).
+
+    Examples:
+        jlr forward 6006                  # TensorBoard in the latest session
+        jlr forward dgx/cont1 7860
+        jlr forward cont1 8080:6006       # at port 8080 of this machine
+        jlr forward cont1 5432 --host     # a database on the host, also in another container
+        jlr forward
+        jlr forward cont1 --remove 6006
+        jlr forward --json | jq -r '.[] | select(.state == "up") | .local_port'
     """
     if port is None and session is not None and (":" in session or session.isdecimal()):
         session, port = None, _ports(session)
@@ -95,28 +94,18 @@ def forward(
     if remove is not None:
         further_ports.remove(session, remove, context)
         context.progress.note(f"stopped forwarding port {remove}")
-    from jlremote.cli.screen import reports, tables
-
     found = further_ports.listed(session, context)
     none = "no further ports; `jlr forward PORT` adds one"
     tables.show_reports(found, reports.PORTS, context, none=none)
     for reason in () if as_json() else reports.port_reasons(found):
-        answer_words(reason)
+        answer(reason)
 
 
 # As `scp` takes it; a local path with a colon may begin with `./`.
 _REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
 
 
-@command(
-    "mount",
-    examples=(
-        "jlr mount ~/proj                             # the session's project folder",
-        "jlr mount ~/data dgx/cont1:/data             # a folder of the container's volumes",
-        "jlr mount ~/raid dgx:/raid/me --read-only    # a folder of a host, without a session",
-        "jlr mount                                    # what is mounted, and its state",
-    ),
-)
+@command("mount")
 @click.argument("local", required=False, shell_complete=candidates.folders)
 @click.argument(
     "source", metavar="[SESSION[:DIR]|HOST:DIR]", required=False, shell_complete=candidates.sessions
@@ -141,6 +130,12 @@ def mount(
     unreachable, programs get errors instead of hanging; later the folder works again.
 
     Without LOCAL, the mounts are listed.
+
+    Examples:
+        jlr mount ~/proj                             # the session's project folder
+        jlr mount ~/data dgx/cont1:/data             # a folder of the container's volumes
+        jlr mount ~/raid dgx:/raid/me --read-only    # a folder of a host, without a session
+        jlr mount                                    # what is mounted, and its state
     """
     context = invocation.context()
     local, source = _in_order(local, source, context)
@@ -218,7 +213,7 @@ def _hosts(context: Context) -> list[str]:
     return known_hosts(context)
 
 
-@command("unmount", examples=("jlr unmount ~/proj", "jlr unmount --all"))
+@command("unmount")
 @click.argument("local", required=False, shell_complete=candidates.mounts)
 @option("--all every", "Unmount all mounts of jlr.")
 @option("--force", "Unmount even if programs use it; they get errors.")
@@ -229,6 +224,10 @@ def unmount(invocation: Invocation, local: str | None, every: bool, force: bool,
 
     This also works while the host is unreachable or sshfs has ended. A mount that programs use
     stays, and they are named, unless you use --force, which asks first; so does --all.
+
+    Examples:
+        jlr unmount ~/proj
+        jlr unmount --all
     """
     if every == (local is not None):
         raise Usage("name a folder or use `--all`", hint="`jlr mount` lists the mounts")
@@ -244,7 +243,6 @@ def unmount(invocation: Invocation, local: str | None, every: bool, force: bool,
 
 
 def _list(invocation: Invocation) -> None:
-    from jlremote.cli.screen import reports, tables
     from jlremote.mounts import known_mounts
 
     context = invocation.context()
@@ -252,19 +250,10 @@ def _list(invocation: Invocation) -> None:
     none = "nothing is mounted; `jlr mount LOCAL` mounts a session's folder"
     tables.show_reports(found, reports.MOUNTS, context, none=none)
     for reason in () if as_json() else reports.mount_reasons(found):
-        answer_words(reason)
+        answer(reason)
 
 
-@command(
-    "cp",
-    examples=(
-        "jlr cp data.csv cont1:/data/          # into the session's container",
-        "jlr cp -r cont1:runs .                # a folder, from where shells begin",
-        "jlr cp 'cont1:runs/*.png' figures     # quoted, so it is expanded there",
-        "jlr cp -r src dgx:~/src               # the host's own files",
-        "jlr cp -r src cont1:src --json | jq .bytes",
-    ),
-)
+@command("cp")
 @click.argument(
     "paths", metavar="SRC... DST", nargs=-1, required=True, shell_complete=candidates.copied
 )
@@ -281,6 +270,13 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
     kept. A file appears under its name once it is whole. Links that lead out of a copied folder are
     left out. A folder goes by rsync where both machines have it, and only what differs is sent;
     all else goes by tar.
+
+    Examples:
+        jlr cp data.csv cont1:/data/          # into the session's container
+        jlr cp -r cont1:runs .                # a folder, from where shells begin
+        jlr cp 'cont1:runs/*.png' figures     # quoted, so it is expanded there
+        jlr cp -r src dgx:~/src               # the host's own files
+        jlr cp -r src cont1:src --json | jq .bytes
     """
     from jlremote.copies import copy as workflow
 

@@ -21,24 +21,7 @@ if TYPE_CHECKING:
     from jlremote.hosts.requests import RunRequest, Scheduled
 
 
-@command(
-    "run",
-    takes_command=True,
-    examples=(
-        "jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py",
-        "jlr run @lab --image torch --gpus auto -- python train.py  # on a host of [pools.lab]",
-        "jlr run dgx --in cont1 -- python -m pkg.train",
-        "jlr run dgx --in cont1 --gpus none -- python -m pkg.prepare",
-        "jlr run dgx --image torch --gpus all -it --rm -- python",
-        "jlr run dgx --image torch -i -- python - < here.py",
-        "jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10",
-        "jlr run dgx --image torch --json -- ./check.sh | jq .exit_code",
-        "jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py",
-        "jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py",
-        "jlr run dgx --in cont1 train.ipynb -p epochs=10      # a notebook to its end",
-        "jlr attach sweep",
-    ),
-)
+@command("run", takes_command=True)
 @shared.host_argument
 @click.argument("notebook", required=False)
 @option(
@@ -110,6 +93,20 @@ def run(
     --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
 
     With --json the job is printed once it has ended, with its exit code, and at once with --detach.
+
+    Examples:
+        jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py
+        jlr run @lab --image torch --gpus auto -- python train.py  # on a host of [pools.lab]
+        jlr run dgx --in cont1 -- python -m pkg.train
+        jlr run dgx --in cont1 --gpus none -- python -m pkg.prepare
+        jlr run dgx --image torch --gpus all -it --rm -- python
+        jlr run dgx --image torch -i -- python - < here.py
+        jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10
+        jlr run dgx --image torch --json -- ./check.sh | jq .exit_code
+        jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py
+        jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py
+        jlr run dgx --in cont1 train.ipynb -p epochs=10      # a notebook to its end
+        jlr attach sweep
     """
     command, options = _of_notebook(notebook, kernel, parameters, command, options)
     if not command:

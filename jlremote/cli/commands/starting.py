@@ -14,6 +14,7 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, new_container, shared
 from jlremote.cli.options.shared import named_as_set
+from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown
 from jlremote.errors import NotFound, Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
@@ -25,29 +26,7 @@ if TYPE_CHECKING:
     from jlremote.listing.report import SessionReport
 
 
-@command(
-    "start",
-    examples=(
-        "jlr start dgx cont1",
-        "jlr start                                            # the latest session again",
-        "jlr start me@dgx cont1 --image nvcr.io/nvidia/pytorch:24.05-py3 --gpus all",
-        "jlr start dgx cont1 --image torch --gpus auto:2      # two free ones",
-        "jlr start dgx cont1 --image torch --gpus auto --wait # as soon as one is free",
-        "jlr start @lab cont1 --image torch --gpus auto       # on a host of [pools.lab]",
-        "jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g",
-        "jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace",
-        "jlr start dgx cont1 --image torch -- --cap-add SYS_PTRACE",
-        "jlr start dgx cont1 --image torch --profile nvidia --ipc host --rm",
-        "jlr start dgx cont1 --image torch --install jupyterlab --install keras",
-        "jlr start dgx cont1 --notebook work/train.ipynb --browser firefox",
-        "jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too",
-        "jlr start dgx cont1 --idle-stop 2h                   # stop it after 2 idle hours",
-        "jlr start dgx --runtime none --python ~/venv",
-        "jlr start hpc work --slurm --gres gpu:1 --time 8:00:00 --module jupyter",
-        "jlr start dgx cont1 --no-browser --json | jq -r .url",
-        "jlr start dgx cont1 --image torch --dry-run",
-    ),
-)
+@command("start")
 @shared.optional_host_argument
 @click.argument("container", required=False, shell_complete=candidates.containers)
 @click.argument(
@@ -127,6 +106,26 @@ def start(
 
     Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
     wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
+
+    Examples:
+        jlr start dgx cont1
+        jlr start                                            # the latest session again
+        jlr start me@dgx cont1 --image nvcr.io/nvidia/pytorch:24.05-py3 --gpus all
+        jlr start dgx cont1 --image torch --gpus auto:2      # two free ones
+        jlr start dgx cont1 --image torch --gpus auto --wait # as soon as one is free
+        jlr start @lab cont1 --image torch --gpus auto       # on a host of [pools.lab]
+        jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g
+        jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace
+        jlr start dgx cont1 --image torch -- --cap-add SYS_PTRACE
+        jlr start dgx cont1 --image torch --profile nvidia --ipc host --rm
+        jlr start dgx cont1 --image torch --install jupyterlab --install keras
+        jlr start dgx cont1 --notebook work/train.ipynb --browser firefox
+        jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too
+        jlr start dgx cont1 --idle-stop 2h                   # stop it after 2 idle hours
+        jlr start dgx --runtime none --python ~/venv
+        jlr start hpc work --slurm --gres gpu:1 --time 8:00:00 --module jupyter
+        jlr start dgx cont1 --no-browser --json | jq -r .url
+        jlr start dgx cont1 --image torch --dry-run
     """
     cancels, typed = options["cancel_on_interrupt"], options["host"]
     options = _with_session(new_container.after_dashes(options))
@@ -239,11 +238,9 @@ def _start(request: StartRequest, notebook: str | None, context: Context) -> Ses
 
 
 def _explain(report: SessionReport, context: Context) -> None:
-    from jlremote.cli.screen.reports import idle_stop_in_words
-
     if report.detail:
         context.progress.note(report.detail)
-    if report.started_here and (rule := idle_stop_in_words(report.idle_stop)):
+    if report.started_here and (rule := reports.idle_stop_in_words(report.idle_stop)):
         context.progress.note(f"idle stop {rule}")
 
 
@@ -261,16 +258,7 @@ def _show_plan(request: StartRequest, context: Context) -> None:
 _FILE = re.compile(r"\.[A-Za-z]\w*$")
 
 
-@command(
-    "open",
-    examples=(
-        "jlr open                      # the only session, or the latest",
-        "jlr open cont1",
-        "jlr open dgx/cont1 work/train.ipynb",
-        "jlr open train.ipynb          # a notebook in the latest session",
-        "jlr open --no-browser         # check that it answers, and print the URL",
-    ),
-)
+@command("open")
 @shared.session_argument
 @click.argument("path", required=False)
 @shared.browser_options
@@ -289,6 +277,13 @@ def open_session(
     With PATH, JupyterLab opens that notebook, file or folder. A single argument is a session if one
     has that name, or if it begins with a host; else it is a PATH in the latest session, if it has a
     slash or a file extension. HOST/NAME also finds a session that another laptop started.
+
+    Examples:
+        jlr open                      # the only session, or the latest
+        jlr open cont1
+        jlr open dgx/cont1 work/train.ipynb
+        jlr open train.ipynb          # a notebook in the latest session
+        jlr open --no-browser         # check that it answers, and print the URL
     """
     from jlremote.sessions.open import address
 
@@ -300,7 +295,7 @@ def open_session(
     shared.browse(found, context, browser=name, asked=browser is not None)
 
 
-@command("url", examples=("jlr url", "jlr url dgx/cont1", 'curl -fsS "$(jlr url cont1)"'))
+@command("url")
 @shared.session_argument
 @option("--base part", "Print the URL without its token.", flag_value="base")
 @option("--token part", "Print the token.", flag_value="token")
@@ -310,6 +305,11 @@ def url(invocation: Invocation, session: str | None, part: str | None) -> None:
 
     The URL contains the token, which gives full access to the session. Give it to a script, or to
     the "Existing Jupyter Server" of VS Code. Programs that want both apart take --base and --token.
+
+    Examples:
+        jlr url
+        jlr url dgx/cont1
+        curl -fsS "$(jlr url cont1)"
     """
     from jlremote.sessions.open import address
 

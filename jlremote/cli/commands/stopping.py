@@ -21,17 +21,7 @@ if TYPE_CHECKING:
     from jlremote.sessions.stop import StopReport
 
 
-@command(
-    "stop",
-    examples=(
-        "jlr stop",
-        "jlr stop dgx/cont1 --container",
-        "jlr stop dgx/cont1 --remove --force",
-        "jlr stop cont1 cont2",
-        "jlr stop --all",
-        "jlr stop train-3f2a --remove                         # a job",
-    ),
-)
+@command("stop")
 @click.argument(
     "chosen", nargs=-1, metavar="[SESSION]...", shell_complete=candidates.sessions_and_jobs
 )
@@ -62,6 +52,14 @@ def stop(
 
     SESSION may be a job: it gets SIGTERM, and is killed after ten seconds, or at once with --force.
     --remove then deletes it with its output.
+
+    Examples:
+        jlr stop
+        jlr stop dgx/cont1 --container
+        jlr stop dgx/cont1 --remove --force
+        jlr stop cont1 cont2
+        jlr stop --all
+        jlr stop train-3f2a --remove                         # a job
     """
     from jlremote.hosts.requests import StopRequest
 
@@ -80,14 +78,7 @@ def stop(
     answer_each(told, context, none="no sessions")
 
 
-@command(
-    "restart",
-    examples=(
-        "jlr restart cont1",
-        "jlr restart dgx/cont1 --force        # although kernels work",
-        "jlr restart cont1 --container        # with all else that runs in it",
-    ),
-)
+@command("restart")
 @click.argument("session", shell_complete=candidates.sessions)
 @option("--container", "Restart the container too.")
 @option("--force", "Restart it even if kernels or programs work.")
@@ -101,6 +92,11 @@ def restart(invocation: Invocation, session: str, container: bool, force: bool, 
     terminals and, with the container, all that works in it end only with --force. On a terminal
     --container and --force say what is lost, and ask. A page that is open in the browser must be
     loaded anew, by `jlr open`.
+
+    Examples:
+        jlr restart cont1
+        jlr restart dgx/cont1 --force        # although kernels work
+        jlr restart cont1 --container        # with all else that runs in it
     """
     from jlremote.hosts.requests import StopRequest
     from jlremote.sessions import restart as workflow
@@ -110,7 +106,7 @@ def restart(invocation: Invocation, session: str, container: bool, force: bool, 
     answer_either(shown(report.address), report.to_json())
 
 
-@command("renew", examples=("jlr renew", "jlr renew hpc/work"))
+@command("renew")
 @click.argument("session", required=False, shell_complete=candidates.sessions)
 @shared.json_option("Print the successor as a JSON object.")
 def renew(invocation: Invocation, session: str | None) -> None:
@@ -118,6 +114,10 @@ def renew(invocation: Invocation, session: str | None) -> None:
 
     It asks for the same, begins when the present job is over, and takes over the session's name and
     local port. Its kernels are new: variables are lost, files stay. `jlr stop` cancels both jobs.
+
+    Examples:
+        jlr renew
+        jlr renew hpc/work
     """
     from jlremote.sessions import restart as workflow
 
@@ -129,7 +129,7 @@ def renew(invocation: Invocation, session: str | None) -> None:
     answer_either(words, report.to_json())
 
 
-@command("disconnect", examples=("jlr disconnect dgx", "jlr disconnect --all --yes"))
+@command("disconnect")
 @shared.optional_host_argument
 @option("--all every", "Every host, also without a session.")
 @shared.yes_option
@@ -141,6 +141,10 @@ def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool)
     `jlr run` go on. The next command for the host connects again, and may ask for a password or a
     code again; a `jlr list` without HOST does not. On a machine that others use, close its pages
     first: they send their secrets to any program that takes their port.
+
+    Examples:
+        jlr disconnect dgx
+        jlr disconnect --all --yes
     """
     if every == bool(host):
         raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
@@ -153,7 +157,7 @@ def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool)
     answer_each(ended, context, none=none)
 
 
-@command("forget", examples=("jlr forget dgx",))
+@command("forget")
 @shared.host_argument
 @shared.json_option("Print a JSON array.")
 def forget(invocation: Invocation, host: str) -> None:
@@ -161,6 +165,9 @@ def forget(invocation: Invocation, host: str) -> None:
 
     Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
     the answer.
+
+    Examples:
+        jlr forget dgx
     """
     from jlremote.hosts import links
 

@@ -44,20 +44,7 @@ _NEW_FILE = """\
 """
 
 
-@command(
-    "config",
-    examples=(
-        "jlr config                        # the settings for every host",
-        "jlr config dgx                    # the settings for dgx",
-        "jlr config dgx --profile nvidia   # and with a profile",
-        "jlr config dgx --json | jq '.[] | select(.option == \"image\")'",
-        "jlr config set host dgx           # the host of a bare `jlr start`",
-        "jlr config set volume /raid/me:/data ~/hf:/hf --host dgx",
-        "jlr config set gpus --host dgx    # remove it",
-        "jlr config --edit",
-        'cat "$(jlr config --path)"',
-    ),
-)
+@command("config")
 @click.argument(
     "host", required=False, metavar="[HOST | set OPTION", shell_complete=candidates.hosts
 )
@@ -91,6 +78,17 @@ def config(
 
     A flag wins over JLR_<OPTION> in the environment, which wins over [hosts.HOST],
     [profiles.PROFILE] and [defaults] in the file. Lists add up; each item has a line.
+
+    Examples:
+        jlr config                        # the settings for every host
+        jlr config dgx                    # the settings for dgx
+        jlr config dgx --profile nvidia   # and with a profile
+        jlr config dgx --json | jq '.[] | select(.option == "image")'
+        jlr config set host dgx           # the host of a bare `jlr start`
+        jlr config set volume /raid/me:/data ~/hf:/hf --host dgx
+        jlr config set gpus --host dgx    # remove it
+        jlr config --edit
+        cat "$(jlr config --path)"
     """
     from jlremote.laptop.settings import settings
 
@@ -165,7 +163,7 @@ def _edit(file: Path) -> None:
         )
 
 
-@command("notify", examples=("jlr notify test", "jlr config set notify true"))
+@command("notify")
 @click.argument("action", metavar="test", type=click.Choice(["test"]))
 @shared.json_option("Print an object: `shown` is `desktop` or `terminal`.")
 def notify(_invocation: Invocation, action: str) -> None:
@@ -176,6 +174,10 @@ def notify(_invocation: Invocation, action: str) -> None:
     ran longer than a minute has ended, when a kernel has died, when GPUs have become free for
     --wait, and fifteen minutes before a time limit. What is told of cells and kernels is what the
     session's recorder knows, so --no-record leaves that out.
+
+    Examples:
+        jlr notify test
+        jlr config set notify true
     """
     way = announce("jlr", f"this is a {action} of notices")
     if way is None:
@@ -190,7 +192,7 @@ def notify(_invocation: Invocation, action: str) -> None:
     answer_either(words[way], {"shown": way})
 
 
-@command("demo", examples=("jlr demo", "jlr demo --runtime none --no-browser"))
+@command("demo")
 @option("--image IMAGE", "Image of the container; needs a container engine.")
 @option("--port PORT", "Use exactly this local port.", type=shared.port)
 @option(
@@ -215,6 +217,10 @@ def demo(
     It starts an SSH server on the loopback interface and a session behind it, as on any host, and
     opens a notebook. Ctrl-C or `jlr stop` ends it, and nothing is left but files that you made,
     which it moves to the folder for temporary files.
+
+    Examples:
+        jlr demo
+        jlr demo --runtime none --no-browser
     """
     from jlremote.demo.demo import DemoRequest
     from jlremote.demo.demo import demo as run_demo
@@ -237,19 +243,17 @@ def demo(
             raise
 
 
-@command(
-    "completion",
-    examples=(
-        "jlr completion bash > ~/.local/share/bash-completion/completions/jlr",
-        "jlr completion zsh > ~/.zfunc/_jlr       # with ~/.zfunc in fpath",
-        "jlr completion fish > ~/.config/fish/completions/jlr.fish",
-    ),
-)
+@command("completion")
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(_invocation: Invocation, shell: str) -> None:
     """Print the completion script for your shell, which is `bash`, `zsh` or `fish`.
 
     It completes hosts from your ssh config, sessions, commands and options.
+
+    Examples:
+        jlr completion bash > ~/.local/share/bash-completion/completions/jlr
+        jlr completion zsh > ~/.zfunc/_jlr       # with ~/.zfunc in fpath
+        jlr completion fish > ~/.config/fish/completions/jlr.fish
     """
     from jlremote.cli.completion import shell_answers as shells
 

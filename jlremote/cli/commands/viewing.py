@@ -14,11 +14,11 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
+from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import (
     answer,
     answer_either,
     answer_json,
-    answer_words,
     as_json,
     watched,
 )
@@ -32,17 +32,7 @@ if TYPE_CHECKING:
 _LINES = 100
 
 
-@command(
-    "list",
-    examples=(
-        "jlr list",
-        "jlr list dgx                  # include those that other laptops started",
-        "jlr list dgx --all            # every container there, of all users",
-        "jlr list @lab                 # the sessions on all hosts of [pools.lab]",
-        "jlr list --running            # leave out those that were stopped",
-        "jlr list --json | jq -r '.[] | select(.state == \"up\") | .url'",
-    ),
-)
+@command("list")
 @shared.optional_host_argument
 @option("--all every", "List every container of HOST, of all users.")
 @option("--running", "Leave out the sessions that were stopped.")
@@ -54,13 +44,20 @@ def list_sessions(invocation: Invocation, host: str | None, every: bool, running
     run. With HOST, all your sessions on that host, also those that other laptops started: `running`
     are not forwarded here, and `jlr open HOST/NAME` forwards one. Of several, `*` marks the one
     that other commands mean without SESSION. HOST may be a pool, `@NAME`.
+
+    Examples:
+        jlr list
+        jlr list dgx                  # include those that other laptops started
+        jlr list dgx --all            # every container there, of all users
+        jlr list @lab                 # the sessions on all hosts of [pools.lab]
+        jlr list --running            # leave out those that were stopped
+        jlr list --json | jq -r '.[] | select(.state == "up") | .url'
     """
     if every and running:
         raise Usage("`--all` and `--running` cannot be combined", hint="leave one of them out")
     if every:
         _list_containers(invocation, host)
         return
-    from jlremote.cli.screen import reports, tables
     from jlremote.listing import listing
 
     context = invocation.context()
@@ -74,14 +71,13 @@ def list_sessions(invocation: Invocation, host: str | None, every: bool, running
         mounts = [mount for report in found for mount in report.mounts]
         tables.show_section(mounts, reports.MOUNTS)
         for reason in reports.mount_reasons(mounts):
-            answer_words(reason)
+            answer(reason)
         _explain_running(found, context)
 
 
 def _list_containers(invocation: Invocation, host: str | None) -> None:
     if host is None:
         raise Usage("`--all` needs a host", hint="`jlr list HOST --all`")
-    from jlremote.cli.screen import reports, tables
     from jlremote.listing.listing import containers
 
     context = invocation.context()
@@ -89,20 +85,19 @@ def _list_containers(invocation: Invocation, host: str | None) -> None:
     tables.show_reports(found, reports.CONTAINERS, context, none=none)
 
 
-@command(
-    "status",
-    examples=(
-        "jlr status",
-        "jlr status dgx/cont1",
-        "jlr status --watch",
-        "jlr status cont1 --json | jq -r .state",
-    ),
-)
+@command("status")
 @shared.session_argument
 @option("--watch", "Show every change until Ctrl-C.")
 @shared.json_option("Print a JSON object; with --watch one per line.")
 def status(invocation: Invocation, session: str | None, watch: bool) -> None:
-    """Show one session: its state and for how long, its URL, kernels, ports and mounts."""
+    """Show one session: its state and for how long, its URL, kernels, ports and mounts.
+
+    Examples:
+        jlr status
+        jlr status dgx/cont1
+        jlr status --watch
+        jlr status cont1 --json | jq -r .state
+    """
     context = invocation.context()
     if watch:
         with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
@@ -122,8 +117,6 @@ def _watch(session: str | None, context: Context) -> None:
 
     changing = watch(session, context)
     if not as_json() and watched(sys.stdout):
-        from jlremote.cli.screen import reports, tables
-
         tables.show_live(map(reports.drawn, changing))
         return
     last = None
@@ -141,15 +134,13 @@ def _watch(session: str | None, context: Context) -> None:
 
 
 def _show(report: SessionReport) -> None:
-    from jlremote.cli.screen import reports, tables
-
     for line in reports.session_lines(report):
-        (answer if line.startswith("url:") else answer_words)(line)  # a URL is not broken at all
+        answer(line)
     tables.show_section(report.kernels or (), reports.KERNELS)
     tables.show_section(report.ports, reports.PORTS)
     tables.show_section(report.mounts, reports.MOUNTS)
     for reason in (*reports.port_reasons(report.ports), *reports.mount_reasons(report.mounts)):
-        answer_words(reason)
+        answer(reason)
 
 
 def _show_reasons(found: list[SessionReport]) -> None:
@@ -161,7 +152,7 @@ def _show_reasons(found: list[SessionReport]) -> None:
     if explained:
         answer("")
     for report, why in explained:
-        answer_words(one_line(f"{report.host}/{report.name}: {why}"))
+        answer(one_line(f"{report.host}/{report.name}: {why}"))
 
 
 def _explain_running(found: list[SessionReport], context: Context) -> None:
@@ -171,17 +162,7 @@ def _explain_running(found: list[SessionReport], context: Context) -> None:
         context.progress.note(f"`running` is not forwarded here; {command} forwards it")
 
 
-@command(
-    "logs",
-    examples=(
-        "jlr logs",
-        "jlr logs -f cont1",
-        "jlr logs --tail 1000 dgx/cont1 | grep -i error",
-        "jlr logs cont1 --since 2h",
-        "jlr logs cont1 --container            # what the container's own program wrote",
-        "jlr logs -f dgx/train-3f2a            # a job's output",
-    ),
-)
+@command("logs")
 @click.argument("session", required=False, shell_complete=candidates.sessions_and_jobs)
 @option("-f --follow", "Follow the output until Ctrl-C.")
 @option(
@@ -202,6 +183,14 @@ def logs(
     """Show the log of a session's Jupyter server, or the output of a job.
 
     SESSION may be a job; its stdout and stderr are kept apart, byte for byte.
+
+    Examples:
+        jlr logs
+        jlr logs -f cont1
+        jlr logs --tail 1000 dgx/cont1 | grep -i error
+        jlr logs cont1 --since 2h
+        jlr logs cont1 --container            # what the container's own program wrote
+        jlr logs -f dgx/train-3f2a            # a job's output
     """
     from jlremote.hosts.requests import LogRequest
     from jlremote.jobs.stories import jobs
@@ -223,16 +212,7 @@ def logs(
 NOTEBOOK = ".ipynb"
 
 
-@command(
-    "output",
-    examples=(
-        "jlr output",
-        "jlr output cont1 train.ipynb",
-        "jlr output -f                         # and what comes, until Ctrl-C",
-        "jlr output train.ipynb --save here.ipynb",
-        "jlr output dgx/cont1 --json | jq -r '.[] | select(.status == \"error\") | .code'",
-    ),
-)
+@command("output")
 @shared.session_argument
 @click.argument("notebook", required=False, shell_complete=candidates.notebooks)
 @option("-f --follow", "Show also what comes, until Ctrl-C.")
@@ -257,6 +237,13 @@ def output(
     ran last. A program on the host records the kernels, so a closed lid or a lost connection loses
     nothing; 200 MB of a session are kept. The exit code is 1 if the last cell of a notebook ended
     with its kernel.
+
+    Examples:
+        jlr output
+        jlr output cont1 train.ipynb
+        jlr output -f                         # and what comes, until Ctrl-C
+        jlr output train.ipynb --save here.ipynb
+        jlr output dgx/cont1 --json | jq -r '.[] | select(.status == "error") | .code'
     """
     if session is not None and notebook is None and session.endswith(NOTEBOOK):
         session, notebook = None, session

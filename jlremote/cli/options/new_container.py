@@ -83,7 +83,7 @@ creation_options = options(
         "`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
         group="GPUs",
     ),
-    option("--share-gpus", "Also take GPUs that are in use.", group="GPUs"),
+    option("--share-gpus", "Also take GPUs that are in use.", group="GPUs", default=None),
     option(
         "--profile PROFILE",
         "Take options from [profiles.PROFILE]; `nvidia` is built in.",

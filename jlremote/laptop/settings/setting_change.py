@@ -13,7 +13,7 @@ from jlremote.errors import JlrError, Usage
 from jlremote.laptop import paths
 from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import BUILT_IN_PROFILES, KINDS, LISTS, checked, parsed
-from jlremote.text import closest
+from jlremote.text import did_you_mean
 
 
 def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
@@ -26,7 +26,8 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
         JlrError: the file cannot be written, or not be changed line by line.
     """
     if option not in KINDS:
-        raise Usage(f"no setting `{option}`", hint=_hint_of_unknown(option))
+        near = did_you_mean(option.rpartition(".")[2], KINDS)
+        raise Usage(f"no setting `{option}`", hint=near or "`jlr config` lists the settings")
     value = _value(option, values) if values else None
     settings.load()  # a file that is wrong is mended by a person
     path = settings.config_file().resolve()  # it may be a link into a person's other settings
@@ -52,16 +53,6 @@ def _with_built_in(text: str, table: Sequence[str]) -> str:
     gap = "\n" if text.endswith("\n") else "\n\n" if text else ""
     lines = [f"{option} = {_toml(value)}\n" for option, value in built_in.items()]
     return f"{text}{gap}[{kind}.{name}]\n{''.join(lines)}"
-
-
-def _hint_of_unknown(option: str) -> str:
-    place, _, name = option.rpartition(".")
-    near = closest(name, KINDS)
-    if near is None:
-        return "`jlr config` lists the settings"
-    kind, _, whose = place.partition(".")
-    flag = {"hosts": "--host", "profiles": "--profile"}.get(kind)
-    return f"did you mean `{near}`" + (f" with `{flag} {whose}`?" if flag and whose else "?")
 
 
 def _value(option: str, values: Sequence[str]) -> Any:
