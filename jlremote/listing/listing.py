@@ -29,8 +29,8 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import is_pool
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
-from jlremote.listing import session_reports
-from jlremote.listing.report import SessionReport, of_job, of_present
+from jlremote.listing import known_sessions
+from jlremote.listing.session_report import SessionReport, of_job, of_present
 from jlremote.mounts import known_mounts
 from jlremote.place.host.job import Job
 from jlremote.selection import session_selection
@@ -56,9 +56,9 @@ def reports(
     live = _by_link([record for record in records if record.forwarded])
     over = _by_link([record for record in records if stopped and not record.forwarded])
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
-        here = list(pool.map(lambda them: session_reports.of(them, quiet, undisturbed), live))
+        here = list(pool.map(lambda them: known_sessions.of(them, quiet, undisturbed), live))
         # Afterwards, because the first questions may have connected their hosts.
-        ended = list(pool.map(lambda them: session_reports.of_stopped(them, quiet), over))
+        ended = list(pool.map(lambda them: known_sessions.of_stopped(them, quiet), over))
     known = {(r.host, r.name): r for found in (*here, *ended) for r in found or ()}
     places = [(record.host, record.name) for record in records]
     listed = [known[place] for place in places if place in known]
@@ -104,7 +104,7 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
         all_jobs.update(session_job.told(link))
         return all_jobs
 
-    reported = (session_reports.of(them, context, connected_status, told) for them in groups)
+    reported = (known_sessions.of(them, context, connected_status, told) for them in groups)
     listed = [report for them in reported for report in them]
     try:
         found = presence(host, context)
@@ -132,7 +132,7 @@ def _stopped(
     present = {one.container.id: one.container.name for one in found.containers}
     names = {report.name for report in told}
     rest = [r for r in records if present.get(r.container_id, r.name) not in names]
-    return session_reports.stopped_among(rest, found)
+    return known_sessions.stopped_among(rest, found)
 
 
 def _by_link(records: Sequence[SessionRecord]) -> list[list[SessionRecord]]:
@@ -151,10 +151,10 @@ def report(selector: str | None, context: Context) -> SessionReport:
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
         quiet = replace(context, asker=ASKS_NOTHING)
-        return with_mounts([session_reports.of_left(record, quiet, undisturbed)], context)[0]
-    [found] = with_mounts(session_reports.of([record], context, connected_status), context)
+        return with_mounts([known_sessions.of_left(record, quiet, undisturbed)], context)[0]
+    [found] = with_mounts(known_sessions.of([record], context, connected_status), context)
     link = link_of(record, context)
-    found = session_reports.with_cells(link, record, found, idle=True)
+    found = known_sessions.with_cells(link, record, found, idle=True)
     lost = gpu_fault(link, record) if found.state == State.UP else None
     if lost is None:
         return found

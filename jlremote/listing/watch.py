@@ -19,7 +19,7 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.listing import listing
-from jlremote.listing.report import (
+from jlremote.listing.session_report import (
     SessionReport,
     of_forward,
     of_record,

@@ -19,7 +19,7 @@ from jlremote.cli import boundary
 from jlremote.forwards.address import Address
 from jlremote.jupyter.api import Kernel
 from jlremote.laptop import paths, sessions
-from jlremote.listing.report import SessionReport
+from jlremote.listing.session_report import SessionReport
 
 WORKFLOWS = (
     "sessions.prepare.begin",

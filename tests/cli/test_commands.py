@@ -41,11 +41,6 @@ def test_open_tells_a_session_from_a_path(
     assert workflows.arguments("forwards.browser.open_in_browser") == (ADDRESS, None)
 
 
-def test_open_without_a_browser_only_prints(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("sessions.open.address", ADDRESS)
-    assert jlr("open", "--no-browser").stdout == URL + "\n"
-
-
 def test_open_takes_the_browser_from_the_environment(
     jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,13 +114,6 @@ def test_logs_pass_on_where_to_begin(
     assert jlr("logs", *flags).code == 0
     assert workflows.arguments("sessions.logs.log")[1] == wanted
     assert jlr("logs", "--since", "yesterday").code == 2
-
-
-def test_ctrl_c_ends_a_followed_log_as_interrupted(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("sessions.logs.log", KeyboardInterrupt())
-    outcome = jlr("logs", "-f")
-    assert (outcome.code, outcome.stdout) == (130, "")
-    assert "Traceback" not in outcome.stderr
 
 
 @pytest.mark.parametrize(
@@ -263,9 +251,3 @@ def test_disconnect_needs_a_host_or_all(
 ) -> None:
     assert jlr("disconnect", *argv).code == 2
     assert not workflows.calls
-
-
-def test_a_job_without_two_dashes_is_refused_with_a_hint(jlr: Jlr) -> None:
-    outcome = jlr("run", "dgx", "--image", "torch", "ls")
-    assert outcome.code == 2
-    assert "`jlr run HOST … -- ls`" in outcome.stderr

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.listing.report import SessionReport
+from jlremote.listing.session_report import SessionReport
 from tests.cli.conftest import REPORT, URL, Jlr, Workflows
 
 

@@ -11,7 +11,7 @@ import pytest
 from jlremote.cli.screen import reports, tables
 from jlremote.jupyter.api import Kernel
 from jlremote.link.wire.states import State
-from jlremote.listing.report import SessionReport
+from jlremote.listing.session_report import SessionReport
 
 
 def since(**age: float) -> str:

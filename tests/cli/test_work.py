@@ -217,7 +217,7 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
     argv: tuple[str, ...], removed: int, jlr: Jlr, workflows: Workflows
 ) -> None:
     found = SimpleNamespace(job=replace(TRAIN, state="waiting"), selector="dgx/x")
-    at_end = SimpleNamespace(job=replace(ENDED, remove=bool(removed)))
+    at_end = SimpleNamespace(job=replace(ENDED, remove=bool(removed)), host=FOUND.host)
     for name, answer in (
         ("run.run", [found]),
         ("follow.follow", (0, at_end)),

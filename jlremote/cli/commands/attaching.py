@@ -11,6 +11,8 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
+from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen.program_output import JobOutput
 from jlremote.cli.screen.terminal import answer_json, as_json
 from jlremote.errors import Usage
 from jlremote.text import is_name, one_line
@@ -28,7 +30,6 @@ detach_keys_option = option(
     group="Session",
     type=shared.detach_keys,
 )
-HEADINGS = ("JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND")
 
 
 @command("runs")
@@ -48,19 +49,18 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
         jlr runs dgx --clean
         jlr runs --json | jq -r '.[] | select(.exit_code > 0) | .name'
     """
-    from jlremote.cli.screen import tables
     from jlremote.jobs.stories import jobs
 
     context = invocation.context()
     if clean:
         for name in jobs.clean(host, context, yes=yes):
             context.progress.note(f"deleted {name}")
-    found = list(jobs.listed(host, context))
+    listed = list(jobs.listed(host, context))
     if as_json():
-        answer_json([document(*each) for each in found])
-    elif found:
-        tables.show_table(HEADINGS, [_row(where, job) for where, job in found])
-        for where, job in found:
+        answer_json([document(*each) for each in listed])
+    elif listed:
+        tables.show_rows(listed, reports.JOBS)
+        for where, job in listed:
             if job.detail and not job.over:
                 context.progress.note(f"`{where}/{job.name}`: {job.detail}")
             elif job.waits:
@@ -95,79 +95,47 @@ def attach(
     from jlremote.jobs.stories import jobs
 
     context = invocation.context()
-    found = jobs.find(job, context)
+    handle = jobs.find(job, context)
     if job is None:
-        context.progress.note(f"job {found.selector}")
-    told: list[dict[str, Any]] | None = [] if as_json() else None
-    code = show_to_its_end(found, context, detach_keys, gives=interactive, told=told)
-    for each in told or ():
-        answer_json(each)
+        context.progress.note(f"job {handle.selector}")
+    code, facts = show_to_its_end(handle, context, detach_keys, gives=interactive)
+    if as_json():
+        answer_json(facts)
     return code
 
 
 def show_to_its_end(
-    found: JobHandle,
+    job: JobHandle,
     context: Context,
     detach_keys: str | None,
     *,
     cancels: bool = False,
     gives: bool = False,
-    told: list[dict[str, Any]] | None = None,
-) -> int:
-    """Show a job's output and return its exit code; delete it then if it was begun with `--rm`.
+) -> tuple[int, dict[str, Any]]:
+    """Show a job's output; return its exit code and its JSON; delete a job of `--rm`.
 
     A job with a terminal gets this one, and may be left running. With `gives` another one gets
-    this process's stdin. With `told`, to which the job's object is added at its end, all output
-    goes to stderr, and no job gets this terminal.
+    this process's stdin. With `--json` all output goes to stderr, and no job gets this terminal.
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
-    from jlremote.cli.screen.program_output import JobOutput
     from jlremote.jobs.stories import follow, jobs, streams
 
-    screen = LocalTerminal()
-    has_terminal = found.job.terminal and not found.job.over and screen.kind is not None
-    if has_terminal and told is None:
-        code, over = streams.attach(found, screen, context, detach_keys)
+    screen, over = LocalTerminal(), True
+    if job.job.terminal and not job.job.over and screen.kind is not None and not as_json():
+        code, over = streams.attach(job, screen, context, detach_keys)
     else:
-        with streams.given(found, screen.piped()) if gives else nullcontext():
-            show = JobOutput(beside=told is not None).show
-            code, found = follow.follow(found, show, context, cancels=cancels)
-            over = True
-    if told is not None:
-        told.append(document(found.host.name, found.job))
-    if found.job.remove and over:
-        jobs.remove(found)
-    return code
+        with streams.given(job, screen.piped()) if gives else nullcontext():
+            show = JobOutput(beside=as_json()).show
+            code, job = follow.follow(job, show, context, cancels=cancels)
+    facts = document(job.host.name, job.job)
+    if job.job.remove and over:
+        jobs.remove(job)
+    return code, facts
 
 
 def document(host: str, job: Job) -> dict[str, Any]:
     """Return a job's object of `--json`."""
     return {"host": host} | job.to_json()
-
-
-def _row(host: str, job: Job) -> tuple[str, ...]:
-    from jlremote import times
-
-    since = job.since if job.ended is None else job.ended
-    return (
-        job.name,
-        host,
-        _state(job),
-        times.age(since) if since else "",
-        job.gpus or "",
-        job.container or job.node or "",
-        job.command,
-    )
-
-
-def _state(job: Job) -> str:
-    from jlremote import times
-
-    if (job.job or job.since is None) and job.over and job.detail:
-        return job.detail.partition(": ")[0]
-    if job.until is not None and not job.over:
-        return f"{job.state}, {times.left(job.until)} left"
-    return job.state if job.exit_code is None else f"exit {job.exit_code}"
 
 
 @command("shell", takes_command=True, takes_line=True)
@@ -219,11 +187,7 @@ def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options:
 
 
 def _label(screen: LocalTerminal, *, keep: bool, name: str | None) -> str | None:
-    """Return the name of a shell to be kept, empty for the first one; `None` for another shell.
-
-    Raises:
-        Usage: there is no terminal, or no such name is possible.
-    """
+    """Return the name of a kept shell, empty for the first one; `None` for another shell."""
     if not keep:
         if name is not None:
             raise Usage("`--name` needs `--keep`", hint="`jlr shell … --keep --name NAME`")

@@ -1,4 +1,4 @@
-"""`jlr gpus`, `jlr doctor`, `jlr disconnect` and `jlr forget`."""
+"""`jlr gpus` and `jlr doctor`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _show_gpus(host: str, context: Context) -> None:
     if as_json():
         answer_json(gpu_table.document(shown, host))
     else:
-        _print_gpus(shown, context, ())
+        _print_gpus(shown, context)
 
 
 def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
@@ -102,21 +102,21 @@ def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
 
         tables.show_live(gpu_live.drawings(host, snapshots))
     else:
-        told: tuple[str, ...] = ()
+        told: set[str] = set()
         for shown in snapshots:
-            told = _print_gpus(shown, context, told)
+            _print_gpus(shown, context, told)
             answer("")
 
 
-def _print_gpus(shown: Shown, context: Context, told: tuple[str, ...]) -> tuple[str, ...]:
+def _print_gpus(shown: Shown, context: Context, told: set[str] | None = None) -> None:
     from jlremote.cli.screen import gpu_table
 
     gpu_table.show(shown)
-    notes = gpu_table.notes_of(shown)
-    for note in notes:
+    told = set() if told is None else told
+    for note in gpu_table.notes_of(shown):
         if note not in told:
             context.progress.note(note)
-    return notes
+    told.update(gpu_table.notes_of(shown))
 
 
 @command("doctor")
@@ -155,9 +155,7 @@ def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: An
     request = DoctorRequest(**options)
     if report_file is not None:
         if as_json():
-            raise Usage(
-                "`--report` and `--json` cannot be combined", hint="leave out one of the two"
-            )
+            raise shared.refused_together("--report", "--json")
         if os.path.lexists(report_file):  # also of a name that is too long for a file
             raise Usage(f"`{report_file}` exists already", hint="name a new file, or remove it")
     printer = FindingPrinter(quiet=invocation.quiet)

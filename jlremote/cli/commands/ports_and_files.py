@@ -21,6 +21,7 @@ from jlremote.cli.screen.terminal import (
     shown,
 )
 from jlremote.errors import Usage
+from jlremote.text import one_line
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
@@ -73,13 +74,11 @@ def forward(
         session, port = None, _ports(session)
     if on_host and port is None:
         raise Usage("`--host` needs a port", hint="`jlr forward SESSION PORT --host`")
-    if remove is not None and port is not None:
-        from jlremote.sessions import further_ports
-
-        removal = further_ports.removal(session, remove)
-        raise Usage("`--remove` already names the port", hint=f"`{removal}`")
     from jlremote.sessions import further_ports
 
+    if remove is not None and port is not None:
+        removal = further_ports.removal(session, remove)
+        raise Usage("`--remove` already names the port", hint=f"`{removal}`")
     context = invocation.context()
     if port is not None:
         local, there = port
@@ -94,10 +93,10 @@ def forward(
     if remove is not None:
         further_ports.remove(session, remove, context)
         context.progress.note(f"stopped forwarding port {remove}")
-    found = further_ports.listed(session, context)
+    ports = further_ports.listed(session, context)
     none = "no further ports; `jlr forward PORT` adds one"
-    tables.show_reports(found, reports.PORTS, context, none=none)
-    for reason in () if as_json() else reports.port_reasons(found):
+    tables.show_reports(ports, reports.PORTS, context, none=none)
+    for reason in () if as_json() else reports.port_reasons(ports):
         answer(reason)
 
 
@@ -149,7 +148,6 @@ def mount(
         raise Usage("`--on-host` needs `--remote DIR`")
     from jlremote.mounts.mount import MountRequest
     from jlremote.mounts.mount import mount as mount_folder
-    from jlremote.text import one_line
 
     request = MountRequest(local, **options)
     report = mount_folder(request, context)
@@ -160,32 +158,30 @@ def mount(
 def _in_order(
     local: str | None, source: str | None, context: Context
 ) -> tuple[str | None, str | None]:
-    """Return the local folder and what is mounted there, which may have been typed first."""
+    """Return LOCAL and what is mounted there, whichever was typed first."""
     if local is None or source is None:
         alone = source is None and local is not None and _place(local, context)
         return (source, local) if alone else (local, source)
-    if _is_path(local) or _is_path(source):
-        return (local, source) if _is_path(local) else (source, local)
-    first, second = _is_remote(local, context), _is_remote(source, context)
-    return (source, local) if first and not second else (local, source)
+    if _remoteness(local, context) > _remoteness(source, context):
+        return source, local
+    return local, source
 
 
-def _is_path(word: str) -> bool:
-    return word.startswith(("/", ".", "~"))
-
-
-def _is_remote(word: str, context: Context) -> bool:
-    return bool(_place(word, context) or _is_session(word))
+def _remoteness(word: str, context: Context) -> int:
+    """Return 0 for a path of this machine, 2 for HOST:DIR or a session, and 1 for other words."""
+    if word.startswith(("/", ".", "~")):
+        return 0
+    return 2 if _place(word, context) or _is_session(word) else 1
 
 
 def _place(word: str, context: Context) -> tuple[str, str] | None:
-    found = _REMOTE.fullmatch(word)
-    if found is None:
+    parts = _REMOTE.fullmatch(word)
+    if parts is None:
         return None
-    host, slash, _ = found[1].rpartition("@")[2].partition("/")
-    if slash and not (_is_session(found[1]) or host in _hosts(context)):
+    host, slash, _ = parts[1].rpartition("@")[2].partition("/")
+    if slash and not (_is_session(parts[1]) or _is_host(host, context)):
         return None  # a local path with a colon
-    return found[1], found[2]
+    return parts[1], parts[2]
 
 
 def _named(source: str | None, remote: str | None, context: Context) -> dict[str, Any]:
@@ -193,11 +189,17 @@ def _named(source: str | None, remote: str | None, context: Context) -> dict[str
     if place is None:
         return {"session": source}
     if remote is not None:
-        raise Usage(f"`{source}` and `--remote` cannot be combined", hint="leave out one of both")
+        raise shared.refused_together(str(source), "--remote")
     where, folder = place
-    if "/" in where or (_is_session(where) and where not in _hosts(context)):
+    if "/" in where or (_is_session(where) and not _is_host(where, context)):
         return {"session": where, "remote": folder or None}
     return {"session": None, "host": where, "remote": folder or "~", "on_host": True}
+
+
+def _is_host(word: str, context: Context) -> bool:
+    from jlremote.hosts.links import known_hosts
+
+    return word in known_hosts(context)
 
 
 def _is_session(word: str) -> bool:
@@ -205,12 +207,6 @@ def _is_session(word: str) -> bool:
     from jlremote.laptop.record_files import matching
 
     return bool(matching(sessions.load_all(), word))
-
-
-def _hosts(context: Context) -> list[str]:
-    from jlremote.hosts.links import known_hosts
-
-    return known_hosts(context)
 
 
 @command("unmount")

@@ -98,7 +98,6 @@ def run(
         jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py
         jlr run @lab --image torch --gpus auto -- python train.py  # on a host of [pools.lab]
         jlr run dgx --in cont1 -- python -m pkg.train
-        jlr run dgx --in cont1 --gpus none -- python -m pkg.prepare
         jlr run dgx --image torch --gpus all -it --rm -- python
         jlr run dgx --image torch -i -- python - < here.py
         jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10
@@ -106,15 +105,13 @@ def run(
         jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py
         jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py
         jlr run dgx --in cont1 train.ipynb -p epochs=10      # a notebook to its end
-        jlr attach sweep
     """
     command, options = _of_notebook(notebook, kernel, parameters, command, options)
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
     if as_json() and options["terminal"] and not options["detach"]:
-        raise Usage("`-t` and `--json` cannot be combined", hint="leave out one, or add `--detach`")
+        raise shared.refused_together("-t", "--json")
     watched = _interaction(options)
-    from jlremote.jobs.stories import run
     from jlremote.jobs.stories import run as workflow
 
     context = invocation.context()
@@ -124,32 +121,28 @@ def run(
         request = replace(_request(host, command, name, inside, others, how), **watched)
         request = replace(request, wanted=replace(request.wanted, wait=shared.waiting(wait)))
         if how is not None and options["dry_run"]:
-            from jlremote.jobs.stories.scheduled import estimate
-
-            words = estimate(host, how, context)
-            answer_either(words, {"estimate": words})
+            cluster.show_estimate(host, how, context)
             return 0
-        found = workflow.run(request, context)
-    if request.wanted.notify:
-        for each in found:
-            run.watch(each, context)
+        started = workflow.run(request, context)
+    for job in started if request.wanted.notify else ():
+        workflow.watch(job, context)
     array = how is not None and how.resources.array
     if request.detach:
-        told = [document(each.host.name, each.job) for each in found]
-        names = "\n".join(each.job.name for each in found)
-        answer_either(names, told if array else told[0])
+        documents = [document(job.host.name, job.job) for job in started]
+        names = "\n".join(job.job.name for job in started)
+        answer_either(names, documents if array else documents[0])
         return 0
-    codes = []
-    ends: list[dict[str, Any]] | None = [] if as_json() else None
-    for each in found:
-        context.progress.note(f"job {each.selector}")
+    codes, ends = [], []
+    for job in started:
+        context.progress.note(f"job {job.selector}")
         cancels = options["cancel_on_interrupt"]
         gives, keys = request.interactive, request.detach_keys
-        code = show_to_its_end(each, context, keys, cancels=cancels, gives=gives, told=ends)
+        code, facts = show_to_its_end(job, context, keys, cancels=cancels, gives=gives)
         codes.append(code)
+        ends.append(facts)
         if request.wanted.notify:
-            run.tell_end(each, code, context)
-    if ends:
+            workflow.tell_end(job, code, context)
+    if as_json():
         answer_json(ends if array else ends[0])
     return max(codes)
 
@@ -161,11 +154,7 @@ def _of_notebook(
     command: tuple[str, ...],
     options: dict[str, Any],
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the command and the options of a job; those that run the notebook, if one is named.
-
-    Raises:
-        Usage: there is a notebook and a command, or what is for a notebook, and none.
-    """
+    """Return the command and the options of a job; those that run the notebook, if one is named."""
     if notebook is None and (parameters or kernel is not None):
         given = "-p NAME=VALUE" if parameters else "-k KIND"
         raise Usage(
@@ -183,11 +172,7 @@ def _of_notebook(
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:
-    """Take what says how the job is watched out of the options, and return it.
-
-    Raises:
-        Usage: there is no terminal here.
-    """
+    """Take what says how the job is watched out of the options, and return it."""
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
 
     names = ("interactive", "terminal", "detach", "detach_keys")
@@ -206,7 +191,6 @@ def _request(
     options: dict[str, Any],
     how: Scheduled | None,
 ) -> RunRequest:
-    """Return the request; the engine must not delete the job before it was read."""
     from jlremote.hosts.requests import RunRequest, StartRequest, container_options
 
     chosen = new_container.settled(host, options)
@@ -221,16 +205,15 @@ def _request(
         )
     elif chosen.get("runtime") in IMAGE_RUNTIMES:
         new_container.refuse_of_engines(options, chosen["runtime"], "packages")
-    wanted = container_options(chosen)
+    container = container_options(chosen)
+    fields = new_container.request_fields(StartRequest, chosen)
     # Of the settings, `container` and `idle-stop` are those of sessions.
-    fields = new_container.request_fields(StartRequest, chosen) | {
-        "container": name,
-        "idle_stop": None,
-    }
+    fields |= {"container": name, "idle_stop": None}
     if inside is not None:
         fields.pop("image", None)
-    where = StartRequest(host, options=replace(wanted, remove=None), **fields)
-    return RunRequest(where, command, inside, how, remove=bool(wanted.remove))
+    # The engine must not delete the job before its output was read.
+    where = StartRequest(host, options=replace(container, remove=None), **fields)
+    return RunRequest(where, command, inside, how, remove=bool(container.remove))
 
 
 def _refuse_beside_slurm(
@@ -242,12 +225,8 @@ def _refuse_beside_slurm(
         )
     else:
         new_container.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
-    if options["gpus"] or options["share_gpus"]:
-        raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     if inside is not None:
-        raise Usage(
-            "`--in` and `--slurm` cannot be combined", hint="`--no-slurm`, or leave out `--in`"
-        )
+        raise shared.refused_together("--in", "--slurm")
     if options["sudo"] or options["runtime"] not in (None, "auto", "none", *IMAGE_RUNTIMES):
         raise Usage(
             "`--slurm` runs the command without a container engine",

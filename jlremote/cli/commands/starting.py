@@ -15,7 +15,7 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import cluster, new_container, shared
 from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen import reports
-from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown
+from jlremote.cli.screen.terminal import answer_either, shown
 from jlremote.errors import NotFound, Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.times import seconds_of
@@ -23,7 +23,7 @@ from jlremote.times import seconds_of
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
     from jlremote.hosts.requests import StartRequest
-    from jlremote.listing.report import SessionReport
+    from jlremote.listing.session_report import SessionReport
 
 
 @command("start")
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     group="Jupyter",
     type=shared.port,
 )
-@option("--as-shared", "Join a session of another user.", group="Session")
+@shared.shared_option
 @option(
     "--port PORT",
     "Use exactly this local port; fail if it is taken.",
@@ -111,15 +111,12 @@ def start(
         jlr start dgx cont1
         jlr start                                            # the latest session again
         jlr start me@dgx cont1 --image nvcr.io/nvidia/pytorch:24.05-py3 --gpus all
-        jlr start dgx cont1 --image torch --gpus auto:2      # two free ones
         jlr start dgx cont1 --image torch --gpus auto --wait # as soon as one is free
         jlr start @lab cont1 --image torch --gpus auto       # on a host of [pools.lab]
         jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g
         jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace
         jlr start dgx cont1 --image torch -- --cap-add SYS_PTRACE
         jlr start dgx cont1 --image torch --profile nvidia --ipc host --rm
-        jlr start dgx cont1 --image torch --install jupyterlab --install keras
-        jlr start dgx cont1 --notebook work/train.ipynb --browser firefox
         jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too
         jlr start dgx cont1 --idle-stop 2h                   # stop it after 2 idle hours
         jlr start dgx --runtime none --python ~/venv
@@ -136,7 +133,8 @@ def start(
     with named_as_set(host, {**options, "host": typed}):
         chosen = new_container.settled(host, options)
         if how is not None:
-            _refuse_beside_slurm(chosen, options)
+            if options["image"] is None and chosen.get("runtime") not in IMAGE_RUNTIMES:
+                new_container.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
         elif chosen.get("runtime") == "none":
             new_container.refuse_creation(options, "--runtime none")
         if chosen.get("runtime") in IMAGE_RUNTIMES:
@@ -144,14 +142,11 @@ def start(
         request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
         request = replace(request, server=server, scheduled=how, cancel_on_interrupt=cancels)
         request = replace(request, wait=shared.waiting(wait))
-        if how is not None and dry_run:
-            from jlremote.jobs.stories.scheduled import estimate
-
-            words = estimate(host, how, context)
-            answer_either(words, {"estimate": words})
-            return
         if dry_run:
-            _show_plan(request, context)
+            if how is None:
+                _show_plan(request, context)
+            else:
+                cluster.show_estimate(host, how, context)
             return
         report = _start(request, notebook, context)
         urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
@@ -164,11 +159,6 @@ def start(
 
 
 def _with_session(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options with a host: the typed one, that of the settings, or the latest session's.
-
-    Raises:
-        Usage: there is none.
-    """
     if options["host"] is not None:
         return options
     from jlremote.laptop import sessions
@@ -184,16 +174,7 @@ def _with_session(options: dict[str, Any]) -> dict[str, Any]:
             hint="`jlr start HOST CONTAINER`; `jlr config set host HOST` keeps the host",
         )
     runtime = options["runtime"] or latest.runtime
-    named = {"host": latest.host, "container": latest.name, "runtime": runtime}
-    return options | named
-
-
-def _refuse_beside_slurm(chosen: dict[str, Any], options: dict[str, Any]) -> None:
-    if options["gpus"] or options["share_gpus"]:
-        raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
-    image = chosen.get("runtime") in IMAGE_RUNTIMES or options["image"] is not None
-    if not image:
-        new_container.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
+    return options | {"host": latest.host, "container": latest.name, "runtime": runtime}
 
 
 def _request(
@@ -202,9 +183,7 @@ def _request(
     from jlremote.hosts.requests import StartRequest, container_options
 
     if "python" in chosen and "conda-env" in chosen:
-        raise Usage(
-            "`--python` and `--conda-env` cannot be combined", hint="leave out one of the two"
-        )
+        raise shared.refused_together("--python", "--conda-env")
     if "idle-stop" in chosen:
         chosen["idle-stop"] = seconds_of(chosen["idle-stop"], "`--idle-stop`")
     return StartRequest(
@@ -248,10 +227,7 @@ def _show_plan(request: StartRequest, context: Context) -> None:
     from jlremote.sessions.start import plan
 
     lines = plan(request, context)
-    if as_json():
-        answer_json({"commands": list(lines)})
-    else:
-        answer("\n".join(lines))  # to be pasted into a shell, so no line is broken
+    answer_either("\n".join(lines), {"commands": list(lines)})
 
 
 # A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.
@@ -289,10 +265,10 @@ def open_session(
 
     name = shared.chosen_browser(browser, no_browser)
     context = invocation.context()
-    selector, wanted = _session_or_path(session, path, invocation)
-    found = address(selector, wanted, context, as_shared=as_shared)
-    answer_either(shown(found), {"url": found.url})
-    shared.browse(found, context, browser=name, asked=browser is not None)
+    selector, file = _session_or_path(session, path, invocation)
+    page = address(selector, file, context, as_shared=as_shared)
+    answer_either(shown(page), {"url": page.url})
+    shared.browse(page, context, browser=name, asked=browser is not None)
 
 
 @command("url")

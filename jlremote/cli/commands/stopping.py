@@ -1,4 +1,4 @@
-"""`jlr stop`, `jlr restart` and `jlr renew`."""
+"""`jlr stop`, `restart`, `renew`, `disconnect` and `forget`."""
 
 from __future__ import annotations
 
@@ -32,13 +32,7 @@ if TYPE_CHECKING:
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
 def stop(
-    invocation: Invocation,
-    chosen: tuple[str, ...],
-    container: bool,
-    remove: bool,
-    every: bool,
-    force: bool,
-    yes: bool,
+    invocation: Invocation, /, *, chosen: tuple[str, ...], every: bool, **options: bool
 ) -> None:
     """Stop a session: its Jupyter server, its kernels and the local port.
 
@@ -63,7 +57,7 @@ def stop(
     """
     from jlremote.hosts.requests import StopRequest
 
-    request = StopRequest(container=container, remove=remove, force=force, yes=yes)
+    request = StopRequest(**options)
     if every and chosen:
         raise Usage(
             "`--all` and a session cannot be combined",
@@ -84,7 +78,7 @@ def stop(
 @option("--force", "Restart it even if kernels or programs work.")
 @shared.yes_option
 @shared.json_option("Print the session as a JSON object.")
-def restart(invocation: Invocation, session: str, container: bool, force: bool, yes: bool) -> None:
+def restart(invocation: Invocation, /, *, session: str, **options: bool) -> None:
     """Stop a session and start it again: a new Jupyter server, on the same local ports.
 
     It has the variables of `jlr start --env` again; of a cluster's job one with the same options is
@@ -101,7 +95,7 @@ def restart(invocation: Invocation, session: str, container: bool, force: bool, 
     from jlremote.hosts.requests import StopRequest
     from jlremote.sessions import restart as workflow
 
-    request = StopRequest(container=container, force=force, yes=yes, again=True)
+    request = StopRequest(**options, again=True)
     report = workflow.restart(session, request, invocation.context())
     answer_either(shown(report.address), report.to_json())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jlremote.laptop.settings.settings import Origin
-    from jlremote.listing.report import SessionReport
+    from jlremote.listing.session_report import SessionReport
 
 _NEW_FILE = """\
 # Settings of jlr. Keys are the names of long options; `jlr config HOST` shows their values.
@@ -194,7 +194,7 @@ def notify(_invocation: Invocation, action: str) -> None:
 
 @command("demo")
 @option("--image IMAGE", "Image of the container; needs a container engine.")
-@option("--port PORT", "Use exactly this local port.", type=shared.port)
+@option("--port local_port PORT", "Use exactly this local port.", type=shared.port)
 @option(
     "--runtime",
     "Where Jupyter runs. `auto`: in a container, if there are an engine and an image.",
@@ -205,12 +205,7 @@ def notify(_invocation: Invocation, action: str) -> None:
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
 def demo(
-    invocation: Invocation,
-    image: str | None,
-    port: int | None,
-    runtime: str,
-    browser: str | None,
-    no_browser: bool,
+    invocation: Invocation, /, *, browser: str | None, no_browser: bool, **options: Any
 ) -> None:
     """Try jlr on this machine, without a server.
 
@@ -237,7 +232,7 @@ def demo(
         context.progress.note("Ctrl-C ends the demo")
 
     try:
-        run_demo(DemoRequest(image=image, local_port=port, runtime=runtime), context, ready)
+        run_demo(DemoRequest(**options), context, ready)
     except KeyboardInterrupt:
         if not running:
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,7 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen.program_output import CellOutput, JobOutput
 from jlremote.cli.screen.terminal import (
     answer,
     answer_either,
@@ -23,10 +24,11 @@ from jlremote.cli.screen.terminal import (
     watched,
 )
 from jlremote.errors import Usage
+from jlremote.text import one_line, size_in_words
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
-    from jlremote.listing.report import SessionReport
+    from jlremote.listing.session_report import SessionReport
 
 
 _LINES = 100
@@ -54,25 +56,28 @@ def list_sessions(invocation: Invocation, host: str | None, every: bool, running
         jlr list --json | jq -r '.[] | select(.state == "up") | .url'
     """
     if every and running:
-        raise Usage("`--all` and `--running` cannot be combined", hint="leave one of them out")
+        raise shared.refused_together("--all", "--running")
     if every:
         _list_containers(invocation, host)
         return
     from jlremote.listing import listing
 
     context = invocation.context()
-    found = listing.reports(context, host, stopped=not running)
+    listed = listing.reports(context, host, stopped=not running)
     where = f" on `{host}`" if host else ""
     none = f"no sessions{where}; `jlr start HOST CONTAINER` starts one"
-    columns = reports.session_columns(found)
-    tables.show_reports(found, columns, context, none=none)
-    if not as_json():
-        _show_reasons(found)
-        mounts = [mount for report in found for mount in report.mounts]
-        tables.show_section(mounts, reports.MOUNTS)
-        for reason in reports.mount_reasons(mounts):
-            answer(reason)
-        _explain_running(found, context)
+    tables.show_reports(listed, reports.session_columns(listed), context, none=none)
+    if as_json():
+        return
+    _show_reasons(listed)
+    mounts = [mount for report in listed for mount in report.mounts]
+    tables.show_section(mounts, reports.MOUNTS)
+    for reason in reports.mount_reasons(mounts):
+        answer(reason)
+    running_one = next((report for report in listed if report.state == "running"), None)
+    if running_one:
+        command = f"`jlr open {running_one.host}/{running_one.name}`"
+        context.progress.note(f"`running` is not forwarded here; {command} forwards it")
 
 
 def _list_containers(invocation: Invocation, host: str | None) -> None:
@@ -144,7 +149,6 @@ def _show(report: SessionReport) -> None:
 
 
 def _show_reasons(found: list[SessionReport]) -> None:
-    from jlremote.text import one_line
 
     explained = [(report, report.detail) for report in found if report.detail]
     kept = ((report, ", ".join(report.awake or ())) for report in found)
@@ -153,13 +157,6 @@ def _show_reasons(found: list[SessionReport]) -> None:
         answer("")
     for report, why in explained:
         answer(one_line(f"{report.host}/{report.name}: {why}"))
-
-
-def _explain_running(found: list[SessionReport], context: Context) -> None:
-    running = next((report for report in found if report.state == "running"), None)
-    if running:
-        command = f"`jlr open {running.host}/{running.name}`"
-        context.progress.note(f"`running` is not forwarded here; {command} forwards it")
 
 
 @command("logs")
@@ -173,12 +170,7 @@ def _explain_running(found: list[SessionReport], context: Context) -> None:
 @option("--since TIME", "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.")
 @option("--container", "Show the log of the container's own program.")
 def logs(
-    invocation: Invocation,
-    session: str | None,
-    follow: bool,
-    tail: int | None,
-    since: str | None,
-    container: bool,
+    invocation: Invocation, /, *, session: str | None, tail: int | None, **options: Any
 ) -> None:
     """Show the log of a session's Jupyter server, or the output of a job.
 
@@ -196,20 +188,16 @@ def logs(
     from jlremote.jobs.stories import jobs
     from jlremote.sessions.logs import log
 
-    moment = None if since is None else times.since(since, "`--since`")
-    lines = _LINES if tail is None and since is None else tail
-    wanted = LogRequest(follow, lines, moment, container)
-    context = invocation.context()
+    if options["since"] is not None:
+        options["since"] = times.since(options["since"], "`--since`")
+    elif tail is None:
+        tail = _LINES
+    request, context = LogRequest(tail=tail, **options), invocation.context()
     if job := jobs.meant(session, context):
-        from jlremote.cli.screen.program_output import JobOutput
-
-        jobs.log(job, JobOutput().show, wanted)
+        jobs.log(job, JobOutput().show, request)
         return
-    for text in log(session, wanted, context):
+    for text in log(session, request, context):
         answer(text, newline=False)
-
-
-NOTEBOOK = ".ipynb"
 
 
 @command("output")
@@ -245,10 +233,10 @@ def output(
         jlr output train.ipynb --save here.ipynb
         jlr output dgx/cont1 --json | jq -r '.[] | select(.status == "error") | .code'
     """
-    if session is not None and notebook is None and session.endswith(NOTEBOOK):
+    if session is not None and notebook is None and session.endswith(".ipynb"):
         session, notebook = None, session
     if save is not None and follow:
-        raise Usage("`--save` and `--follow` cannot be combined", hint="leave one of them out")
+        raise shared.refused_together("--save", "--follow")
     if force and save is None:
         raise Usage("`--force` is for `--save`", hint="add `--save COPY.ipynb`")
     context = invocation.context()
@@ -265,7 +253,6 @@ def _show_output(session: str | None, notebook: str | None, context: Context) ->
     from jlremote.output import live
     from jlremote.output.reading import recorded
     from jlremote.output.runs import KERNEL_ENDS
-    from jlremote.text import size_in_words
 
     found = recorded(session, notebook, context, end_only=not as_json())
     latest = {run.notebook: run for run in found.runs}.values()
@@ -273,8 +260,6 @@ def _show_output(session: str | None, notebook: str | None, context: Context) ->
     if as_json():
         answer_json([run.to_json() for run in found.runs])
         return code
-    from jlremote.cli.screen.program_output import CellOutput
-
     CellOutput().show(live.whole(found.runs, found.lost))
     if not found.runs:
         context.progress.note("no cell has run")
@@ -295,8 +280,6 @@ def _follow_output(session: str | None, notebook: str | None, context: Context) 
         for run in ended(record for record in records if record is not None):
             answer_json(run.to_json(), indent=None)
         return
-    from jlremote.cli.screen.program_output import CellOutput
-
     live, screen = Live(), CellOutput()
     screen.show(live.begin(iter(records.__next__, None)), live.current)
     for record in records:
@@ -309,7 +292,6 @@ def _save_copy(
 ) -> None:
     from jlremote.output import copy as copies
     from jlremote.output.reading import recorded
-    from jlremote.text import one_line
 
     copies.check_destination(copy, force=force)
     saved = copies.save(recorded(session, notebook, context), copy, context, force=force)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jlremote.cli.command import option, options
+from jlremote.cli.screen.terminal import answer_either
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import PLACES, RESOURCES
 
 if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
     from jlremote.hosts.requests import Scheduled
     from jlremote.place.clusters.contract import Ranks
 
@@ -79,7 +81,7 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     empty item of a list.
 
     Raises:
-        Usage: a flag is given without `--slurm`.
+        Usage: a flag is given without `--slurm`, or `--gpus` with it.
     """
     from jlremote.laptop.settings import settings
 
@@ -95,6 +97,8 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
             if value:
                 raise Usage(f"`--{name}` needs `--slurm`")
         return None, rest
+    if options["gpus"] or options["share_gpus"]:
+        raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     from jlremote.hosts.requests import Scheduled
     from jlremote.place.clusters.contract import Resources
 
@@ -104,6 +108,14 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     place = chosen.get("pull-on", PLACES[0])
     by_tcp = flags["reach"] == WAYS[1]
     return Scheduled(asked, modules, _ranks(options), pull_on=place, by_tcp=by_tcp), rest
+
+
+def show_estimate(host: str, scheduled: Scheduled, context: Context) -> None:
+    """Print when the scheduler would start a job; submit nothing."""
+    from jlremote.jobs.stories.scheduled import estimate
+
+    words = estimate(host, scheduled, context)
+    answer_either(words, {"estimate": words})
 
 
 def _list(flags: tuple[str, ...], chosen: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import click
 from jlremote.cli.command import Function, option, options
 from jlremote.cli.completion import candidates
 from jlremote.cli.screen.terminal import AS_JSON
-from jlremote.errors import JlrError, Unreachable
+from jlremote.errors import JlrError, Unreachable, Usage
 from jlremote.laptop.settings.options import KINDS, RUNTIMES, is_pool
 from jlremote.text import one_of
 from jlremote.times import seconds_of
@@ -123,7 +123,7 @@ def json_option(text: str) -> Callable[[Function], Function]:
     return option("--json", text, expose_value=False, callback=keep)
 
 
-shared_option = option("--as-shared", "Join a session of another user.")
+shared_option = option("--as-shared", "Join a session of another user.", group="Session")
 yes_option = option("-y --yes", "Do not ask before work is lost.")
 image_json_option = json_option("Print the image as a JSON object.")
 IMAGE_FOLDER = "With --runtime apptainer: the folder of the host for pulled images."
@@ -210,6 +210,11 @@ def _chosen(
         bool(chosen.get("sudo", False)),
         None if folder is None else str(folder),
     )
+
+
+def refused_together(one: str, other: str) -> Usage:
+    """Return the error for two options that cannot be combined."""
+    return Usage(f"`{one}` and `{other}` cannot be combined", hint="leave out one of the two")
 
 
 def waiting(wait: str | None) -> float | None:

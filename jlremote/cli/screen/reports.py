@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from jlremote.jupyter.api import Kernel
     from jlremote.kernels.specs import KernelSpec
     from jlremote.listing.listing import ContainerReport
-    from jlremote.listing.report import SessionReport
+    from jlremote.listing.session_report import SessionReport
     from jlremote.mounts.known_mounts import MountReport
+    from jlremote.place.host.job import Job
 
 _ID_DIGITS = 12
 # In these no server runs, and so no kernel.
@@ -135,6 +136,19 @@ def mount_reasons(mounts: Iterable[MountReport]) -> list[str]:
     return [one_line(f"{mount.local}: {mount.detail}") for mount in mounts if mount.detail]
 
 
+def _job_state(job: Job) -> str:
+    if (job.job or job.since is None) and job.over and job.detail:
+        return job.detail.partition(": ")[0]  # how its scheduler or its wait ended it
+    if job.until is not None and not job.over:
+        return f"{job.state}, {times.left(job.until)} left"
+    return job.state if job.exit_code is None else f"exit {job.exit_code}"
+
+
+def _job_age(job: Job) -> str:
+    since = job.since if job.ended is None else job.ended
+    return times.age(since) if since else ""
+
+
 def session_columns(reports: Sequence[SessionReport]) -> Columns[SessionReport]:
     """Return the columns of a list of sessions, with their jobs if some are a cluster's."""
     return {**SESSIONS, **_JOB} if any(report.job for report in reports) else SESSIONS
@@ -151,6 +165,15 @@ SESSIONS: Columns[SessionReport] = {
     "IMAGE": lambda report: report.image or ("-" if report.container else "no container"),
 }
 _JOB: Columns[SessionReport] = {"JOB": lambda report: _job(report) or "-"}
+JOBS: Columns[tuple[str, Job]] = {  # of a host
+    "JOB": lambda one: one[1].name,
+    "HOST": lambda one: one[0],
+    "STATE": lambda one: _job_state(one[1]),
+    "SINCE": lambda one: _job_age(one[1]),
+    "GPUS": lambda one: one[1].gpus or "",
+    "WHERE": lambda one: one[1].container or one[1].node or "",
+    "COMMAND": lambda one: one[1].command,
+}
 KERNELS: Columns[Kernel] = {
     "NOTEBOOK": lambda kernel: kernel.notebook,
     "STATE": lambda kernel: kernel.state if kernel.running is None else _running(kernel),

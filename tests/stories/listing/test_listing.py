@@ -16,8 +16,8 @@ from jlremote.jobs.stories import session_job
 from jlremote.jupyter.presence import Presence, Present
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.listing import listing, session_reports
-from jlremote.listing.report import SessionReport, of_record
+from jlremote.listing import known_sessions, listing
+from jlremote.listing.session_report import SessionReport, of_record
 from jlremote.mounts import known_mounts
 from jlremote.place.host.job import Job
 from tests.stories.parts import Notes, context
@@ -37,8 +37,8 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return [of_record(r, "stopped") for r in records if r.name != "removed"]
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(session_reports, "of", of)
-    monkeypatch.setattr(session_reports, "of_stopped", of_stopped)
+    monkeypatch.setattr(known_sessions, "of", of)
+    monkeypatch.setattr(known_sessions, "of_stopped", of_stopped)
     monkeypatch.setattr(known_mounts, "reports", lambda *_, **__: [])
     return states
 
@@ -162,6 +162,6 @@ def test_the_status_of_a_stopped_session_asks_the_user_nothing(
         assert its.asker is ASKS_NOTHING
         return of_record(record, "stopped")
 
-    monkeypatch.setattr(session_reports, "of_left", of_left)
+    monkeypatch.setattr(known_sessions, "of_left", of_left)
     record("dgx", "cont1", 1.0, forwarded=False)
     assert listing.report("cont1", context()).state == "stopped"

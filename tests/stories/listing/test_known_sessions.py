@@ -26,8 +26,8 @@ from jlremote.jupyter.survey import (
 )
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
-from jlremote.listing import session_reports
-from jlremote.listing.report import SessionReport
+from jlremote.listing import known_sessions
+from jlremote.listing.session_report import SessionReport
 from jlremote.place.host.job import Job
 from jlremote.place.runtimes.table import runtime_named
 from tests.link.fakes import new_endpoint
@@ -81,8 +81,8 @@ def reported(
 ) -> SessionReport:
     now = Recording(recorder, {"7": 65.4} if recorder == "on" else {})
     monkeypatch.setattr(recording, "look", lambda *_: now)
-    monkeypatch.setattr(session_reports, "link_of", lambda *_: link)
-    [report] = session_reports.of([record], context(), connected_status)
+    monkeypatch.setattr(known_sessions, "link_of", lambda *_: link)
+    [report] = known_sessions.of([record], context(), connected_status)
     return report
 
 
@@ -157,7 +157,7 @@ def test_a_forward_that_cannot_be_restored_gives_the_state(
     def fail(*_: Any) -> None:
         raise ContainerGone("the container `cont1` is gone")
 
-    monkeypatch.setattr(session_reports, "bring_back", fail)
+    monkeypatch.setattr(known_sessions, "bring_back", fail)
     report = reported(monkeypatch, FakeLink(checked=None))
     assert (report.state, report.detail) == ("container-gone", "the container `cont1` is gone")
 
@@ -192,8 +192,8 @@ def test_a_host_that_is_not_reached_gives_its_state_to_all_sessions(
 
     link = FakeLink(checked=None)
     link.status = lambda **_: LinkStatus("reconnecting", 0.0, None, (), ())  # type: ignore[method-assign]
-    monkeypatch.setattr(session_reports, "link_of", lambda *_: link)
-    reports = session_reports.of([RECORD, replace(RECORD, name="cont2")], context(), refuse)
+    monkeypatch.setattr(known_sessions, "link_of", lambda *_: link)
+    reports = known_sessions.of([RECORD, replace(RECORD, name="cont2")], context(), refuse)
     assert [(report.name, report.state) for report in reports] == [
         ("cont1", "reconnecting"),
         ("cont2", "reconnecting"),
@@ -211,7 +211,7 @@ def test_a_stopped_session_of_a_host_that_is_not_reached_is_stopped_and_not_aske
         raise why
 
     # A link that does no more than tell its state: a script for it is a fault.
-    monkeypatch.setattr(session_reports, "link_of", lambda *_: FakeLink(checked=None))
-    report = session_reports.of_left(replace(RECORD, forwarded=False), context(), refuse)
+    monkeypatch.setattr(known_sessions, "link_of", lambda *_: FakeLink(checked=None))
+    report = known_sessions.of_left(replace(RECORD, forwarded=False), context(), refuse)
     told = f"its host was not asked: {why.message}"
     assert (report.state, report.detail) == ("stopped", told)

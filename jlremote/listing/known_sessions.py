@@ -22,7 +22,13 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
-from jlremote.listing.report import SessionReport, of_forward, of_record, of_unreached, with_job
+from jlremote.listing.session_report import (
+    SessionReport,
+    of_forward,
+    of_record,
+    of_unreached,
+    with_job,
+)
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.job import Job
 from jlremote.place.runtimes.contract import Container

@@ -11,7 +11,7 @@ from jlremote.jupyter.api import Access, Kernel
 from jlremote.jupyter.presence import Present
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.listing.report import of_forward, of_present, of_record, of_unreached
+from jlremote.listing.session_report import of_forward, of_present, of_record, of_unreached
 from tests.link.fakes import new_endpoint
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, image="torch", gpus="all")
