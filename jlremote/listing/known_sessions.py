@@ -31,7 +31,7 @@ from jlremote.listing.session_report import (
 )
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.job import Job
-from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import runtime_of, runtimes
 from jlremote.text import one_line
 

@@ -15,7 +15,7 @@ from jlremote.laptop.settings.options import PLACES, RESOURCES
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
     from jlremote.hosts.requests import Scheduled
-    from jlremote.place.clusters.contract import Ranks
+    from jlremote.place.clusters.scheduler import Ranks
 
 _cluster = partial(option, group="Cluster")
 LAUNCHERS = ("none", "srun", "torchrun")
@@ -100,7 +100,7 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     if options["gpus"] or options["share_gpus"]:
         raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
     from jlremote.hosts.requests import Scheduled
-    from jlremote.place.clusters.contract import Resources
+    from jlremote.place.clusters.scheduler import Resources
 
     arguments, modules = (_list(given[name], chosen.get(name, ())) for name in _LISTS)
     named = {name: chosen.get(name) or None for name in RESOURCES}
@@ -123,7 +123,7 @@ def _list(flags: tuple[str, ...], chosen: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _ranks(options: dict[str, Any]) -> Ranks | None:
-    from jlremote.place.clusters.contract import Ranks
+    from jlremote.place.clusters.scheduler import Ranks
 
     launcher, label = options.get("launcher"), bool(options.get("label"))
     if launcher not in (None, "none"):
