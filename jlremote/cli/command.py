@@ -167,7 +167,7 @@ class Command(click.Command):
         return [piece.replace("-", _HYPHEN) for piece in pieces]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write options under their headings if many have one, else all under one."""
+        """Write the options under their headings, or all under one heading if there are few."""
         sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*GROUPS, "Options")}
         shown = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
         groups = [getattr(one, "group", "") for one in shown]
@@ -216,7 +216,7 @@ def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]
 def command(
     name: str, *, takes_command: bool = False, takes_line: bool = False
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Decorate a function of the `Invocation` and its options as a command.
+    """Decorate a function, which takes the `Invocation` and the options, as a command.
 
     Its docstring is the help, with lines to copy below `Examples:`. It takes the global options
     after its name, too. They are hidden there, so that its help shows only its own. A letter that

@@ -1,4 +1,4 @@
-"""The names that completion offers: of sessions, jobs and hosts, also as ssh's users know them.
+"""Names for completion: of sessions, jobs and hosts, and of sessions for ssh.
 
 The names of sessions and jobs are part of the records' file names, so that no file is opened, and
 those of hosts are in ssh's configuration.
@@ -66,7 +66,7 @@ def config_file() -> Path:
 
 
 def with_names(config: str) -> str:
-    """Return a configuration whose `Host` lines before the pattern are those of now."""
+    """Return a configuration with a new `Host` line for each known name before the pattern."""
     begin = config.find(PATTERN)
     names = "".join(f"Host {name}\n" for name in sorted(ssh_names()))
     return names + config[max(begin, 0) :]
@@ -85,7 +85,7 @@ def control_socket(name: str) -> Path | None:
 
 
 def refresh(*changed: str | None) -> None:
-    """Write the names of now to the file, if there is one; a failure leaves the old ones.
+    """Write the known names to ssh's file, if that exists; a failure leaves the old names.
 
     `changed` are the names of the session that came, went or was written anew.
     """

@@ -50,7 +50,7 @@ class SessionRecord:
 
     @property
     def selector(self) -> str:
-        """What names it to commands."""
+        """The name `HOST/NAME`, as commands take it."""
         return f"{self.host}/{self.name}"
 
     @property
@@ -60,7 +60,7 @@ class SessionRecord:
 
     @property
     def engine_name(self) -> str:
-        """What means its container to the engine: the id where that is known."""
+        """The container's id or, where that is unknown, its name."""
         return self.container_id or self.name
 
     @property
@@ -161,7 +161,7 @@ def delete(record: SessionRecord) -> None:
 
 @dataclass(frozen=True)
 class StopRecord:
-    """The session that was stopped last here, so that the next bare `jlr stop` hits no other one.
+    """The session that was stopped last here: a bare `jlr stop` must not stop another one.
 
     The stop may have deleted the session's own record.
     """

@@ -44,7 +44,7 @@ def of(
     ask: Callable[[Link], LinkStatus],
     told: Callable[[Link], Mapping[str, Job]] | None = None,
 ) -> list[SessionReport]:
-    """Report sessions that share a link; `told` asks for the jobs of a cluster's sessions."""
+    """Report sessions that share a link; `told` gives the jobs of a cluster."""
     link = link_of(records[0], context)
     status = status_of(link, ask)
     if isinstance(status, Unreached):
@@ -86,7 +86,7 @@ def stopped_among(records: Sequence[SessionRecord], there: Presence) -> list[Ses
 def of_left(
     record: SessionRecord, context: Context, ask: Callable[[Link], LinkStatus]
 ) -> SessionReport:
-    """Report a session that was stopped, by its container where its host is reached."""
+    """Report a stopped session, with the state of its container if the host answers."""
     try:
         runtime, link = runtime_of(record), link_of(record, context)
         if not runtime.has_containers:
@@ -180,7 +180,7 @@ def _with_use(
 def with_cells(
     link: Link, record: SessionRecord, report: SessionReport, *, idle: bool = False
 ) -> SessionReport:
-    """Return a report with how long cells have been running, and a recorder that has ended.
+    """Add to a report how long cells have been running, and whether the recorder has ended.
 
     The host is asked if a kernel is busy, with `idle` if all are idle.
     """

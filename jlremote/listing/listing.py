@@ -178,7 +178,7 @@ def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> No
 
 
 def with_mounts(found: list[SessionReport], context: Context) -> list[SessionReport]:
-    """Return the reports with the sessions' folders that are mounted here."""
+    """Add to reports the folders of sessions that are mounted here."""
     mounted = known_mounts.reports(context, connect=False)
     return [
         replace(r, mounts=tuple(m for m in mounted if (m.host, m.session) == (r.host, r.name)))

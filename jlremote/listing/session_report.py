@@ -72,7 +72,7 @@ class SessionReport:
 
     @property
     def address(self) -> Address:
-        """Its URLs; empty where it is not up."""
+        """The URLs, empty for a session that is not up."""
         return Address(self.url or "", self.page or self.url or "")
 
     def to_json(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def of_forward(
 
 
 def with_job(report: SessionReport, job: Job | None) -> SessionReport:
-    """Return a session's report with what its job at a scheduler tells, `None` for none."""
+    """Add to a session's report what its job at a scheduler says, if it has one."""
     if job is None:
         return report
     report = replace(report, job=job.job, node=job.node, reason=job.reason, gpus=job.gpus)
@@ -154,7 +154,7 @@ def with_job(report: SessionReport, job: Job | None) -> SessionReport:
 
 
 def with_time_left(report: SessionReport, seconds: float | None) -> SessionReport:
-    """Return a report with the time until its job's limit, and a warning before the end."""
+    """Add to a report the time until its job's limit, and a warning before the end."""
     if seconds is None:
         return report
     report = replace(report, time_left=max(0, round(seconds)))

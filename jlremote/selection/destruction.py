@@ -95,7 +95,7 @@ def default_session(
 
 
 def unnamed(what: str, candidates: int, commands: Sequence[str]) -> Usage:
-    """Return the error for `what`, which would destroy one of several sessions by guess.
+    """Return the error that a command needs a name, as it would guess what to destroy.
 
     `commands` name each of those that a hint may offer.
     """

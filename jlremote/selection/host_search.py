@@ -34,7 +34,7 @@ from jlremote.selection import naming
 
 
 def renamed(name: str, context: Context) -> SessionRecord | None:
-    """Return the session whose container is called so by now, as its link knows; dial no host."""
+    """Return the session of a container that was renamed, if a running link knows of it."""
     known = sessions.load_all()
     links = {(record.host, record.ssh_config): link_of(record, context) for record in known}
     found: set[tuple[str, str]] = set()
@@ -178,7 +178,7 @@ def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, 
 def with_others(
     names: tuple[str, ...], first: Survey, look: Callable[[str], Survey]
 ) -> Iterator[tuple[str, Survey]]:
-    """Yield the first name with its survey, then the others.
+    """Yield each name with its survey, the likeliest first.
 
     Last come the containers that were typed so on another laptop, with another naming template.
     """

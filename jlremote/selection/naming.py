@@ -50,7 +50,7 @@ def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
 
 
 def on_node(runtime: str, *, with_image: bool) -> Runtime:
-    """Return the runtime of a cluster's nodes, by the one that is named for the session.
+    """Return the runtime on a cluster's nodes for a session's `--runtime`.
 
     Raises:
         Usage: it does not run on nodes.
@@ -65,7 +65,7 @@ def on_node(runtime: str, *, with_image: bool) -> Runtime:
 
 
 def remembered(request: StartRequest) -> str | None:
-    """Return the name of the session that is meant, `None` if this laptop does not know it."""
+    """Return the name of a session that this laptop knows, `None` for another one."""
     records = [record for record in sessions.load_all() if record.host == request.host]
     if request.container is None:
         return records[0].name if records else None
@@ -75,7 +75,7 @@ def remembered(request: StartRequest) -> str | None:
 
 
 def names(request: StartRequest, host: Host) -> tuple[str, ...]:
-    """Return the names that the container may have, that of a new one first.
+    """Return the names that the container may have, the name of a new one first.
 
     The template is for new containers: without an image to create one from, an existing container
     with the typed name may be meant.
@@ -89,12 +89,12 @@ def names(request: StartRequest, host: Host) -> tuple[str, ...]:
 
 
 def own_name(name: str, host: Host) -> str:
-    """Return the name with the login name in it, as another user has the typed one."""
+    """Return a name with the login name before it, where another user has the typed name."""
     return f"{_user(host)}_{name}"
 
 
 def label(typed: str | None, name: str) -> dict[str, str]:
-    """Return the label with the typed name, if the container has another one, for other laptops."""
+    """Return the label with the typed name, by which other laptops find the container."""
     return {} if typed in (None, name) else {TYPED_LABEL: str(typed)}
 
 

@@ -160,19 +160,11 @@ def test_the_help_of_start_has_groups_in_one_column(
     assert not re.search(r"(\n {10,}\S.*){3}", options), "more than three lines of help"
 
 
-def test_the_help_of_run_has_the_group_of_each_option(jlr: Jlr) -> None:
-    text = jlr("run", "--help").stdout
-    places = [
-        text.index(part)
-        for part in ("Session:", "--in ", "Container:", "--image ", "GPUs:", "--gpus ", "Output:")
-    ]
-    assert places == sorted(places)
-
-
 def test_a_command_whose_options_have_no_headings_has_one_group(jlr: Jlr) -> None:
-    text = jlr("build", "--help").stdout
-    assert "\nOptions:\n  --on-host DIR" in text
-    assert "Session:" not in text
+    for name, first in (("build", "--on-host DIR"), ("open", "--browser NAME")):
+        text = jlr(name, "--help").stdout
+        assert f"\nOptions:\n  {first}" in text
+        assert not re.search("^(Session|This machine):$", text, re.MULTILINE)
 
 
 def test_the_version_is_that_of_the_package(jlr: Jlr) -> None:

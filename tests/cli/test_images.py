@@ -43,33 +43,23 @@ def test_a_host_without_images_names_the_command_that_pulls_one(
 @pytest.mark.parametrize(
     ("argv", "engine"),
     [
-        ((), EngineChoice("auto", sudo=False)),
-        (("--runtime", "podman"), EngineChoice("podman", sudo=False)),
-        (("--sudo",), EngineChoice("auto", sudo=True)),
+        ((), EngineChoice("podman", sudo=False)),
+        (("--runtime", "docker"), EngineChoice("docker", sudo=False)),
+        (("--sudo",), EngineChoice("podman", sudo=True)),
     ],
 )
-def test_the_engine_of_the_flags_is_passed_on(
-    argv: tuple[str, ...], engine: EngineChoice, jlr: Jlr, workflows: Workflows
-) -> None:
-    workflows.will("images.stories.registry.push", None)
-    assert jlr("push", "dgx", "me/torch", *argv).code == 0
-    assert workflows.arguments("images.stories.registry.push")[3] == engine
-
-
-def test_a_runtime_without_containers_has_no_images(jlr: Jlr, workflows: Workflows) -> None:
-    assert jlr("pull", "dgx", "me/torch", "--runtime", "none").code == 2
-    assert not workflows.calls
-
-
-def test_the_engine_of_the_settings_is_used_without_a_flag(
-    jlr: Jlr, workflows: Workflows, laptop: Path
+def test_the_engine_is_that_of_the_flags_or_of_the_settings(
+    argv: tuple[str, ...], engine: EngineChoice, jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
     (laptop / "config" / "jlr").mkdir(parents=True)
     settings = laptop / "config" / "jlr" / "config.toml"
     settings.write_text("[hosts.dgx]\nruntime = 'podman'\n")
     workflows.will("images.stories.registry.push", None)
-    assert jlr("push", "dgx", "me/torch").code == 0
-    assert workflows.arguments("images.stories.registry.push")[3].runtime == "podman"
+    assert jlr("push", "dgx", "me/torch", *argv).code == 0
+    assert workflows.arguments("images.stories.registry.push")[3] == engine
+    workflows.calls.clear()
+    assert jlr("pull", "dgx", "me/torch", "--runtime", "none").code == 2
+    assert not workflows.calls
 
 
 def test_build_passes_on_its_folder_tags_and_arguments(

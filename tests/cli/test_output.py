@@ -45,12 +45,6 @@ def test_each_run_has_a_heading_its_output_and_how_it_ended(jlr: Jlr, workflows:
     assert workflows.arguments("output.reading.recorded")[:2] == ("cont1", "a.ipynb")
 
 
-def test_one_argument_is_a_notebook_if_it_is_called_so(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("output.reading.recorded", found())
-    assert "no cell has run" in jlr("output", "work/a.ipynb").stderr
-    assert workflows.arguments("output.reading.recorded")[:2] == (None, "work/a.ipynb")
-
-
 def test_json_is_an_object_for_each_run(jlr: Jlr, workflows: Workflows) -> None:
     workflows.will("output.reading.recorded", found(*RECORDS))
     [told] = json.loads(jlr("output", "--json").stdout)

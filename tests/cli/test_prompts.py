@@ -134,10 +134,7 @@ def test_the_remember_option_answers_the_question() -> None:
         assert Person(contextlib.nullcontext, remember=True).ask(question) == "yes"
         with pytest.raises(NeedsAuthentication):  # not `no`, which would count for ever
             Person(contextlib.nullcontext, remember=False).ask(question)
-
-
-def test_a_refused_question_is_not_asked_again() -> None:
-    with pytest.raises(NeedsAuthentication):
+    with pytest.raises(NeedsAuthentication):  # it was refused before
         Person(contextlib.nullcontext).ask(Question("remember-again", "keep it?"))
 
 

@@ -23,9 +23,9 @@ _Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str
 
 
 def _completer(names: Callable[[click.Context, str], Iterable[str]]) -> _Completer:
-    """Decorate a function of the context and the typed word; keep the names that begin with that.
+    """Decorate a function that gives names, and keep those that begin with the typed word.
 
-    Where an error says why there are none, there are none.
+    An error gives no names.
     """
 
     @wraps(names)
@@ -54,7 +54,7 @@ def _hosts(context: click.Context, typed: str) -> list[str]:
 
 
 def _selectors(known: list[tuple[str, str]], typed: str) -> list[str]:
-    """Return names, and `host/name` where that was begun or the name is not unique."""
+    """Return the names that are unique, and all as `host/name` once something is typed."""
     times = Counter(name for _, name in known)
     short = [name for _, name in known if times[name] == 1]
     return short + [f"{host}/{name}" for host, name in known if typed or times[name] > 1]

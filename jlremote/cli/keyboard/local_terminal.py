@@ -87,7 +87,7 @@ class LocalTerminal:
 
 
 class Escapes:
-    """A filter that takes `~.` and `~~` at the beginning of a line out of the typed keys."""
+    """A filter for the escapes `~.` and `~~` at the beginning of a typed line."""
 
     def __init__(self) -> None:
         self.hung_up = False  # whether `~.` was typed

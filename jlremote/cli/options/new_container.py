@@ -138,7 +138,7 @@ def _lines(path: str) -> Iterator[str]:
 
 
 def with_value(item: str, given_by: str) -> str:
-    """Return a variable with its value; one without gets this machine's, as with `docker run`."""
+    """Return `NAME=VALUE`; a bare `NAME` gets this machine's value, as with `docker run`."""
     name, given, _ = item.partition("=")
     if name.split() != [name]:  # an engine would take some of them
         raise Usage(
@@ -156,7 +156,7 @@ def with_value(item: str, given_by: str) -> str:
 
 
 def request_fields(request: type[Any], chosen: dict[str, Any]) -> dict[str, Any]:
-    """Return the settled options that are fields of a request, by the names of the fields."""
+    """Return the settled options that a request has fields for, by field name."""
     known = {field.name for field in fields(request)}
     named = {_FIELDS.get(name, name.replace("-", "_")): value for name, value in chosen.items()}
     return {name: value for name, value in named.items() if name in known}

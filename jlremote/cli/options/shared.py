@@ -35,7 +35,7 @@ _BY_VALUE = ("image", "volume")
 def named_as_set(
     host: str | None, options: Mapping[str, Any], only: Collection[str] = tuple(KINDS)
 ) -> Iterator[None]:
-    """Let an error name an option as a setting where it came from the settings, not from a flag.
+    """Let errors name the setting or variable that an option comes from, if no flag gave it.
 
     `options` are the command's, by the names of click's parameters; `only` are the long names of
     those that it takes from the settings.
@@ -115,7 +115,7 @@ session_argument = click.argument("session", required=False, shell_complete=cand
 
 
 def json_option(text: str) -> Callable[[Function], Function]:
-    """Return `--json`, which the printing functions see (`terminal.as_json`)."""
+    """Return the option `--json`; printing functions ask `terminal.as_json` for its value."""
 
     def keep(context: click.Context, _option: click.Parameter, value: bool) -> None:
         context.meta[AS_JSON] = value
@@ -237,7 +237,7 @@ def host_of(
     or_latest: bool = False,
     waits: bool = False,
 ) -> str:
-    """Return the host that was typed; of a pool, the one for a container (see `host_of_pool`)."""
+    """Return the typed host, or the host of a pool for a container (see `host_of_pool`)."""
     if not is_pool(host):
         return host
     from jlremote.gpus.pool_gpus import host_of_pool

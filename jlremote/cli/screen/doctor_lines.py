@@ -29,7 +29,7 @@ _INDENT = " " * (4 + NAME_WIDTH)
 
 
 class FindingPrinter:
-    """A printer of findings on stdout, with a heading for each machine; `quiet`, only of problems.
+    """A printer of findings on stdout, under a heading for each machine; `quiet`: problems only.
 
     Checks that were not tried for the same reason come last, on one line.
     """

@@ -46,7 +46,7 @@ def show(shown: Shown) -> None:
 
 
 def tables_of(shown: Shown) -> list[tuple[Row, list[Row]]]:
-    """Return the headings and rows of the table of GPUs, of that of their users, and of others."""
+    """Return the tables of GPUs, of their users and of waiting starts: headings and rows."""
     if isinstance(shown, Inventory):
         gpus = [row for gpu in shown.gpus for row in gpu_rows(gpu)]
         users, queue = list(_users_of_all(shown)), list(_queue(shown))
@@ -66,7 +66,7 @@ def tables_of(shown: Shown) -> list[tuple[Row, list[Row]]]:
 
 
 def notes_of(shown: Shown) -> tuple[str, ...]:
-    """Return what drivers complain of, and what cannot be told."""
+    """Return complaints of drivers, and notes on what is unknown."""
     if isinstance(shown, Inventory):
         return shown.remarks
     if isinstance(shown, ClusterGpus):
@@ -77,7 +77,7 @@ def notes_of(shown: Shown) -> tuple[str, ...]:
 
 
 def document(shown: Shown, host: str) -> Any:
-    """Return the object of `--json`; of a pool the array with each host's, or its error."""
+    """Return the JSON object of a host, or the array of a pool's hosts and their errors."""
     if isinstance(shown, Inventory):
         return to_json(shown, host)
     if isinstance(shown, ClusterGpus):

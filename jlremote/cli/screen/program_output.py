@@ -1,4 +1,4 @@
-"""The output of programs there: of jobs as it is, of cells as lines.
+"""The output of jobs, as it is, and of cells, as lines.
 
 A job's output goes into a file or pipe as it is, and to a terminal without what acts beyond the
 text: an escape sequence can write the clipboard (OSC 52), or make the terminal type its answer into
@@ -65,14 +65,14 @@ class Filter:
         self._held = ""  # the beginning of a sequence
 
     def harmless(self, data: bytes) -> bytes:
-        """Return what may be shown by now."""
+        """Return the harmless bytes; the beginning of a sequence waits for the next piece."""
         text = self._held + self._decoder.decode(data)
         self._held = begun_sequence(text)
         return without_controls(text.removesuffix(self._held), _KEPT).encode()
 
 
 class CellOutput:
-    """Writes lines, and below them the one that is being written, if a person watches."""
+    """Writes finished lines and, on a terminal, the unfinished line below them."""
 
     def __init__(self) -> None:
         self._colours = _COLOUR if coloured(sys.stdout) else None
@@ -80,7 +80,7 @@ class CellOutput:
         self._drawn = ""
 
     def show(self, lines: Sequence[Line], current: str = "") -> None:
-        """Write lines in place of the last `current`, which is drawn again.
+        """Write lines over the unfinished line, and the new `current` one below them.
 
         Raises:
             JlrError: they cannot be written, as on a full disk.

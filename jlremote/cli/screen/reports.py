@@ -33,7 +33,7 @@ _WITHOUT_SERVER = (
 
 
 def session_lines(report: SessionReport) -> list[str]:
-    """Return what is known of a session, a fact a line."""
+    """Return the facts about a session, one per line."""
     facts = {
         "session": f"{report.name} on {report.host}",
         "state": _state(report),
@@ -126,7 +126,7 @@ def _since(moment: str | None) -> str:
 
 
 def port_reasons(ports: Iterable[PortReport]) -> list[str]:
-    """Return why forwarded ports do not work, a line each; `closed` already says it."""
+    """Return why forwarded ports do not work, a line each, without those that are `closed`."""
     told = (port for port in ports if port.detail and port.state != "closed")
     return [one_line(f"port {port.port}: {port.detail}") for port in told]
 

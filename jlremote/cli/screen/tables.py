@@ -49,7 +49,7 @@ Columns = Mapping[str, Callable[[T], str]]  # each heading, and a value's cell b
 
 
 def show_reports(reports: Sequence[R], columns: Columns[R], context: Context, *, none: str) -> None:
-    """Print reports as a table or a JSON array; where there are none, note `none`."""
+    """Print reports as a table or a JSON array; `none` is the note if there are no reports."""
     if as_json():
         answer_json([report.to_json() for report in reports])
     elif reports:
@@ -98,9 +98,9 @@ def table(
     cut: Collection[str] | None = None,
     gap: int = 2,
 ) -> Table:
-    """Return a table with the column STATE in colour; of its cells those that are text are cut.
+    """Return a table with the column STATE in colour; text that has no room is cut.
 
-    With `cut` only the columns of these headings are.
+    With `cut`, only the columns of these headings are cut.
     """
     from rich.cells import cell_len
     from rich.table import Column, Table

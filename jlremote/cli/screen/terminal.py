@@ -45,7 +45,7 @@ def answer(text: str, *, newline: bool = True) -> None:
 
 @contextlib.contextmanager
 def writing() -> Iterator[None]:
-    """Raise a `JlrError` where the output cannot be written, but leave a broken pipe one."""
+    """Raise a `JlrError` if the output cannot be written; a broken pipe stays one."""
     try:
         yield
     except BrokenPipeError:
@@ -57,7 +57,7 @@ def writing() -> Iterator[None]:
 def answer_each(told: Iterable[tuple[str, Any]], context: Context, *, none: str) -> None:
     """Print lines as they come or, with `--json`, an array of their values, also after an error.
 
-    Where there are none, note `none`.
+    `none` is the note if there are no lines.
     """
     values = []
     try:
@@ -78,19 +78,19 @@ def answer_json(value: Any, indent: int | None = 2) -> None:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Return a value as JSON, in which no control character stands as it is."""
+    """Return a value as JSON with all control characters escaped."""
     import json
 
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")  # json leaves DEL
 
 
 def answer_either(text: str, value: Any) -> None:
-    """Print `value` as JSON or, without `--json`, `text`, a sentence or a URL."""
+    """Print `value` with `--json`, else `text`."""
     answer_json(value) if as_json() else answer(text)
 
 
 def shown(address: Address) -> str:
-    """Return the URL to print: for a pipe the one that programs resolve.
+    """Return the URL to print: the page's own on a terminal, 127.0.0.1 in a pipe.
 
     A click on macOS may open Safari, which resolves no other one either.
     """
@@ -108,9 +108,9 @@ def tell(text: str) -> None:
 
 
 def announce(title: str, text: str) -> str | None:
-    """Tell of something on the desktop, else by the terminal's bell and title.
+    """Show a notice on the desktop, else by the terminal's bell and title.
 
-    Return which, `desktop` or `terminal`, and `None` where neither was possible.
+    Return `desktop` or `terminal`, or `None` if neither is possible.
     """
     from jlremote.laptop import desktop
 
