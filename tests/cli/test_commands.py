@@ -1,14 +1,17 @@
 """What `open`, `url`, `list`, `status`, `logs`, `stop` and `disconnect` pass on and print."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from jlremote.demo.demo import DemoRequest
 from jlremote.errors import Busy
 from jlremote.hosts.requests import LogRequest, StopRequest
 from jlremote.images.stories.login import LoginReport
+from jlremote.listing.session_report import SessionReport
 from jlremote.sessions.restart import RenewReport
 from jlremote.sessions.stop import StopAllReport, StopReport
 from tests.cli.conftest import ADDRESS, BASE, REPORT, TOKEN, URL, Jlr, Workflows, remember
@@ -251,3 +254,21 @@ def test_disconnect_needs_a_host_or_all(
 ) -> None:
     assert jlr("disconnect", *argv).code == 2
     assert not workflows.calls
+
+
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_ctrl_c_ends_a_demo_and_interrupts_one_that_is_not_ready(
+    is_ready: bool, jlr: Jlr, workflows: Workflows
+) -> None:
+    def demo(request: DemoRequest, _: object, ready: Callable[[SessionReport], None]) -> None:
+        assert request == DemoRequest("torch", 9000, "docker")
+        if is_ready:
+            ready(REPORT)
+        raise KeyboardInterrupt
+
+    workflows.take_over("demo.demo.demo")
+    workflows.will("demo.demo.demo", demo)
+    argv = ("--image", "torch", "--port", "9000", "--runtime", "docker", "--no-browser")
+    outcome = jlr("demo", *argv)
+    ended = (0, URL + "\n", "Ctrl-C ends the demo\n")
+    assert (outcome.code, outcome.stdout, outcome.stderr) == (ended if is_ready else (130, "", ""))

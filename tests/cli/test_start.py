@@ -47,12 +47,6 @@ def test_a_bare_start_takes_host_and_container_of_the_settings_or_the_latest_ses
     assert begun().host == "other"
 
 
-def test_the_host_of_a_bare_start_is_a_default_only(laptop: Path, jlr: Jlr) -> None:
-    settle(laptop, "[hosts.dgx]\nhost = 'x'\n")
-    outcome = jlr("start")
-    assert (outcome.code, "unknown key `host` in `[hosts.dgx]`" in outcome.stderr) == (2, True)
-
-
 def test_a_setting_that_fails_is_named_as_a_setting(
     laptop: Path, jlr: Jlr, workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError, NotFound
-from jlremote.laptop import sessions
-from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop import known_names, sessions
+from jlremote.laptop.sessions import PORT_OWNERS, PortOwner, SessionRecord
 
 RECORD = SessionRecord("me@dgx", "cont1", "docker", 8888, image="torch", last_used=3.0)
 DOCUMENT = {"format": 1} | asdict(RECORD)
@@ -176,3 +176,35 @@ def test_a_read_only_folder_is_reported_before_a_start(
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/self")
     with pytest.raises(JlrError, match="cannot write"):
         sessions.check_writable()
+
+
+@pytest.mark.parametrize("local", [0, 65536, "8888"])
+def test_a_port_has_one_owner_and_a_record_of_no_port_is_passed_over(
+    folder: Path, local: object
+) -> None:
+    for name in ("one", "two"):
+        sessions.save_port_owner(PortOwner(8888, "dgx", name, None))
+    assert [known.owner for known in PORT_OWNERS.load_all()] == [("dgx", "two", None)]
+    [path] = folder.with_name("ports").iterdir()
+    path.write_text(path.read_text().replace("8888", json.dumps(local)))
+    assert PORT_OWNERS.load_all() == []
+
+
+def test_the_oldest_owners_beyond_the_bound_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MOST_PORTS", 2)
+    for number in range(4):
+        sessions.save_port_owner(PortOwner(8888 + number, "dgx", f"c{number}", None, float(number)))
+    assert [known.local_port for known in PORT_OWNERS.load_all()] == [8891, 8890]
+
+
+def test_completion_knows_the_names_of_records_the_latest_first(folder: Path) -> None:
+    assert known_names.session_names() == []
+    for age, name in enumerate(("50-a.b_c", "cont1")):
+        sessions.save(replace(RECORD, host="user@[::1]:22", name=name))
+        [file] = folder.glob(f"*{name}.json")
+        os.utime(file, (1e9 - age, 1e9 - age))
+    for name in ("trial", ".draft+x.json.1f", "notes.json", "a+b+c.json"):
+        (folder / name).touch()
+    sessions.save(replace(RECORD, name="50% + a/b"))
+    names = [("user@[::1]:22", "50-a.b_c"), ("user@[::1]:22", "cont1")]
+    assert known_names.session_names() == names

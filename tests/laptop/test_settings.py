@@ -108,6 +108,7 @@ def test_list_variables_are_split_as_a_shell_does(write: Write) -> None:
         ("[hosts.gpu.lab.org]\ngpus = 'all'", "unknown key `lab` in `.hosts.gpu.`"),
         ("[profiles.a]\nprofile = 'b'", "unknown key `profile` in `.profiles.a.`"),
         ("image = 'x'", "unknown key `image`"),
+        ("[hosts.dgx]\nhost = 'x'", "unknown key `host` in `.hosts.dgx.`"),
         ("[defaults]\nport = '8888'", "`port` of `.defaults.` must be a number from 1 to 65535"),
         ("[defaults]\nport = 0", "`port` of `.defaults.` must be a number"),
         ("[pools.lab]\nhosts = 'dgx'", "`.pools.lab.` must have `hosts`"),

@@ -45,7 +45,6 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
 
     Examples:
         jlr runs
-        jlr runs dgx
         jlr runs dgx --clean
         jlr runs --json | jq -r '.[] | select(.exit_code > 0) | .name'
     """
@@ -88,7 +87,6 @@ def attach(
 
     Examples:
         jlr attach
-        jlr attach sweep
         jlr attach dgx/train-3f2a
         jlr attach sweep --json | jq .exit_code   # its output goes to stderr
     """
@@ -170,7 +168,6 @@ def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options:
     attaches to it again from any machine; tmux's own keys (ctrl-b d) and `~.` detach.
 
     Examples:
-        jlr shell
         jlr shell dgx/cont1 htop                     # in any container, also without Jupyter
         jlr shell cont1 --keep                       # again after a loss: the same shell
         jlr shell dgx                                # on the host itself

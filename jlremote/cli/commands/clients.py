@@ -43,7 +43,6 @@ def code(
 
     Examples:
         jlr code                              # VS Code on the latest session's folder
-        jlr code cont1 /data/project
         jlr code cont1 --editor cursor        # in config.toml: editor = "cursor"
         jlr code dgx/cont1 --print            # the command, and nothing else
     """
@@ -131,7 +130,6 @@ def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -
 
     Examples:
         jlr lab                          # the latest session
-        jlr lab dgx/cont1
         jlr lab cont1 -- --port 9000     # the rest is `jupyter lab`'s
     """
     from jlremote.kernels import lab as workflow
@@ -156,7 +154,6 @@ def kernels(invocation: Invocation, action: str, session: str | None) -> None:
 
     Examples:
         jlr kernels install cont1        # for VS Code, JupyterLab, nbclient here
-        jlr kernels list
         jlr kernels remove cont1
     """
     from jlremote.kernels import specs

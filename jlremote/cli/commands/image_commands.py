@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
+from jlremote.cli.options.new_container import with_value
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage
@@ -20,8 +22,6 @@ from jlremote.text import size_in_words
 from jlremote.times import utc
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jlremote.hosts.requests import EngineChoice
     from jlremote.images.stories.removal import RemovalReport
 
@@ -39,7 +39,6 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
 
     Examples:
         jlr images dgx
-        jlr images dgx --all
         jlr images hpc --runtime apptainer
         jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'
     """
@@ -55,13 +54,13 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
 
 @command("build")
 @shared.host_argument
-@click.argument("folder", required=False, type=click.Path())
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
 @option("--on-host DIR", "Build from this folder of the host; nothing is sent.")
 @option("-t --tag tags NAME[:TAG]", "The image's name.", multiple=True)
 @option(
     "-f --file dockerfile FILE",
     "The Dockerfile, anywhere on this machine. Default: FOLDER/Dockerfile.",
-    type=click.Path(),
+    type=click.Path(path_type=Path),
 )
 @option(
     "--build-arg arguments NAME[=VALUE]",
@@ -84,9 +83,6 @@ def build(
     invocation: Invocation,
     /,
     *,
-    folder: str | None,
-    on_host: str | None,
-    dockerfile: str | None,
     arguments: tuple[str, ...],
     secrets: tuple[str, ...],
     **options: Any,
@@ -105,22 +101,15 @@ def build(
         jlr build dgx --on-host /raid/me/proj -t me/proj
         jlr build dgx . -t me/torch --secret id=pip,src=~/.pip.conf --target slim --no-cache
     """
-    if (folder is None) == (on_host is None):
+    if (options["folder"] is None) == (options["on_host"] is None):
         raise Usage(
             "one folder is needed: FOLDER of this machine, or `--on-host DIR`",
             hint="`jlr build HOST . -t NAME` sends this folder",
         )
-    from pathlib import Path
-
-    from jlremote.cli.options.new_container import with_value
     from jlremote.images.stories.build import BuildRequest
     from jlremote.images.stories.build import build as build_image
 
-    file = Path(dockerfile) if dockerfile is not None else None
     request = BuildRequest(
-        folder=None if folder is None else Path(folder),
-        on_host=on_host,
-        dockerfile=file,
         arguments=tuple(with_value(item, "`--build-arg`") for item in arguments),
         secrets=dict(map(_secret, secrets)),
         **options,
@@ -131,8 +120,6 @@ def build(
 
 
 def _secret(text: str) -> tuple[str, Path]:
-    from pathlib import Path
-
     parts = dict(part.partition("=")[::2] for part in text.split(","))
     name, source = parts.get("id", ""), parts.get("src") or parts.get("source")
     if not re.fullmatch(r"[\w.-]*\w", name, re.ASCII) or not source or len(parts) > 2:
@@ -182,7 +169,6 @@ def rmi(
     stays, also if that container is stopped. On a terminal jlr says what goes, and asks.
 
     Examples:
-        jlr rmi dgx me/torch:week3
         jlr rmi dgx me/torch:week1 me/torch:week2 --yes
     """
     from jlremote.images.stories.removal import remove
@@ -205,7 +191,6 @@ def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) ->
     uses stays. On a terminal jlr says what goes, and asks; `jlr images HOST --all` shows them.
 
     Examples:
-        jlr prune dgx
         jlr prune dgx --yes --json | jq .freed
     """
     from jlremote.images.stories import removal
@@ -264,7 +249,6 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 
     Examples:
         jlr push dgx nvcr.io/my-space/torch:week3
-        jlr push dgx registry.lab.org:5000/me/torch
     """
     from jlremote.images.stories.registry import push as push_image
 

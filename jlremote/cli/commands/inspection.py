@@ -53,7 +53,6 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
     Examples:
         jlr gpus dgx
         jlr gpus dgx --watch
-        jlr gpus dgx --watch 5
         jlr gpus @lab                 # all hosts of [pools.lab], in one table
         jlr gpus dgx --json | jq -r '.gpus[] | select(.state == "free") | .index'
     """
@@ -141,7 +140,6 @@ def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: An
     of the first ✗: 4 authentication, 5 unreachable, 6 not found, 1 anything else.
 
     Examples:
-        jlr doctor
         jlr doctor dgx
         jlr doctor dgx --image nvcr.io/nvidia/pytorch:24.05-py3
         jlr doctor lab --runtime none --python ~/venv

@@ -63,10 +63,8 @@ def forward(
 
     Examples:
         jlr forward 6006                  # TensorBoard in the latest session
-        jlr forward dgx/cont1 7860
         jlr forward cont1 8080:6006       # at port 8080 of this machine
         jlr forward cont1 5432 --host     # a database on the host, also in another container
-        jlr forward
         jlr forward cont1 --remove 6006
         jlr forward --json | jq -r '.[] | select(.state == "up") | .local_port'
     """
@@ -272,7 +270,6 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
         jlr cp -r cont1:runs .                # a folder, from where shells begin
         jlr cp 'cont1:runs/*.png' figures     # quoted, so it is expanded there
         jlr cp -r src dgx:~/src               # the host's own files
-        jlr cp -r src cont1:src --json | jq .bytes
     """
     from jlremote.copies import copy as workflow
 

@@ -99,7 +99,6 @@ def run(
         jlr run @lab --image torch --gpus auto -- python train.py  # on a host of [pools.lab]
         jlr run dgx --in cont1 -- python -m pkg.train
         jlr run dgx --image torch --gpus all -it --rm -- python
-        jlr run dgx --image torch -i -- python - < here.py
         jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10
         jlr run dgx --image torch --json -- ./check.sh | jq .exit_code
         jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py

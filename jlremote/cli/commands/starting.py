@@ -112,11 +112,9 @@ def start(
         jlr start                                            # the latest session again
         jlr start me@dgx cont1 --image nvcr.io/nvidia/pytorch:24.05-py3 --gpus all
         jlr start dgx cont1 --image torch --gpus auto --wait # as soon as one is free
-        jlr start @lab cont1 --image torch --gpus auto       # on a host of [pools.lab]
         jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g
         jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace
         jlr start dgx cont1 --image torch -- --cap-add SYS_PTRACE
-        jlr start dgx cont1 --image torch --profile nvidia --ipc host --rm
         jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too
         jlr start dgx cont1 --idle-stop 2h                   # stop it after 2 idle hours
         jlr start dgx --runtime none --python ~/venv
@@ -256,7 +254,6 @@ def open_session(
 
     Examples:
         jlr open                      # the only session, or the latest
-        jlr open cont1
         jlr open dgx/cont1 work/train.ipynb
         jlr open train.ipynb          # a notebook in the latest session
         jlr open --no-browser         # check that it answers, and print the URL
@@ -283,7 +280,6 @@ def url(invocation: Invocation, session: str | None, part: str | None) -> None:
     the "Existing Jupyter Server" of VS Code. Programs that want both apart take --base and --token.
 
     Examples:
-        jlr url
         jlr url dgx/cont1
         curl -fsS "$(jlr url cont1)"
     """

@@ -52,7 +52,6 @@ def stop(
         jlr stop dgx/cont1 --container
         jlr stop dgx/cont1 --remove --force
         jlr stop cont1 cont2
-        jlr stop --all
         jlr stop train-3f2a --remove                         # a job
     """
     from jlremote.hosts.requests import StopRequest
@@ -110,7 +109,6 @@ def renew(invocation: Invocation, session: str | None) -> None:
     local port. Its kernels are new: variables are lost, files stay. `jlr stop` cancels both jobs.
 
     Examples:
-        jlr renew
         jlr renew hpc/work
     """
     from jlremote.sessions import restart as workflow

@@ -81,13 +81,10 @@ def config(
 
     Examples:
         jlr config                        # the settings for every host
-        jlr config dgx                    # the settings for dgx
-        jlr config dgx --profile nvidia   # and with a profile
         jlr config dgx --json | jq '.[] | select(.option == "image")'
         jlr config set host dgx           # the host of a bare `jlr start`
         jlr config set volume /raid/me:/data ~/hf:/hf --host dgx
         jlr config set gpus --host dgx    # remove it
-        jlr config --edit
         cat "$(jlr config --path)"
     """
     from jlremote.laptop.settings import settings

@@ -51,8 +51,6 @@ def list_sessions(invocation: Invocation, host: str | None, every: bool, running
         jlr list
         jlr list dgx                  # include those that other laptops started
         jlr list dgx --all            # every container there, of all users
-        jlr list @lab                 # the sessions on all hosts of [pools.lab]
-        jlr list --running            # leave out those that were stopped
         jlr list --json | jq -r '.[] | select(.state == "up") | .url'
     """
     if every and running:
@@ -99,7 +97,6 @@ def status(invocation: Invocation, session: str | None, watch: bool) -> None:
 
     Examples:
         jlr status
-        jlr status dgx/cont1
         jlr status --watch
         jlr status cont1 --json | jq -r .state
     """
@@ -178,7 +175,6 @@ def logs(
 
     Examples:
         jlr logs
-        jlr logs -f cont1
         jlr logs --tail 1000 dgx/cont1 | grep -i error
         jlr logs cont1 --since 2h
         jlr logs cont1 --container            # what the container's own program wrote
@@ -227,7 +223,6 @@ def output(
     with its kernel.
 
     Examples:
-        jlr output
         jlr output cont1 train.ipynb
         jlr output -f                         # and what comes, until Ctrl-C
         jlr output train.ipynb --save here.ipynb
