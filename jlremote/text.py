@@ -55,10 +55,10 @@ def without_controls(text: str, kept: re.Pattern[str] | None = None) -> str:
     a file's name, is shown in hexadecimal.
     """
 
-    def shown(found: re.Match[str]) -> str:
-        if "\udc80" <= found[0] <= "\udcff":
-            return f"\\x{ord(found[0]) - 0xDC00:02x}"
-        return found[0] if kept is not None and kept.fullmatch(found[0]) else ""
+    def shown(match: re.Match[str]) -> str:
+        if "\udc80" <= match[0] <= "\udcff":
+            return f"\\x{ord(match[0]) - 0xDC00:02x}"
+        return match[0] if kept is not None and kept.fullmatch(match[0]) else ""
 
     return _HOSTILE.sub(shown, text)
 

@@ -21,8 +21,8 @@ def seconds_of(text: str, place: str) -> int:
     """
     if text.strip().lower() == "off":
         return 0
-    found = _SPAN.fullmatch(text.strip().lower())
-    counts = found.groups(default="0") if found else ()
+    span = _SPAN.fullmatch(text.strip().lower())
+    counts = span.groups(default="0") if span else ()
     seconds = sum(int(count) * size for count, size in zip(counts, UNITS.values()))  # noqa: B905
     if not seconds:
         raise Usage(

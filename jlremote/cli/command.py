@@ -156,9 +156,9 @@ class Command(click.Command):
         parser = self.make_parser(ctx)
         parser.allow_interspersed_args = False
         _, behind, _ = parser.parse_args(list(args))
-        found, behind, _ = parser.parse_args(behind)
+        parsed, behind, _ = parser.parse_args(behind)
         names = [one.name or "" for one in self.params if isinstance(one, click.Argument)]
-        return len(behind) + 1 if isinstance(found.get(names[0]), str) else 0
+        return len(behind) + 1 if isinstance(parsed.get(names[0]), str) else 0
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)

@@ -15,6 +15,7 @@ import stat
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from jlremote.errors import JlrError, Usage
@@ -25,31 +26,6 @@ _NAME = "jlr"
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 
 
-def state_directory() -> Path:
-    """Return the folder of the records, which outlive a reboot (see `private_directory`)."""
-    return private_directory(_place("user_state_path"))
-
-
-def unchecked_state_directory() -> Path:
-    """Return the same folder, which may be missing, for what only reads names."""
-    return _place("user_state_path")
-
-
-def log_directory() -> Path:
-    """Return the folder of the log files (see `private_directory`)."""
-    return private_directory(_place("user_log_path"))
-
-
-def data_directory() -> Path:
-    """Return the folder of what is made once and kept: keys (see `private_directory`)."""
-    return private_directory(_place("user_data_path"))
-
-
-def runtime_directory() -> Path:
-    """Return the folder of sockets, locks and browser redirects (see `private_directory`)."""
-    return private_directory(_place("user_runtime_path"))
-
-
 def socket_directory(longest: int) -> Path:
     """Return the folder of sockets whose names have up to `longest` bytes.
 
@@ -58,8 +34,8 @@ def socket_directory(longest: int) -> Path:
     usual = runtime_directory()
     if sys.platform == "win32" or len(os.fsencode(usual)) + 1 + longest <= SOCKET_PATH_BYTES:
         return usual
-    word = hashlib.sha256(os.fsencode(usual)).hexdigest()[:8]
-    return private_directory(Path(f"/tmp/{_NAME}-{os.getuid()}-{word}"))  # noqa: S108  # checked
+    digest = hashlib.sha256(os.fsencode(usual)).hexdigest()[:8]
+    return private_directory(Path(f"/tmp/{_NAME}-{os.getuid()}-{digest}"))  # noqa: S108  # checked
 
 
 def config_directory() -> Path:
@@ -86,6 +62,11 @@ def _place(kind: str) -> Path:
     return path
 
 
+def unchecked_state_directory() -> Path:
+    """Return the folder of the records, which may be missing, for what only reads names."""
+    return _place("user_state_path")
+
+
 def private_directory(path: Path) -> Path:
     """Make `path` a folder that only this user can enter, and return it.
 
@@ -100,6 +81,17 @@ def private_directory(path: Path) -> Path:
             folder.mkdir(mode=0o700, exist_ok=True)
         _verify(path)
     return path
+
+
+def _private(kind: str) -> Path:
+    return private_directory(_place(kind))
+
+
+# Each returns a folder that only this user can enter, as `private_directory` does.
+state_directory = partial(_private, "user_state_path")  # records, which outlive a reboot
+log_directory = partial(_private, "user_log_path")
+data_directory = partial(_private, "user_data_path")  # what is made once and kept: keys
+runtime_directory = partial(_private, "user_runtime_path")  # sockets, locks, browser redirects
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:

@@ -129,10 +129,10 @@ class Records(Generic[Record]):
 
     def _load(self, file: Path) -> Record | None:
         document = _document(file)
-        wanted = self._wanted
-        if document is None or document.keys() != wanted.keys():
+        kinds = self._wanted
+        if document is None or document.keys() != kinds.keys():
             return None
-        for field, kind in wanted.items():
+        for field, kind in kinds.items():
             value, part = document[field], self._parts.get(field)
             if isinstance(value, str) and "\0" in value:  # no path or argument has one
                 return None
@@ -168,11 +168,11 @@ def selected(known: Sequence[NamedRecord], selector: str, kind: str) -> NamedRec
     Raises:
         Usage: records of several hosts are called so; `kind` is their plural in the message.
     """
-    found = matching(known, selector)
-    if len({record.host for record in found}) > 1:
-        places = ", ".join(f"`{record.host}/{record.name}`" for record in found)
+    matches = matching(known, selector)
+    if len({record.host for record in matches}) > 1:
+        places = ", ".join(f"`{record.host}/{record.name}`" for record in matches)
         raise Usage(f"`{selector}` is the name of several {kind}", hint=f"name one: {places}")
-    return next(iter(found), None)
+    return next(iter(matches), None)
 
 
 def hint_of_missing(known: Sequence[Named], selector: str, hint: str) -> str:

@@ -54,8 +54,8 @@ class Secrets:
 
     def get(self, account: str) -> str | None:
         """Return an account's secret, `None` for none or while the keychain is locked."""
-        found = self._in_time(lambda keychain: keychain.get_password(SERVICE, account), None)
-        return found if isinstance(found, str) else None
+        secret = self._in_time(lambda keychain: keychain.get_password(SERVICE, account), None)
+        return secret if isinstance(secret, str) else None
 
     def set(self, account: str, secret: str) -> bool:
         """Store a secret; return whether reading it back gave the same."""

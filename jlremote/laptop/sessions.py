@@ -98,18 +98,18 @@ def choose(selector: str | None) -> SessionRecord:
         NotFound: there is no such session.
         Usage: the name stands for sessions on several hosts.
     """
-    found = _RECORDS.load_all()
+    known = _RECORDS.load_all()
     if selector is None:
-        found = [record for record in found if record.forwarded] or found
-        if not found:
+        known = [record for record in known if record.forwarded] or known
+        if not known:
             raise NotFound("there are no sessions", hint="`jlr start HOST CONTAINER` starts one")
-        return found[0]
-    if chosen := selected(found, selector, "sessions"):
+        return known[0]
+    if chosen := selected(known, selector, "sessions"):
         return chosen
-    if there := [record for record in found if record.host == selector]:
-        places = ", ".join(f"`{record.selector}`" for record in there)
+    if of_host := [record for record in known if record.host == selector]:
+        places = ", ".join(f"`{record.selector}`" for record in of_host)
         raise NotFound(f"`{selector}` is a host and not a session", hint=f"name one: {places}")
-    hint = hint_of_missing(found, selector, "`jlr list` shows all sessions")
+    hint = hint_of_missing(known, selector, "`jlr list` shows all sessions")
     raise NotFound(f"there is no session `{selector}`", hint=hint)
 
 

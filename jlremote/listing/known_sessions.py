@@ -50,8 +50,8 @@ def of(
     if isinstance(status, Unreached):
         return [of_unreached(record, status) for record in records]
     jobs = _jobs(link, records, told)  # first: it notes ends that only the scheduler knows
-    found = (_with_ports(_report_of(link, status, record), record, link) for record in records)
-    return [with_job(report, jobs.get(report.name)) for report in found]
+    listed = (_with_ports(_report_of(link, status, record), record, link) for record in records)
+    return [with_job(report, jobs.get(report.name)) for report in listed]
 
 
 def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[SessionReport] | None:
@@ -68,17 +68,17 @@ def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[Sessi
         return []
 
 
-def stopped_among(records: Sequence[SessionRecord], there: Presence) -> list[SessionReport]:
+def stopped_among(records: Sequence[SessionRecord], presence: Presence) -> list[SessionReport]:
     """Report the stopped sessions whose containers run on the host, or are paused there."""
     containers = {
-        (there.runtime, key): one.container
-        for one in there.containers
+        (presence.runtime, key): one.container
+        for one in presence.containers
         for key in (one.container.name, one.container.id)
     }
-    found = ((each, containers.get((each.runtime, each.engine_name))) for each in records)
+    pairs = ((each, containers.get((each.runtime, each.engine_name))) for each in records)
     return [
         _stopped_in(record, container)
-        for record, container in found
+        for record, container in pairs
         if container and (container.running or container.paused or container.restarting)
     ]
 
@@ -127,11 +127,11 @@ def _jobs(
     return (told or session_job.told)(link)
 
 
-def _with_ports(found: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
+def _with_ports(report: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
     if not record.ports:
-        return found
-    told = link.status().further(record.name)  # asked now: the session may just have been restored
-    return replace(found, ports=address.reports(record, told))
+        return report
+    ports = link.status().further(record.name)  # asked now: the session may just have been restored
+    return replace(report, ports=address.reports(record, ports))
 
 
 def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> SessionReport:
@@ -169,12 +169,12 @@ def _with_use(
     runtime = runtimes()[record.runtime]
     busy = [kernel.notebook for kernel in report.kernels or () if kernel.state == "busy"]
     open_ones = api.terminals()
-    told = [f"the kernel of {notebook}" for notebook in busy]
-    told += [f"{open_ones} terminal{'s' if open_ones > 1 else ''}"] if open_ones else []
+    keeping = [f"the kernel of {notebook}" for notebook in busy]
+    keeping += [f"{open_ones} terminal{'s' if open_ones > 1 else ''}"] if open_ones else []
     script = runtime.on_machine(record.name, scripts.look_at_use(runtime, record.name))
     done = run_script(link, runtime.inside(record.name, script))
-    told += [one_line(line) for line in done.stdout.splitlines()[:10]]
-    return replace(report, awake=tuple(told))
+    keeping += [one_line(line) for line in done.stdout.splitlines()[:10]]
+    return replace(report, awake=tuple(keeping))
 
 
 def with_cells(

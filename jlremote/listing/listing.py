@@ -49,8 +49,8 @@ def reports(
     for path in sessions.unreadable():
         context.progress.note(f"ignoring `{path}`: it is not the record of a session")
     if host is not None:
-        found = of_pool(context, host) if is_pool(host) else on_host(context, host)
-        return _with_default([r for r in found if stopped or r.state != State.STOPPED])
+        group = of_pool(context, host) if is_pool(host) else on_host(context, host)
+        return _with_default([r for r in group if stopped or r.state != State.STOPPED])
     records = sessions.load_all()
     quiet = replace(context, asker=ASKS_NOTHING)
     live = _by_link([record for record in records if record.forwarded])
@@ -59,10 +59,10 @@ def reports(
         here = list(pool.map(lambda them: known_sessions.of(them, quiet, undisturbed), live))
         # Afterwards, because the first questions may have connected their hosts.
         ended = list(pool.map(lambda them: known_sessions.of_stopped(them, quiet), over))
-    known = {(r.host, r.name): r for found in (*here, *ended) for r in found or ()}
+    known = {(r.host, r.name): r for group in (*here, *ended) for r in group or ()}
     places = [(record.host, record.name) for record in records]
-    listed = [known[place] for place in places if place in known]
-    unasked = [of[0].host for of, found in zip(over, ended, strict=True) if found is None]
+    listed = [known[session] for session in places if session in known]
+    unasked = [of[0].host for of, group in zip(over, ended, strict=True) if group is None]
     _note_unasked(unasked, context)
     _note_waiting_hosts(listed, context)
     return _with_default(with_mounts(listed, quiet))
@@ -152,14 +152,14 @@ def report(selector: str | None, context: Context) -> SessionReport:
     if not record.forwarded:
         quiet = replace(context, asker=ASKS_NOTHING)
         return with_mounts([known_sessions.of_left(record, quiet, undisturbed)], context)[0]
-    [found] = with_mounts(known_sessions.of([record], context, connected_status), context)
+    [shown] = with_mounts(known_sessions.of([record], context, connected_status), context)
     link = link_of(record, context)
-    found = known_sessions.with_cells(link, record, found, idle=True)
-    lost = gpu_fault(link, record) if found.state == State.UP else None
+    shown = known_sessions.with_cells(link, record, shown, idle=True)
+    lost = gpu_fault(link, record) if shown.state == State.UP else None
     if lost is None:
-        return found
-    also = (f"but {lost.message}; {lost.hint}", found.detail)
-    return replace(found, detail="; ".join(filter(None, also)))
+        return shown
+    also = (f"but {lost.message}; {lost.hint}", shown.detail)
+    return replace(shown, detail="; ".join(filter(None, also)))
 
 
 def _note_unasked(hosts: Sequence[str], context: Context) -> None:
@@ -177,12 +177,12 @@ def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> No
         context.progress.note(f"`{host}` waits for you: run `{command}` in a terminal")
 
 
-def with_mounts(found: list[SessionReport], context: Context) -> list[SessionReport]:
+def with_mounts(listed: list[SessionReport], context: Context) -> list[SessionReport]:
     """Add to reports the folders of sessions that are mounted here."""
     mounted = known_mounts.reports(context, connect=False)
     return [
         replace(r, mounts=tuple(m for m in mounted if (m.host, m.session) == (r.host, r.name)))
-        for r in found
+        for r in listed
     ]
 
 
@@ -223,9 +223,9 @@ def containers(host: str, context: Context) -> list[ContainerReport]:
     Raises:
         JlrError: the host or its engine cannot be asked.
     """
-    found = presence(host, context)
-    if found.engine_failure:
-        raise found.engine_failure
+    present = presence(host, context)
+    if present.engine_failure:
+        raise present.engine_failure
     return [
         ContainerReport(
             name=glimpse.container.name,
@@ -237,5 +237,5 @@ def containers(host: str, context: Context) -> list[ContainerReport]:
             owner=owner(glimpse),
             gpus=glimpse.container.gpus,
         )
-        for glimpse in found.containers
+        for glimpse in present.containers
     ]

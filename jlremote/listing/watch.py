@@ -98,10 +98,10 @@ class _Seen:
         if forward is None:
             return self._without_link(record)
         self._gone_since = None
-        told = of_forward(record, forward, self._access)
+        report = of_forward(record, forward, self._access)
         ports = address.reports(record, status.further(record.name))
-        told = replace(told, ports=ports, kernels=self._latest_kernels(forward))
-        return self._with_job(told)
+        report = replace(report, ports=ports, kernels=self._latest_kernels(forward))
+        return self._with_job(report)
 
     def _look_at_job(self, *, is_up: bool) -> None:
         """Ask the host when the job begins or ends, and now and then while it does not run."""

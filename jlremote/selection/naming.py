@@ -55,13 +55,13 @@ def on_node(runtime: str, *, with_image: bool) -> Runtime:
     Raises:
         Usage: it does not run on nodes.
     """
-    wanted = ("apptainer" if with_image else "none") if runtime == AUTO else runtime
-    if wanted not in on_nodes():
+    chosen = ("apptainer" if with_image else "none") if runtime == AUTO else runtime
+    if chosen not in on_nodes():
         raise Usage(
             f"`--runtime {runtime}` does not run in a job of a cluster",
             hint=f"with `--slurm` it is one of: {', '.join(on_nodes())}",
         )
-    return on_nodes()[wanted]
+    return on_nodes()[chosen]
 
 
 def remembered(request: StartRequest) -> str | None:

@@ -51,17 +51,11 @@ def chosen(
             ) from None
         if guess and not or_job:
             raise
-        host = selector.rpartition("/")[0]
-        commands = ("list", "runs") if or_job else ("list",)
-        lists = [f"`{f'jlr {listing} {host}'.strip()}`" for listing in commands]
+        lists = "`jlr list` and `jlr runs` show" if or_job else "`jlr list` shows"
+        known = [*sessions.load_all(), *jobs.load_all()] if guess else []
         raise NotFound(
             f"there is {'neither a session nor a job' if or_job else 'no session'} `{selector}`",
-            hint=hint_of_missing(
-                [*sessions.load_all(), *jobs.load_all()] if guess else [],
-                selector,
-                f"{' and '.join(lists)} {'show' if or_job else 'shows'} all; "
-                "what was removed is gone",
-            ),
+            hint=hint_of_missing(known, selector, f"{lists} all; what was removed is gone"),
         ) from None
 
 

@@ -16,6 +16,7 @@ from jlremote.laptop.known_names import host_names
 from jlremote.questions import NeverAsks
 from tests.cli.conftest import Jlr, remember
 from tests.cli.terminal import Terminal
+from tests.long import LONG
 
 SCRIPTS = Path(__file__).parents[2] / "completions"  # links to the files that the package ships
 
@@ -138,7 +139,7 @@ PREPARE = {
 }
 
 
-@pytest.fixture(params=shells.SCRIPTS)
+@pytest.fixture(params=["bash", LONG("zsh"), LONG("fish")])
 def shell(
     request: pytest.FixtureRequest, ssh_config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Terminal]:

@@ -52,11 +52,11 @@ def code(
     chosen = str(settings.load().chosen(None, {"editor": editor}).get("editor", EDITORS[0]))
     context = invocation.context()
     with named_as_set(None, {"editor": editor}, ("editor",)):
-        found = workflow.code(where, path, chosen, context, only_shown=only_shown)
+        opening = workflow.code(where, path, chosen, context, only_shown=only_shown)
     if as_json():
-        answer_json({"editor": chosen, **vars(found)})
+        answer_json({"editor": chosen, **vars(opening)})
     elif only_shown:
-        answer(found.command)
+        answer(opening.command)
 
 
 @command("ssh-config")
@@ -96,8 +96,12 @@ def ssh_config(invocation: Invocation, install: bool, plain: bool, remove: bool,
     if not change.done:
         raise JlrError(f"left `{change.file}` as it is, because the answer was no")
     if as_json():
-        told = {"file": str(change.file), "changed": bool(change.line), "line": change.line or None}
-        answer_json(told)
+        facts = {
+            "file": str(change.file),
+            "changed": bool(change.line),
+            "line": change.line or None,
+        }
+        answer_json(facts)
     elif not change.line:
         tell(f"`{change.file}` {'has' if install else 'does not have'} the line already")
     elif install:
@@ -160,8 +164,8 @@ def kernels(invocation: Invocation, action: str, session: str | None) -> None:
 
     context = invocation.context()
     if action == "install":
-        found = specs.install(session, context, _PROGRAM)
+        installed = specs.install(session, context, _PROGRAM)
     else:
-        found = specs.remove(session) if action == "remove" else specs.listed(session)
+        installed = specs.remove(session) if action == "remove" else specs.listed(session)
     none = "no kernels are installed; `jlr kernels install SESSION` installs them"
-    tables.show_reports(found, reports.KERNEL_SPECS, context, none=none)
+    tables.show_reports(installed, reports.KERNEL_SPECS, context, none=none)

@@ -45,11 +45,11 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     from jlremote.images.stories.images import images as found_images
 
     context = invocation.context()
-    found = found_images(host, context, every=every, engine=engine)
+    listed = found_images(host, context, every=every, engine=engine)
     chosen = "" if engine.runtime == "auto" else f" --runtime {engine.runtime}"
     image = f"{'docker://' if engine.runtime in IMAGE_RUNTIMES else ''}IMAGE"
     none = f"no images on {host}; `jlr pull {host} {image}{chosen}` pulls one"
-    tables.show_reports(found, reports.IMAGES, context, none=none)
+    tables.show_reports(listed, reports.IMAGES, context, none=none)
 
 
 @command("build")
@@ -232,9 +232,9 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     """
     from jlremote.images.stories.registry import pull as pull_image
 
-    found = pull_image(host, image, invocation.context(), engine)
-    facts = {"image": image, "id": found.id, "created": utc(found.created), "size": found.size}
-    answer_either(reports.image_in_short((image,), found.id, found.size), facts)
+    pulled = pull_image(host, image, invocation.context(), engine)
+    facts = {"image": image, "id": pulled.id, "created": utc(pulled.created), "size": pulled.size}
+    answer_either(reports.image_in_short((image,), pulled.id, pulled.size), facts)
 
 
 @command("push")

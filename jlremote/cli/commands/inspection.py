@@ -101,21 +101,21 @@ def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
 
         tables.show_live(gpu_live.drawings(host, snapshots))
     else:
-        told: set[str] = set()
+        noted: set[str] = set()
         for shown in snapshots:
-            _print_gpus(shown, context, told)
+            _print_gpus(shown, context, noted)
             answer("")
 
 
-def _print_gpus(shown: Shown, context: Context, told: set[str] | None = None) -> None:
+def _print_gpus(shown: Shown, context: Context, noted: set[str] | None = None) -> None:
     from jlremote.cli.screen import gpu_table
 
     gpu_table.show(shown)
-    told = set() if told is None else told
+    noted = set() if noted is None else noted
     for note in gpu_table.notes_of(shown):
-        if note not in told:
+        if note not in noted:
             context.progress.note(note)
-    told.update(gpu_table.notes_of(shown))
+    noted.update(gpu_table.notes_of(shown))
 
 
 @command("doctor")

@@ -13,7 +13,6 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import (
-    answer,
     answer_each,
     answer_either,
     answer_json,
@@ -31,8 +30,8 @@ def _ports(value: Any) -> tuple[int | None, int]:
     if isinstance(value, tuple):
         return value
     local, colon, port = value.rpartition(":")
-    there = shared.port(port)
-    return (shared.port(local) if colon else None), there
+    remote = shared.port(port)
+    return (shared.port(local) if colon else None), remote
 
 
 @command("forward")
@@ -79,8 +78,8 @@ def forward(
         raise Usage("`--remove` already names the port", hint=f"`{removal}`")
     context = invocation.context()
     if port is not None:
-        local, there = port
-        report = further_ports.add(session, there, context, exact=local, on_host=on_host)
+        local, remote_port = port
+        report = further_ports.add(session, remote_port, context, exact=local, on_host=on_host)
         address = report.address
         answer_either(shown(address), [report.to_json()])
         if shown(address) != address.url:
@@ -93,9 +92,7 @@ def forward(
         context.progress.note(f"stopped forwarding port {remove}")
     ports = further_ports.listed(session, context)
     none = "no further ports; `jlr forward PORT` adds one"
-    tables.show_reports(ports, reports.PORTS, context, none=none)
-    for reason in () if as_json() else reports.port_reasons(ports):
-        answer(reason)
+    tables.show_reports(ports, reports.PORTS, context, none=none, reasons=reports.port_reasons)
 
 
 # As `scp` takes it; a local path with a colon may begin with `./`.
@@ -183,12 +180,12 @@ def _place(word: str, context: Context) -> tuple[str, str] | None:
 
 
 def _named(source: str | None, remote: str | None, context: Context) -> dict[str, Any]:
-    place = _place(source or "", context)
-    if place is None:
+    where_and_folder = _place(source or "", context)
+    if where_and_folder is None:
         return {"session": source}
     if remote is not None:
         raise shared.refused_together(str(source), "--remote")
-    where, folder = place
+    where, folder = where_and_folder
     if "/" in where or (_is_session(where) and not _is_host(where, context)):
         return {"session": where, "remote": folder or None}
     return {"session": None, "host": where, "remote": folder or "~", "on_host": True}
@@ -232,19 +229,17 @@ def unmount(invocation: Invocation, local: str | None, every: bool, force: bool,
         done = [workflow.unmount(local, context, force=force, yes=yes)]
     else:
         done = workflow.unmount_all(context, force=force, yes=yes)
-    told = ((f"unmounted {path}", {"local": path}) for path in done)
-    answer_each(told, context, none="nothing is mounted")
+    lines = ((f"unmounted {path}", {"local": path}) for path in done)
+    answer_each(lines, context, none="nothing is mounted")
 
 
 def _list(invocation: Invocation) -> None:
     from jlremote.mounts import known_mounts
 
     context = invocation.context()
-    found = known_mounts.reports(context)
+    mounts = known_mounts.reports(context)
     none = "nothing is mounted; `jlr mount LOCAL` mounts a session's folder"
-    tables.show_reports(found, reports.MOUNTS, context, none=none)
-    for reason in () if as_json() else reports.mount_reasons(found):
-        answer(reason)
+    tables.show_reports(mounts, reports.MOUNTS, context, none=none, reasons=reports.mount_reasons)
 
 
 @command("cp")

@@ -207,11 +207,11 @@ def _start(request: StartRequest, notebook: str | None, context: Context) -> Ses
     from jlremote.sessions.open import address
 
     try:
-        found = address(f"{report.host}/{report.name}", notebook, context)
+        page = address(f"{report.host}/{report.name}", notebook, context)
     except NotFound as missing:  # the session runs
         context.progress.note(f"{missing.message}; {missing.hint}")
         return report
-    return replace(report, url=found.url, page=found.page)
+    return replace(report, url=page.url, page=page.page)
 
 
 def _explain(report: SessionReport, context: Context) -> None:

@@ -64,11 +64,11 @@ def stop(
         )
     context = invocation.context()
     done = _all_stopped(request, context) if every else _each_stopped(chosen, request, context)
-    told = (
+    lines = (
         (f"{one.host}/{one.name}: {', '.join(one.done) or 'nothing to stop'}", vars(one))
         for one in done
     )
-    answer_each(told, context, none="no sessions")
+    answer_each(lines, context, none="no sessions")
 
 
 @command("restart")

@@ -122,11 +122,11 @@ def _set(words: tuple[str, ...], host: str | None, profile: str | None) -> None:
     option, *values = words
     if option == "gpus" and len(values) == 1:
         parse_request(values[0])
-    place = f"[{'.'.join(table)}]"
+    name = f"[{'.'.join(table)}]"
     file = change(table, option, values)
     text = f"{option} = {' '.join(values)}" if values else f"no {option}"
-    facts = {"option": option, "value": values, "from": place}
-    answer_either(f"{text} in {place} of {file}", facts)
+    facts = {"option": option, "value": values, "from": name}
+    answer_either(f"{text} in {name} of {file}", facts)
 
 
 def _show(origins: list[Origin]) -> None:

@@ -84,8 +84,8 @@ def _list_containers(invocation: Invocation, host: str | None) -> None:
     from jlremote.listing.listing import containers
 
     context = invocation.context()
-    found, none = containers(host, context), f"no containers on `{host}`"
-    tables.show_reports(found, reports.CONTAINERS, context, none=none)
+    listed, none = containers(host, context), f"no containers on `{host}`"
+    tables.show_reports(listed, reports.CONTAINERS, context, none=none)
 
 
 @command("status")
@@ -107,11 +107,11 @@ def status(invocation: Invocation, session: str | None, watch: bool) -> None:
         return
     from jlremote.listing.listing import report
 
-    found = report(session, context)
+    shown = report(session, context)
     if as_json():
-        answer_json(found.to_json())
+        answer_json(shown.to_json())
     else:
-        _show(found)
+        _show(shown)
 
 
 def _watch(session: str | None, context: Context) -> None:
@@ -145,10 +145,10 @@ def _show(report: SessionReport) -> None:
         answer(reason)
 
 
-def _show_reasons(found: list[SessionReport]) -> None:
+def _show_reasons(listed: list[SessionReport]) -> None:
 
-    explained = [(report, report.detail) for report in found if report.detail]
-    kept = ((report, ", ".join(report.awake or ())) for report in found)
+    explained = [(report, report.detail) for report in listed if report.detail]
+    kept = ((report, ", ".join(report.awake or ())) for report in listed)
     explained += [(report, f"kept from its idle stop by {why}") for report, why in kept if why]
     if explained:
         answer("")
@@ -249,19 +249,22 @@ def _show_output(session: str | None, notebook: str | None, context: Context) ->
     from jlremote.output.reading import recorded
     from jlremote.output.runs import KERNEL_ENDS
 
-    found = recorded(session, notebook, context, end_only=not as_json())
-    latest = {run.notebook: run for run in found.runs}.values()
+    outputs = recorded(session, notebook, context, end_only=not as_json())
+    latest = {run.notebook: run for run in outputs.runs}.values()
     code = 1 if any(run.status in KERNEL_ENDS for run in latest) else 0
     if as_json():
-        answer_json([run.to_json() for run in found.runs])
+        answer_json([run.to_json() for run in outputs.runs])
         return code
-    CellOutput().show(live.whole(found.runs, found.lost))
-    if not found.runs:
+    CellOutput().show(live.whole(outputs.runs, outputs.lost))
+    if not outputs.runs:
         context.progress.note("no cell has run")
-    if found.left_out:
-        size, place = size_in_words(found.left_out), f"{found.session.host}/{found.session.name}"
+    if outputs.left_out:
+        size, name = (
+            size_in_words(outputs.left_out),
+            f"{outputs.session.host}/{outputs.session.name}",
+        )
         context.progress.note(
-            f"{size} of records before that are left out; `jlr output {place} --json` has them"
+            f"{size} of records before that are left out; `jlr output {name} --json` has them"
         )
     return code
 
@@ -291,8 +294,8 @@ def _save_copy(
     copies.check_destination(copy, force=force)
     saved = copies.save(recorded(session, notebook, context), copy, context, force=force)
     cells = "1 cell" if saved.cells == 1 else f"{saved.cells} cells"
-    told = f"`{saved.file}` is `{one_line(saved.notebook)}` with the outputs of {cells}"
-    answer_either(told, saved.to_json())
+    text = f"`{saved.file}` is `{one_line(saved.notebook)}` with the outputs of {cells}"
+    answer_either(text, saved.to_json())
     if saved.incomplete:
         context.progress.note(
             f"some output of {saved.incomplete} of them was not recorded; `jlr output` says why"

@@ -92,8 +92,8 @@ def copied(context: click.Context, typed: str) -> list[str]:
     if not isinstance(parsed(typed), RemotePath):
         return _local_paths(typed)
     where, _, path = typed.partition(":")
-    found = remote_paths(RemotePath(where, path), _invocation(context).context(silent=True))
-    return [f"{where}:{path}" for path in found]
+    paths = remote_paths(RemotePath(where, path), _invocation(context).context(silent=True))
+    return [f"{where}:{path}" for path in paths]
 
 
 def _local_paths(typed: str) -> list[str]:

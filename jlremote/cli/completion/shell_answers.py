@@ -31,8 +31,8 @@ class _WholeWords(ShellComplete):
     """
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
-        found = super().get_completions(args, incomplete)
-        items = [item for item in found if str(item.value).isprintable()]
+        items = super().get_completions(args, incomplete)
+        items = [item for item in items if str(item.value).isprintable()]
         option, equals, _ = incomplete.partition("=")
         if equals and option.startswith("--"):
             return [

@@ -105,9 +105,9 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     arguments, modules = (_list(given[name], chosen.get(name, ())) for name in _LISTS)
     named = {name: chosen.get(name) or None for name in RESOURCES}
     asked = Resources(**named, array=flags["array"], arguments=arguments)
-    place = chosen.get("pull-on", PLACES[0])
+    node = chosen.get("pull-on", PLACES[0])
     by_tcp = flags["reach"] == WAYS[1]
-    return Scheduled(asked, modules, _ranks(options), pull_on=place, by_tcp=by_tcp), rest
+    return Scheduled(asked, modules, _ranks(options), pull_on=node, by_tcp=by_tcp), rest
 
 
 def show_estimate(host: str, scheduled: Scheduled, context: Context) -> None:

@@ -202,7 +202,7 @@ def after_dashes(options: dict[str, Any]) -> dict[str, Any]:
     has a name that begins with a dash.
     """
     words = [options["host"], options["container"], *options["engine_arguments"]]
-    ends = (place for place, word in enumerate(words) if word is None or word.startswith("-"))
+    ends = (index for index, word in enumerate(words) if word is None or word.startswith("-"))
     first = min(next(ends, 2), 2)
     host, container = [*words[:first], None, None][:2]
     arguments = tuple(word for word in words[first:] if word is not None)

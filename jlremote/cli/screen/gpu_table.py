@@ -134,8 +134,8 @@ def _queue(inventory: Inventory) -> Iterator[Row]:
         yield (str(number), one.user, str(one.count), since, one.session)
 
 
-def _partitions(found: ClusterGpus) -> Iterator[Row]:
-    for nodes in found.nodes:
+def _partitions(cluster: ClusterGpus) -> Iterator[Row]:
+    for nodes in cluster.nodes:
         counts = (str(nodes.nodes), str(nodes.free), str(nodes.total))
         yield (nodes.partition, nodes.gpu or "-", *counts)
 

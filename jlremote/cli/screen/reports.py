@@ -127,8 +127,8 @@ def _since(moment: str | None) -> str:
 
 def port_reasons(ports: Iterable[PortReport]) -> list[str]:
     """Return why forwarded ports do not work, a line each, without those that are `closed`."""
-    told = (port for port in ports if port.detail and port.state != "closed")
-    return [one_line(f"port {port.port}: {port.detail}") for port in told]
+    failing = (port for port in ports if port.detail and port.state != "closed")
+    return [one_line(f"port {port.port}: {port.detail}") for port in failing]
 
 
 def mount_reasons(mounts: Iterable[MountReport]) -> list[str]:

@@ -48,12 +48,24 @@ R = TypeVar("R", bound=Report)
 Columns = Mapping[str, Callable[[T], str]]  # each heading, and a value's cell below it
 
 
-def show_reports(reports: Sequence[R], columns: Columns[R], context: Context, *, none: str) -> None:
-    """Print reports as a table or a JSON array; `none` is the note if there are no reports."""
+def show_reports(
+    reports: Sequence[R],
+    columns: Columns[R],
+    context: Context,
+    *,
+    none: str,
+    reasons: Callable[[Sequence[R]], Iterable[str]] = lambda _: (),
+) -> None:
+    """Print reports as a table, with reasons below it, or as a JSON array.
+
+    `none` is the note if there are no reports.
+    """
     if as_json():
         answer_json([report.to_json() for report in reports])
     elif reports:
         show_rows(reports, columns)
+        for reason in reasons(reports):
+            answer(reason)
     else:
         context.progress.note(none)
 
