@@ -39,11 +39,7 @@ def socket_directory(longest: int) -> Path:
 
 
 def config_directory() -> Path:
-    """Return the folder of `config.toml`; the user makes it, so it may be missing.
-
-    Raises:
-        JlrError: there is no home folder.
-    """
+    """Return the folder of `config.toml`; the user makes it, so it may be missing."""
     return _place("user_config_path")
 
 
@@ -98,9 +94,6 @@ def write_whole(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
     """Write a file so that readers see the old or the new content, never a part.
 
     A folder that is missing is made for this user alone. The umask takes from `mode`.
-
-    Raises:
-        JlrError: it cannot be written; nothing is left behind.
     """
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     with _explained(path):

@@ -93,11 +93,7 @@ class Records(Generic[Record]):
         return paths.private_directory(paths.state_directory() / self._folder)
 
     def save(self, record: Record) -> None:
-        """Write a record, whole.
-
-        Raises:
-            JlrError: it cannot be written.
-        """
+        """Write a record, whole."""
         document = {"format": FORMAT} | asdict(record)
         paths.write_whole(self._file_of(record), json.dumps(document, indent=2) + "\n")
 

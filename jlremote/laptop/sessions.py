@@ -80,11 +80,7 @@ _TRIAL_BYTES = 4096  # more than any record, and the least that most disks give 
 
 
 def check_writable() -> None:
-    """Check that records can be written, before something is made that needs one.
-
-    Raises:
-        JlrError: they cannot be written.
-    """
+    """Check that records can be written, before something is made that needs one."""
     trial = _RECORDS.folder() / "trial"
     # A full disk still takes an empty file, and a file system may store equal bytes as none.
     paths.write_whole(trial, os.urandom(_TRIAL_BYTES))
@@ -144,11 +140,7 @@ find, load_all, unreadable = _RECORDS.find, _RECORDS.load_all, _RECORDS.unreadab
 
 
 def save(record: SessionRecord) -> None:
-    """Write a record, whole.
-
-    Raises:
-        JlrError: it cannot be written.
-    """
+    """Write a record, whole."""
     _RECORDS.save(record)
     known_names.refresh(record.name, record.typed)
 
@@ -218,11 +210,7 @@ PORT_OWNERS = Records(
 
 
 def save_port_owner(owner: PortOwner) -> None:
-    """Record the owner of a port, in place of any other.
-
-    Raises:
-        JlrError: it cannot be written.
-    """
+    """Record the owner of a port, in place of any other."""
     PORT_OWNERS.save(owner)
     for forgotten in PORT_OWNERS.load_all()[MOST_PORTS:]:
         PORT_OWNERS.delete(forgotten)

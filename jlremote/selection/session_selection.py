@@ -10,7 +10,7 @@ from jlremote.errors import NotFound
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import known_hosts
 from jlremote.laptop import jobs, sessions
-from jlremote.laptop.record_files import hint_of_missing, matching
+from jlremote.laptop.record_files import Named, hint_of_missing, matching
 from jlremote.laptop.sessions import SessionRecord
 
 
@@ -52,7 +52,7 @@ def chosen(
         if guess and not or_job:
             raise
         lists = "`jlr list` and `jlr runs` show" if or_job else "`jlr list` shows"
-        known = [*sessions.load_all(), *jobs.load_all()] if guess else []
+        known: list[Named] = [*sessions.load_all(), *jobs.load_all()] if guess else []
         raise NotFound(
             f"there is {'neither a session nor a job' if or_job else 'no session'} `{selector}`",
             hint=hint_of_missing(known, selector, f"{lists} all; what was removed is gone"),

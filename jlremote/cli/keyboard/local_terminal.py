@@ -47,11 +47,7 @@ class LocalTerminal:
         return self.piped() if self.kind is None else self._keys()
 
     def show(self, stream: str, data: bytes) -> None:
-        """Write bytes of the host.
-
-        Raises:
-            JlrError: they cannot be written, as on a full disk.
-        """
+        """Write bytes of the host."""
         rest = memoryview(data)
         with writing():
             while rest:

@@ -260,9 +260,6 @@ def browse(address: Address, context: Context, *, browser: str | None, asked: bo
     """Open a page, with its token, in a browser: `none` is no browser, `None` the default one.
 
     If none opens, that is a note, or an error if it was `asked` for with `--browser`.
-
-    Raises:
-        JlrError: the browser of `--browser` does not open.
     """
     if browser == "none":
         return

@@ -44,11 +44,7 @@ class JobOutput:
         self._filters = {name: Filter() for name, file in self._files.items() if os.isatty(file)}
 
     def show(self, stream: str, data: bytes) -> None:
-        """Write a piece of `stdout` or `stderr`.
-
-        Raises:
-            JlrError: it cannot be written, as on a full disk.
-        """
+        """Write a piece of `stdout` or `stderr`."""
         if stream in self._filters:
             data = self._filters[stream].harmless(data)
         rest = memoryview(data)
@@ -80,11 +76,7 @@ class CellOutput:
         self._drawn = ""
 
     def show(self, lines: Sequence[Line], current: str = "") -> None:
-        """Write lines over the unfinished line, and the new `current` one below them.
-
-        Raises:
-            JlrError: they cannot be written, as on a full disk.
-        """
+        """Write lines over the unfinished line, and the new `current` one below them."""
         if not self._watched:
             current = ""
         drawn = self._fitting(current)

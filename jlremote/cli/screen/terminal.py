@@ -33,11 +33,7 @@ def as_json() -> bool:
 
 
 def answer(text: str, *, newline: bool = True) -> None:
-    """Print an answer on stdout and flush it.
-
-    Raises:
-        JlrError: it cannot be written, as on a full disk.
-    """
+    """Print an answer on stdout and flush it."""
     with writing():
         click.echo(styled(text), nl=newline, color=coloured(sys.stdout))
         sys.stdout.flush()
