@@ -37,10 +37,7 @@ COMMANDS = {
     },
     "Editors and ssh": {
         "code": ("clients", "Open an editor of this machine on a session's folder."),
-        "ssh-config": (
-            "clients",
-            "Let ssh and editors reach sessions as NAME.jlr.",
-        ),
+        "ssh-config": ("clients", "Let ssh and editors reach sessions as NAME.jlr."),
         "proxy": ("clients", "Connect an ssh client with a session; ssh runs it."),
     },
     "Images": {

@@ -271,4 +271,6 @@ def test_ctrl_c_ends_a_demo_and_interrupts_one_that_is_not_ready(
     argv = ("--image", "torch", "--port", "9000", "--runtime", "docker", "--no-browser")
     outcome = jlr("demo", *argv)
     ended = (0, URL + "\n", "Ctrl-C ends the demo\n")
-    assert (outcome.code, outcome.stdout, outcome.stderr) == (ended if is_ready else (130, "", "\n"))
+    assert (outcome.code, outcome.stdout, outcome.stderr) == (
+        ended if is_ready else (130, "", "\n")
+    )

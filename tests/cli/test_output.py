@@ -22,8 +22,7 @@ from tests.cli.terminal import Terminal
 from tests.output.parts import code, end, record, stream
 
 FAILED = record(
-    "error",
-    {"ename": "E", "evalue": "e", "traceback": ["\x1b[38;5;9mE\x1b[0m: e\x1b]0;title\x07"]},
+    "error", {"ename": "E", "evalue": "e", "traceback": ["\x1b[38;5;9mE\x1b[0m: e\x1b]0;title\x07"]}
 )
 RECORDS = (code("for x in data:\n  fit(x)", 7), stream("\r 10%\r 99%\n"), FAILED, end(time=62.0))
 

@@ -117,13 +117,7 @@ def test_a_quick_command_never_imports_rich() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [
-        (9.94, "9.9s"),
-        (9.96, "10s"),
-        (59.4, "59s"),
-        (59.6, "1m 00s"),
-        (185, "3m 05s"),
-    ],
+    [(9.94, "9.9s"), (9.96, "10s"), (59.4, "59s"), (59.6, "1m 00s"), (185, "3m 05s")],
 )
 def test_durations_are_written_in_their_largest_units(seconds: float, words: str) -> None:
     assert duration(seconds) == words

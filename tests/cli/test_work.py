@@ -57,6 +57,9 @@ def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -
     assert heading.split() == ["JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND"]
     assert train.split()[:5] == ["train-3f2a", "dgx", "running", "2h", "0,1"]
     assert sweep.split() == ["sweep", "lab", "exit", "3", "sweep", "./sweep.sh"]
+    facts = json.loads(jlr("runs", "--json").stdout)
+    assert facts == [{"host": "dgx"} | TRAIN.to_json(), {"host": "lab"} | ENDED.to_json()]
+    assert re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}Z", facts[0]["since"])
 
 
 def test_a_clusters_jobs_are_listed_with_their_time_and_slurms_end(
@@ -79,13 +82,6 @@ def test_why_a_job_waits_is_told_once(jlr: Jlr, workflows: Workflows) -> None:
     first, second = jlr("runs").stderr.splitlines()
     assert first.startswith("`hpc/a` waits: others are before it; estimated start: ")
     assert second == f"`dgx/b`: {place}"
-
-
-def test_jobs_as_json_have_their_host(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.stories.jobs.listed", [("dgx", TRAIN)])
-    [told] = json.loads(jlr("runs", "--json").stdout)
-    assert told == {"host": "dgx"} | TRAIN.to_json()
-    assert re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}Z", told["since"])
 
 
 def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Workflows) -> None:
@@ -205,13 +201,6 @@ def test_a_job_as_json_is_told_at_its_end(
     assert json.loads(outcome.stdout) == {"host": "dgx"} | ENDED.to_json()
 
 
-def test_a_terminal_and_json_cannot_be_combined(jlr: Jlr) -> None:
-    outcome = jlr("run", "dgx", "-t", "--json", "--", "true")
-    assert outcome.code == 2
-    told = json.loads(outcome.stderr)
-    assert (told["error"], told["exit"]) == ("`-t` and `--json` cannot be combined", 2)
-
-
 @pytest.mark.parametrize(("argv", "removed"), [(("--rm",), 1), ((), 0)])
 def test_a_job_is_removed_after_its_end_only_with_rm(
     argv: tuple[str, ...], removed: int, jlr: Jlr, workflows: Workflows
@@ -236,6 +225,7 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
     ("argv", "message"),
     [
         (("dgx",), "the command is missing"),
+        (("dgx", "-t", "--json", "--", "true"), "`-t` and `--json` cannot be combined"),
         (("dgx", "--in", "cont1", "--volume", "/a:/b", "--", "true"), "`--in` creates none"),
     ],
 )
@@ -323,17 +313,10 @@ def test_without_a_folder_the_mounts_are_listed(jlr: Jlr, workflows: Workflows) 
     assert jlr("mount").stderr.startswith("nothing is mounted; `jlr mount LOCAL`")
 
 
-@pytest.mark.parametrize(("argv", "code"), [((), 2), (("x", "--all"), 2), (("x",), 0)])
-def test_unmount_needs_a_folder_or_all(
-    argv: tuple[str, ...], code: int, jlr: Jlr, workflows: Workflows
-) -> None:
+def test_unmount_needs_a_folder_or_all_and_tells_each(jlr: Jlr, workflows: Workflows) -> None:
+    assert [jlr("unmount", *argv).code for argv in ((), ("x", "--all"))] == [2, 2]
     workflows.will("mounts.unmount.unmount", "/home/me/x")
-    outcome = jlr("unmount", *argv)
-    assert outcome.code == code
-    assert outcome.stdout == ("unmounted /home/me/x\n" if code == 0 else "")
-
-
-def test_unmounting_all_tells_each_and_that_there_are_none(jlr: Jlr, workflows: Workflows) -> None:
+    assert jlr("unmount", "x").stdout == "unmounted /home/me/x\n"
     workflows.will("mounts.unmount.unmount_all", ["/a", "/b"])
     assert jlr("unmount", "--all", "--force").stdout == "unmounted /a\nunmounted /b\n"
     assert workflows.calls[-1][2] == {"force": True, "yes": False}
@@ -356,24 +339,18 @@ def test_a_shell_gets_its_command_and_returns_its_exit_code(jlr: Jlr, workflows:
         (("cont1", "-u", "root", "rsync", "--server", "-v", ".", "a b"), "rsync --server -v . a b"),
         (("-u", "root", "cont1", "git-upload-pack '/a b'"), "git-upload-pack '/a b'"),
         (("cont1", "-u=root", "git", "log", "--", "a"), "git log -- a"),
+        (("cont1", "-u", "root"), None),
+        (("cont1",), None),
     ],
 )
 def test_a_shell_takes_a_line_without_two_dashes_as_ssh_does(
-    words: tuple[str, ...], line: str, jlr: Jlr, workflows: Workflows
+    words: tuple[str, ...], line: str | None, jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("sessions.shell.shell", 0)
     assert jlr("shell", *words).code == 0
     request, _, _ = workflows.arguments("sessions.shell.shell")
-    assert (request.where, request.command) == ("cont1", ("sh", "-c", line))
-
-
-@pytest.mark.parametrize("words", [(), ("cont1",), ("cont1", "-u", "root"), ("-w", "/x")])
-def test_a_shell_without_a_command_has_none(
-    words: tuple[str, ...], jlr: Jlr, workflows: Workflows
-) -> None:
-    workflows.will("sessions.shell.shell", 0)
-    assert jlr("shell", *words).code == 0
-    assert workflows.arguments("sessions.shell.shell")[0].command == ()
+    command = () if line is None else ("sh", "-c", line)
+    assert (request.where, request.command) == ("cont1", command)
 
 
 def test_an_editor_of_the_settings_that_is_missing_is_named_as_a_setting(

@@ -184,9 +184,7 @@ def test_limits_of_a_profile_can_be_replaced_singly(write: Write) -> None:
     assert settings.load({}).chosen("dgx", flags)["ulimit"] == ("memlock=", "stack=67108864")
 
 
-def test_arguments_for_the_engine_keep_their_order_and_repetitions(
-    write: Write,
-) -> None:
+def test_arguments_for_the_engine_keep_their_order_and_repetitions(write: Write) -> None:
     write("[defaults]\nengine-arguments = ['--cap-add', 'A', '--cap-add', 'B']")
     flags: dict[str, Value | None] = {"engine-arguments": ("--cap-add", "A")}
     words = ("--cap-add", "A", "--cap-add", "B", "--cap-add", "A")

@@ -12,13 +12,7 @@ from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
-from jlremote.cli.screen.terminal import (
-    answer_each,
-    answer_either,
-    answer_json,
-    as_json,
-    shown,
-)
+from jlremote.cli.screen.terminal import answer_each, answer_either, answer_json, as_json, shown
 from jlremote.errors import Usage
 from jlremote.text import one_line
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,16 +29,8 @@ if TYPE_CHECKING:
 _NEW_FILE = """\
 # Settings of jlr. Keys are the names of long options; `jlr config HOST` shows their values.
 #
-# [defaults]
+# [defaults]                          # also [hosts.NAME] and [profiles.NAME]
 # host = "dgx"
-# browser = "firefox"
-#
-# [profiles.torch]
-# image = "nvcr.io/nvidia/pytorch:24.05-py3"
-# shm-size = "8g"
-#
-# [hosts.dgx]
-# profile = "torch"
 # volume = ["/raid/me:/data"]
 """
 
@@ -144,20 +135,15 @@ def _in_words(value: object) -> str:
 
 
 def _edit(file: Path) -> None:
-    import subprocess
-
     from jlremote.laptop import paths
 
     if not file.exists():
         paths.write_whole(file.resolve(), _NEW_FILE)
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if not editor:
+    try:
         click.edit(filename=str(file))
-    # As git and click do: the variable may have options, so a shell splits it.
-    elif status := subprocess.call(f'{editor} "{file}"', shell=True):  # noqa: S602
-        raise Usage(
-            f"the editor `{editor}` exited with {status}", hint="set VISUAL or EDITOR to an editor"
-        )
+    except click.ClickException as failure:
+        hint = "set VISUAL or EDITOR to an editor"
+        raise Usage(f"cannot edit `{file}`: {failure.message}", hint=hint) from failure
 
 
 @command("notify")

@@ -16,13 +16,7 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.program_output import CellOutput, JobOutput
-from jlremote.cli.screen.terminal import (
-    answer,
-    answer_either,
-    answer_json,
-    as_json,
-    watched,
-)
+from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, watched
 from jlremote.errors import Usage
 from jlremote.text import one_line, size_in_words
 

@@ -15,12 +15,7 @@ from jlremote.hosts.links import connected_status
 from jlremote.jobs.stories import session_job
 from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.recorder import Recording
-from jlremote.jupyter.survey import (
-    ContainerGone,
-    ContainerPaused,
-    IdleStopped,
-    JupyterDead,
-)
+from jlremote.jupyter.survey import ContainerGone, ContainerPaused, IdleStopped, JupyterDead
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.listing import known_sessions
@@ -139,9 +134,7 @@ def test_a_forward_that_is_not_up_is_checked_once_more(
     assert reported(monkeypatch, FakeLink(dead, checked=None)).state == "jupyter-dead"
 
 
-def test_a_forward_that_cannot_be_restored_gives_the_state(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_forward_that_cannot_be_restored_gives_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise ContainerGone("the container `cont1` is gone")
 

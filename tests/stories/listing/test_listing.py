@@ -69,9 +69,7 @@ def test_a_host_that_waits_for_the_user_is_noted_once(hosts: dict[str, str]) -> 
     assert notes.notes == ["`dgx` waits for you: run `jlr status dgx/new` in a terminal"]
 
 
-def test_a_host_that_was_not_asked_for_its_stopped_sessions_is_noted(
-    hosts: dict[str, str],
-) -> None:
+def test_a_host_that_was_not_asked_for_its_stopped_sessions_is_noted(hosts: dict[str, str]) -> None:
     hosts["dgx"] = "disconnected"
     record("dgx", "cont1", 1.0, forwarded=False)
     record("lab", "cont2", 2.0, forwarded=False)
