@@ -59,7 +59,7 @@ def test_each_module_that_starts_a_program_is_known_with_its_words() -> None:
 
 
 def test_no_far_value_goes_through_a_shell() -> None:
-    """Only a proxy command does, by a name of its own: it is the person's."""
+    """A proxy command does, which the person wrote; it starts the shell by its name."""
     through = {
         name
         for name, tree in here()

@@ -21,8 +21,8 @@ _cluster = partial(option, group="Cluster")
 LAUNCHERS = ("none", "srun", "torchrun")
 WAYS = ("socket", "tcp")
 _FLAGS = ("array", "dry-run", "launcher", "label", "cancel-on-interrupt", "reach")
-_LISTS = {"sbatch-arg": "sbatch_arguments", "module": "modules"}
-_OTHERS = ("slurm", "pull_on", *_LISTS.values(), *(name.replace("-", "_") for name in _FLAGS))
+_LISTS = ("sbatch-arg", "module")
+_SETTINGS = (*RESOURCES, *_LISTS, "pull-on")
 
 cluster_options = options(
     _cluster("--slurm/--no-slurm", "Run as a Slurm job; HOST is a login node."),
@@ -37,14 +37,12 @@ cluster_options = options(
     _cluster("--time TIME", "Time limit, for example 8:00:00."),
     _cluster("--constraint FEATURES", "Features that the nodes must have."),
     _cluster(
-        "--sbatch-arg sbatch_arguments ARGUMENT",
+        "--sbatch-arg ARGUMENT",
         "Any other argument of `sbatch`, for example --sbatch-arg=--requeue. Repeatable.",
         multiple=True,
     ),
     _cluster("--cancel-on-interrupt", "On Ctrl-C, cancel a job that waits in the queue."),
-    _cluster(
-        "--module modules NAME", "Load this environment module first. Repeatable.", multiple=True
-    ),
+    _cluster("--module NAME", "Load this environment module first. Repeatable.", multiple=True),
     _cluster(
         "--pull-on",
         "The node that pulls an --image of a registry if it is missing. Default: login.",
@@ -85,11 +83,10 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
     """
     from jlremote.laptop.settings import settings
 
-    given = {name: options[name] for name in RESOURCES}
-    given |= {name: options[parameter] for name, parameter in _LISTS.items()}
+    given = {name: options[name.replace("-", "_")] for name in _SETTINGS}
     flags = {name: options.get(name.replace("-", "_")) for name in _FLAGS}
-    rest = {name: value for name, value in options.items() if name not in (*RESOURCES, *_OTHERS)}
-    given["pull-on"] = options["pull_on"]
+    ours = {name.replace("-", "_") for name in ("slurm", *_SETTINGS, *_FLAGS)}
+    rest = {name: value for name, value in options.items() if name not in ours}
     near = given | {"slurm": options["slurm"], "profile": options["profile"]}
     chosen: dict[str, Any] = settings.load().chosen(host, near)
     if not chosen.get("slurm"):
