@@ -203,7 +203,6 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
 def test_under_json_stdout_is_one_value_and_stderr_empty(
     argv: tuple[str, ...], workflow: str, answer: Any, told: Any, jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.take_over(workflow)
     workflows.will(workflow, answer)
     outcome = jlr(*argv, "--json")
     assert (outcome.code, outcome.stderr) == (0, "")
@@ -266,7 +265,6 @@ def test_ctrl_c_ends_a_demo_and_interrupts_one_that_is_not_ready(
             ready(REPORT)
         raise KeyboardInterrupt
 
-    workflows.take_over("demo.demo.demo")
     workflows.will("demo.demo.demo", demo)
     argv = ("--image", "torch", "--port", "9000", "--runtime", "docker", "--no-browser")
     outcome = jlr("demo", *argv)

@@ -14,7 +14,7 @@ from jlremote.cli.completion import shell_answers as shells
 from jlremote.editors import ssh_config as ssh_config_line
 from jlremote.laptop.known_names import host_names
 from jlremote.questions import NeverAsks
-from tests.cli.conftest import Jlr, remember
+from tests.cli.conftest import Jlr, remember, settle
 from tests.cli.terminal import Terminal
 from tests.long import LONG
 
@@ -105,9 +105,7 @@ def test_another_ssh_config_gives_other_hosts(complete: Complete, laptop: Path) 
 
 
 def test_profiles_and_pools_come_from_the_settings(complete: Complete, laptop: Path) -> None:
-    (laptop / "config" / "jlr").mkdir(parents=True)
-    config = laptop / "config" / "jlr" / "config.toml"
-    config.write_text("[profiles.torch]\n[profiles.jax]\n[pools.lab]\nhosts = ['dgx']\n")
+    config = settle(laptop, "[profiles.torch]\n[profiles.jax]\n[pools.lab]\nhosts = ['dgx']\n")
     assert complete("jlr start dgx --profile t") == ["torch"]
     assert complete("jlr gpus @") == ["@lab"]
     assert complete("jlr proxy c") == ["cont1.jlr", "cont2.jlr"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Jlr
+from tests.cli.conftest import Jlr, settle
 
 CONFIG = """
 [defaults]
@@ -20,10 +20,7 @@ rm = true
 
 @pytest.fixture
 def config(laptop: Path) -> Path:
-    path = laptop / "config" / "jlr" / "config.toml"
-    path.parent.mkdir(parents=True)
-    path.write_text(CONFIG)
-    return path
+    return settle(laptop, CONFIG)
 
 
 def test_each_value_has_its_source(jlr: Jlr, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,12 +19,6 @@ TENSORBOARD = PortReport(6006, 6007, "up", "2026-01-02T03:04:05Z", None, NAME)
 CLOSED = PortReport(7860, 7860, "closed", None, "nothing listens on port 7860 of `cont1`")
 
 
-@pytest.fixture(autouse=True)
-def taken_over(workflows: Workflows) -> None:
-    for name in ("add", "listed", "remove"):
-        workflows.take_over(f"sessions.further_ports.{name}")
-
-
 @pytest.mark.parametrize(
     ("argv", "session", "port", "options"),
     [

@@ -29,15 +29,6 @@ FINDINGS = (
 VERDICT = Verdict(Mark.FAILED, "dgx does not work: engine", 1)
 
 
-@pytest.fixture(autouse=True)
-def taken_over(workflows: Workflows) -> None:
-    for name in (
-        *("gpus.host_gpus.inventory", "gpus.host_gpus.watch", "hosts.links.forget"),
-        *("gpus.pool_gpus.watch_pool", "doctor.doctor.doctor"),
-    ):
-        workflows.take_over(name)
-
-
 def examined(_request: DoctorRequest, _context: object, tell: Callable[[Finding], Any]) -> Verdict:
     for finding in FINDINGS:
         tell(finding)

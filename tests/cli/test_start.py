@@ -11,19 +11,13 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartRequest
 from jlremote.laptop.settings.options import variable
 from jlremote.place.runtimes.container_options import ContainerOptions
-from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows, remember
+from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows, remember, settle
 
 
 @pytest.fixture(autouse=True)
 def started(workflows: Workflows) -> None:
     workflows.will("sessions.start.start", REPORT)
     workflows.will("forwards.browser.open_in_browser", None)
-
-
-def settle(laptop: Path, text: str) -> None:
-    folder = laptop / "config" / "jlr"
-    folder.mkdir(parents=True)
-    (folder / "config.toml").write_text(text)
 
 
 def test_a_bare_start_takes_host_and_container_of_the_settings_or_the_latest_session(

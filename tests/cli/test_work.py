@@ -22,33 +22,12 @@ from jlremote.mounts.mount import MountRequest
 from jlremote.place.clusters.scheduler import Resources
 from jlremote.place.host.job import Job
 from jlremote.sessions.shell import ShellRequest
-from tests.cli.conftest import Jlr, Workflows
+from tests.cli.conftest import Jlr, Workflows, settle
 
 TRAIN = Job("train-3f2a", "running", "python train.py", since=time.time() - 7300, gpus="0,1")
 ENDED = Job("sweep", "ended", "./sweep.sh", exit_code=3, container="sweep")
 MOUNT = MountReport("/home/me/proj", "dgx", "/raid/me", "cont1", False, "up")
 FOUND = SimpleNamespace(job=TRAIN, selector="dgx/train-3f2a", host=SimpleNamespace(name="dgx"))
-
-
-@pytest.fixture(autouse=True)
-def taken_over(workflows: Workflows) -> None:
-    for name in (
-        *(
-            "jobs.stories.jobs.listed",
-            "jobs.stories.jobs.clean",
-            "jobs.stories.jobs.find",
-            "jobs.stories.jobs.remove",
-        ),
-        *(
-            "jobs.stories.jobs.meant",
-            "jobs.stories.jobs.stop",
-            "jobs.stories.run.run",
-            "jobs.stories.follow.follow",
-        ),
-        *("mounts.mount.mount", "mounts.known_mounts.reports"),
-        *("mounts.unmount.unmount", "mounts.unmount.unmount_all", "sessions.shell.shell"),
-    ):
-        workflows.take_over(name)
 
 
 def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -> None:
@@ -149,9 +128,7 @@ def test_what_a_job_asks_for_comes_from_the_settings_unless_a_flag_says_more(
     workflows: Workflows,
     laptop: Path,
 ) -> None:
-    folder = laptop / "config" / "jlr"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.toml").write_text(HPC)
+    settle(laptop, HPC)
     workflows.will("jobs.stories.run.run", [FOUND])
     workflows.will("jobs.stories.follow.follow", (0, FOUND))
     assert jlr("run", "hpc", *words, "--", "true").code == 0
@@ -356,9 +333,7 @@ def test_a_shell_takes_a_line_without_two_dashes_as_ssh_does(
 def test_an_editor_of_the_settings_that_is_missing_is_named_as_a_setting(
     jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (laptop / "config" / "jlr").mkdir(parents=True)
-    (laptop / "config" / "jlr" / "config.toml").write_text("[defaults]\neditor = 'zed'\n")
-    workflows.take_over("editors.code.place_of")
+    settle(laptop, "[defaults]\neditor = 'zed'\n")
     workflows.will("editors.code.place_of", SimpleNamespace(selector="dgx/cont1", session=None))
     monkeypatch.setenv("PATH", str(laptop))
     missing = jlr("code", "cont1", "/data")
