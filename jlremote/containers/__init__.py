@@ -2,7 +2,7 @@
 
 Read `provision` (reuse, start or create a container) with `creation`, `host_folders` and
 `package_install`, or `image_definition` where no engine runs; then `jupyter_launch` with
-`server_variables`, and `recording` of what cells print. `hosts/start_context` is what all of these
+`server_variables`, and `recording` of what cells print. `StartContext` of `hosts/requests` is what all of these
 are given, `gpus/allocation` gives GPUs.
 
 Decisions:

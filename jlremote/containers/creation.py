@@ -12,8 +12,7 @@ from jlremote.containers.host_folders import prepared
 from jlremote.errors import JlrError
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.context import Context
-from jlremote.hosts.requests import StartRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.images import commands
 from jlremote.jupyter import scripts
 from jlremote.place.host.contract import USER_LABEL, Completed, run_script
@@ -100,11 +99,6 @@ def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus, mark
 
 
 def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
-    """Return the script that creates a container, starts it and prints its `inspect`.
-
-    The first line says whether it `launches`; that takes an `exec`, so it is only checked if the
-    image has an entrypoint. The second says why it has no network of its own, if it should.
-    """
     engine, name = start.engine, spec.name
     begin, remove = (
         command_line(make(engine, name)) for make in (docker.start_argv, docker.remove_argv)
@@ -168,7 +162,6 @@ def with_owner(create: Argv, environment: Iterable[str] = (), *, own_network: bo
 
 
 def _does_not_stay(done: Completed) -> str | None:
-    """Return why a container cannot run with its entrypoint, `None` if it can."""
     if done.status == waiting.ANOTHER_USER:
         return "it changes the user, and the image has no `setpriv` to follow; `--user` sets one"
     if done.status == _ENDED:

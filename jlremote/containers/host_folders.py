@@ -141,7 +141,6 @@ def found_on_host(options: ContainerOptions, host: Host) -> ContainerOptions:
 
 
 def _source(volume: str) -> str | None:
-    """Return a volume's folder on the host, `None` for one that the engine keeps."""
     source, colon, _ = volume.partition(":")
     if not colon or ("/" not in source and source != "~"):
         return None
@@ -154,7 +153,6 @@ def _source(volume: str) -> str | None:
 
 
 def _missing(sources: Iterable[str]) -> str:
-    """Return the script that prints the numbers of the sources that are not there."""
     return "\n".join(
         f"[ -e {_quoted(source)} ] || echo {number}" for number, source in enumerate(sources)
     )
@@ -172,7 +170,6 @@ def _user(answer: Completed) -> HostUser:
 
 @understood("the container engine")
 def _mapping(info: Completed) -> str | None:
-    """Return how the engine maps the users of containers, `None` for not at all."""
     try:
         told: dict[str, Any] = document(info.stdout)
     except Refused:

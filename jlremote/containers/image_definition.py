@@ -15,7 +15,7 @@ from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.choice import parse_request
 from jlremote.hosts.engines import look_further
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.images.image_files import file_name, is_docker, is_reference, login_hint
 from jlremote.images.stories import image_files
 from jlremote.jupyter import scripts
@@ -210,11 +210,6 @@ def _is_there(program: str) -> str:
 
 
 def _look_further(start: StartContext) -> None:
-    """Look for the program where a login shell looks.
-
-    Raises:
-        EngineUnusable: it is not there, or that cannot be told.
-    """
     program = start.runtime.program
     missing = EngineMissing(
         f"`{program}` was not found on `{start.request.host}`",
@@ -230,7 +225,6 @@ def _remove(start: StartContext) -> None:
 
 
 def _try(start: StartContext, image: str) -> None:
-    """Run nothing in the image, which shows whether it and the options are usable."""
     trial = start.runtime.in_image(start.name, ":")
     done = _tried(start, image, trial, elsewhere=start.runtime.in_jobs)
     if _UNPACKS in done.stderr:
@@ -241,7 +235,6 @@ def _try(start: StartContext, image: str) -> None:
 
 
 def _tried(start: StartContext, image: str, trial: str, *, elsewhere: bool) -> Completed:
-    """Run a trial of an image; where only a job has the program or the image, that says more."""
     if elsewhere:
         trial = f"! {_is_there(start.runtime.program)} || {trial}"
     if _pulled_by_job(start):
@@ -254,7 +247,6 @@ def _tried(start: StartContext, image: str, trial: str, *, elsewhere: bool) -> C
 
 
 def _refused(program: str, image: str, done: Completed) -> JlrError:
-    """Return the error of an image or option that the program refuses, in its own words."""
     fatal = _FATAL.findall(printable(done.stderr))
     said = one_line((fatal or [done.complaint])[-1])
     if done.status == _MISSING and not fatal:

@@ -11,8 +11,7 @@ from pathlib import PurePosixPath
 
 from jlremote.containers import recording, server_variables
 from jlremote.errors import JlrError, NotFound
-from jlremote.hosts.requests import StartRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, with_python
@@ -78,11 +77,6 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
 
 
 def _running(start: StartContext, found: Survey) -> Server | None:
-    """Return the running server to take, `None` for none; say which of several.
-
-    Raises:
-        NotFound: none listens on the port that was asked for.
-    """
     taken, asked = found.server_on(start.server), start.request.server
     if asked is not None and (taken is None or taken.port != asked):
         raise NotFound(
@@ -101,7 +95,6 @@ def _running(start: StartContext, found: Survey) -> Server | None:
 
 
 def _others(servers: Sequence[Server]) -> str:
-    """Return the options that take the servers, each with the folder that it shows."""
     ways = (
         f"`--server {one.port}` takes that of {printable(one.root_directory)}" for one in servers
     )
@@ -109,7 +102,6 @@ def _others(servers: Sequence[Server]) -> str:
 
 
 def _end(start: StartContext, server: Server) -> None:
-    """End the server that was just launched, and wait until its shell is done with the folder."""
     runtime, name = start.runtime, start.name
     ending = scripts.end(runtime, name, server.pid, server.process_start, patience=0)
     steps = {"end": ending, "done": scripts.await_end(runtime, name)}
@@ -137,7 +129,6 @@ def _explain_running(start: StartContext, found: Survey, server: Server) -> None
 
 
 def _is_by(server: Server, python: str) -> bool:
-    """Check that a server's interpreter may be the named one, or in the named folder."""
     named = f"/{python.removeprefix('~').strip('/')}/"
     return named == "/base/" or any(named in f"{one}/" for one in (server.called, server.python))
 
@@ -151,7 +142,6 @@ def _explain_socket(start: StartContext, found: Survey) -> None:
 
 
 def _folders(start: StartContext, container: Container | None) -> list[str]:
-    """Return where the host's folders are in a container, `None` for a new one."""
     if not start.runtime.has_containers or start.request.options.workdir is not None:
         return []
     if container is not None:
@@ -165,7 +155,6 @@ def _folders(start: StartContext, container: Container | None) -> list[str]:
 
 
 def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
-    """Say where JupyterLab opens if no option chose that, and if no notebook can be saved there."""
     folders, here = _folders(start, found.container), server.root_directory
     if not folders:
         return
@@ -178,16 +167,11 @@ def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
 
 
 def _saving(folder: str) -> str:
-    """Return a script that makes a file and removes it; it exits with 1 where that fails.
-
-    A full disk or quota shows only so.
-    """
     file = shlex.quote(f"{folder}/.jlr-{secrets.token_hex(8)}")
     return f"(set -C; echo >{file}) 2>/dev/null; made=$?; rm -f {file}; [ $made = 0 ]"
 
 
 def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = True) -> str:
-    """Return the script that runs JupyterLab, on loopback only if the network is the host's."""
     jupyter = (packages.USE if start.runtime.has_images else "") + ON_PATH
     if start.runtime.has_containers:
         jupyter = packages.hint_at_pip(f"{start.request.host}/{start.name}") + jupyter
@@ -243,7 +227,6 @@ def later_script(
 
 
 def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
-    """Return a server, and whether this start launched it; else it waited for another one's."""
     runs_itself = found.container is None and not start.request.options.packages
     for join in (True, True, False):
         script = "" if runs_itself else later_script(start, found.container, join=join)
@@ -267,11 +250,6 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
 
 
 def _refuse_other_settings(start: StartContext, server: Server) -> None:
-    """Refuse a server of ours that does not serve as its configuration says.
-
-    Raises:
-        JlrError: the image's Jupyter reads no configuration of ours.
-    """
     served, is_open = one_line(server.base_url), not (server.token or server.password)
     elsewhere = not served.startswith(f"/{start.name}-")
     if server.ours and (elsewhere or server.secure or is_open):
@@ -284,11 +262,6 @@ def _refuse_other_settings(start: StartContext, server: Server) -> None:
 
 
 def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None:
-    """Run the script and wait, on the host, until Jupyter's runtime file says where it listens.
-
-    A new container launches Jupyter by itself, without a script. Return `None` if a server that
-    another one began was waited for and has ended.
-    """
     runtime, name = start.runtime, start.name
     probing = scripts.wait_and_probe(runtime, name, start.launch_id)
     doing = runtime.launched(name, script, probing) if script else runtime.inside(name, probing)
@@ -307,14 +280,12 @@ def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None
 
 
 def _abandon(start: StartContext) -> None:
-    """End a server that this start launched and that cannot be used."""
     with suppress(JlrError):
         ending = scripts.abandon(start.runtime, start.name, start.launch_id)
         run_script(start.host, start.runtime.inside(start.name, ending))
 
 
 def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrError:
-    """Return the error of a script that could not wait for Jupyter: mostly, the container ended."""
     why = JlrError(f"cannot wait for JupyterLab's start: {failed.complaint}")
     if not start.runtime.has_containers:
         return why
@@ -387,14 +358,12 @@ def _by_hand(start: StartContext, found: Survey) -> str:
 
 
 def _named(request: StartRequest) -> str | None:
-    """Say that the Python that was named is missing, `None` if none was named."""
     if request.conda_env is not None:
         return f"there is no conda environment `{request.conda_env}`"
     return f"there is no Python `{request.python}`" if request.python is not None else None
 
 
 def _of_the_host(request: StartRequest) -> str:
-    """Return the command that runs JupyterLab on the host, as a person types it."""
     if request.conda_env is not None:
         return command_line(("conda", "run", "-n", request.conda_env, "jupyter", "lab"))
     if request.python is None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from jlremote.errors import JlrError
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.place.host.contract import run_script
 from jlremote.place.runtimes.contract import Container
 from jlremote.place.runtimes.docker import docker_errors

@@ -12,7 +12,7 @@ from jlremote.containers.host_folders import prepared, with_workspace
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.images import commands, image_names
 from jlremote.images.stories import registry
 from jlremote.jupyter import scripts
@@ -74,7 +74,6 @@ def await_start(start: StartContext) -> None:
 def _without_container(
     start: StartContext, found: Survey
 ) -> tuple[StartContext, Container, Survey]:
-    """Return the host itself, or the session's definition, existing or new."""
     container = found.container
     if container is None:
         return image_definition.define(start)
@@ -93,7 +92,6 @@ def use_again(start: StartContext, container: Container) -> None:
 
 
 def _own_program(start: StartContext) -> Survey:
-    """Survey a new container whose entrypoint runs a program of its own, maybe Jupyter."""
     found = survey(start.host, start.runtime, start.name)
     if not found.server:
         start.note(
@@ -171,7 +169,6 @@ def _planned_network(engine: Engine, spec: ContainerSpec) -> tuple[list[str], Co
 
 
 def _bring(host: Host, engine: Engine, image: str) -> list[str]:
-    """Return the command that pulls an image, unless the host has it."""
     there = run_script(host, command_line(commands.inspect_image_argv(engine, image)))
     if not docker_errors.image_missing(there):
         return []
@@ -244,10 +241,6 @@ def _begin(start: StartContext, container: Container) -> str:
 
 
 def _stop_again(start: StartContext, before: Container) -> None:
-    """Stop the container if this start has started it, and no other start shares its server.
-
-    A paused one stays paused.
-    """
     shared = scripts.is_shared(start.runtime, start.name, start.launch_id)
     inspect, stop = (
         command_line(make(start.engine, start.container))
@@ -264,7 +257,6 @@ def _stop_again(start: StartContext, before: Container) -> None:
 
 
 def _nothing_to_create_from(start: StartContext, name: str) -> NotFound:
-    """Return the error that lists the host's containers and images."""
     host, engine, typed = start.host, start.engine, start.request.container or name
     images = ("--filter=dangling=false", "--format={{.Repository}}:{{.Tag}}")
     listing = host.run(

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.hosts.context import Context
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import recorder, scripts
 from jlremote.jupyter.recorder import NOT_RECORDED, Recording
 from jlremote.jupyter.server import Server
@@ -84,7 +84,6 @@ def _again(name: str) -> str:
 
 
 def _run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
-    """Start the recorder beside a running server; of two the second one ends at once."""
     script = scripts.record(runtime, name, server.pid, server.called)
     if runtime.has_containers:
         script = waiting.beside(script)

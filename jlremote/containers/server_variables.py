@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
 from jlremote.place.host.answers import RECORD
@@ -109,7 +109,6 @@ def lost(host: Host, runtime: Runtime, name: str) -> tuple[str, ...]:
 
 
 def _asked(start: StartContext, container: Container) -> dict[str, str]:
-    """Return the variables of `--env` that the container does not have itself."""
     items = [item.partition("=") for item in start.request.options.environment]
     has = container.options.environment
     return {name: value for name, _, value in items if f"{name}={value}" not in has}
@@ -118,7 +117,6 @@ def _asked(start: StartContext, container: Container) -> dict[str, str]:
 def _of(
     host: Host, runtime: Runtime, name: str, server: Server | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the names of the variables that a server was given, and its whole environment."""
     script = scripts.show_variables(runtime, name, server.pid if server else None)
     done = run_script(host, runtime.inside(name, script))
     names, told, environment = done.stdout.partition(RECORD)

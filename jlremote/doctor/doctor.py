@@ -114,7 +114,6 @@ class _Examination:
             self.tell(finding)
 
     def _connect(self, link: Link) -> ConnectionFacts:
-        """Connect, and ask for address, user, time and whether forwarding is permitted."""
         try:
             with self.context.progress.step(f"Connect to {link.name}"):
                 notes = link.status(connect=True).notes
@@ -138,7 +137,6 @@ class _Examination:
         )
 
     def _trial(self, link: Link) -> Trial:
-        """Ask the host for facts, and choose what the end of the chain is tried on."""
         settled = self._settled(link.name)
         record = _session(link.name)
         chosen, search = self._runtime(link, record, settled)
@@ -172,7 +170,6 @@ class _Examination:
     def _runtime(
         self, link: Link, record: SessionRecord | None, settled: dict[str, Any]
     ) -> tuple[Runtime, Search]:
-        """Return the runtime that `jlr start` would choose, and why others cannot be used."""
         unnamed = self.request.runtime in (None, AUTO) and self.request.sudo is None
         if record is not None and unnamed:
             return runtime_named(record.runtime), Search()
@@ -184,7 +181,6 @@ class _Examination:
         return Containers(search.likeliest), search
 
     def _settled(self, name: str) -> dict[str, Any]:
-        """Return the options of the call and the settings; errors in these are reported before."""
         with suppress(JlrError):
             return dict(settings.load().chosen(name, self._flags))
         return {option: value for option, value in self._flags.items() if value is not None}
@@ -200,7 +196,6 @@ class _Examination:
         }
 
     def _chooser(self, name: str) -> str:
-        """Return the setting that names the runtime, in words; empty for none."""
         with suppress(JlrError):
             known = settings.load()
             for origin in known.origins(name, self._flags):
@@ -210,8 +205,6 @@ class _Examination:
 
 
 def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -> HostFacts:
-    """Return what a host tells, with what only its login shell finds where something is missing."""
-
     def told() -> HostFacts:
         answers = link.run(asked, timeout=ASK_SECONDS)
         return host_facts.read_facts(link.name, engine, image, answers)
@@ -228,7 +221,6 @@ def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -
 
 
 def _reaches_sockets(link: Link) -> bool | None:
-    """Return whether the SSH server connects to unix sockets; `None` if none could be made."""
     told = ""
     with link.stream(host_facts.SOCKET) as output:
         for piece in output:
@@ -239,7 +231,6 @@ def _reaches_sockets(link: Link) -> bool | None:
 
 
 def _session(name: str) -> SessionRecord | None:
-    """Return the host's latest session, those that are forwarded first."""
     with suppress(JlrError):  # the check of the folders has reported it
         records = [record for record in sessions.load_all() if record.host == name]
         return next(iter(sorted(records, key=lambda record: not record.forwarded)), None)
@@ -247,7 +238,6 @@ def _session(name: str) -> SessionRecord | None:
 
 
 def _skew(told: str, began: float, ended: float) -> float | None:
-    """Return how many seconds the host's clock is ahead, as exactly as a round trip can tell."""
     theirs = moment(told)
     if theirs is None:
         return None

@@ -57,7 +57,6 @@ def _disk(facts: HostFacts) -> Finding:
 
 
 def _together(rooms: list[DiskSpace]) -> Iterator[str]:
-    """Yield the free space, once for folders that are on one disk."""
     for left in dict.fromkeys(map(_size, rooms)):
         yield f"{left} free in {', '.join(room.folder for room in rooms if _size(room) == left)}"
 
@@ -148,7 +147,6 @@ def _engine(facts: HostFacts) -> Finding:
 
 
 def _with_others(told: Sequence[str], others: Sequence[EngineUnusable]) -> Finding:
-    """Return that an engine is there, and why the others that were tried cannot be used."""
     text = "; ".join((*told, *(other.message for other in others)))
     broken = [o for o in others if not isinstance(o, EngineMissing | DockerIsPodman)]
     return warn(text, *(o.hint for o in broken if o.hint)) if broken else fine(text)

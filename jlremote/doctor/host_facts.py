@@ -251,7 +251,6 @@ def _available(line: str) -> int | None:
 
 
 def _version(client: Completed | None, server: Completed | None) -> str | None:
-    """Return the version of the daemon, with that of its client if they differ."""
     if client is None or client.status != 0:
         return None
     text = one_line(client.stdout.partition("\n")[0])
@@ -262,7 +261,6 @@ def _version(client: Completed | None, server: Completed | None) -> str | None:
 
 
 def _driver_version(text: str) -> str:
-    """Return `550.54.15` of `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …`."""
     return next((w for w in text.split() if w[:1].isdigit() and w.count(".") >= 1), "")
 
 

@@ -139,7 +139,6 @@ def _sessions(context: Context) -> Finding:
 
 
 def _state(record: SessionRecord, context: Context) -> tuple[str, str]:
-    """Return a session's state in its link, which is not started, and why it is not up."""
     try:
         status = link_of(record, context).status()
     except JlrError:

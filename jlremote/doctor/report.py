@@ -56,7 +56,6 @@ def _line(finding: Finding) -> str:
 
 
 def _settings(host: str | None) -> Iterator[str]:
-    """Yield the settings that are not built in; those that may hold secrets without values."""
     try:
         origins = settings.load().origins(host, {})
     except JlrError as wrong:
@@ -73,7 +72,6 @@ def _settings(host: str | None) -> Iterator[str]:
 
 
 def _logs(host: str | None, context: Context) -> list[Path]:
-    """Return the log of the host's link, else the latest links' logs; and those of bugs."""
     with suppress(JlrError):
         bugs = _latest("bug-*.log")
         if host is None:

@@ -27,7 +27,7 @@ from jlremote.doctor.trial import Trial, judge_gpus
 from jlremote.errors import JlrError
 from jlremote.forwards.jupyter_check import access_note, wait_for_answer
 from jlremote.hosts.context import Context
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.kernel import KernelLine, kernel_line

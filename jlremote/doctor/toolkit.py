@@ -69,7 +69,6 @@ def proved(facts: HostFacts, where: str, done: Completed) -> Finding:
 
 
 def _for_its_engine(facts: HostFacts) -> list[str]:
-    """Return what the host's engine gives GPUs by: files that describe them, or programs."""
     described = facts.required_engine.kind.gpus == "devices"
     return [path for path in facts.toolkit if (CDI_FOLDER in path) == described]
 
@@ -85,7 +84,6 @@ def refused(facts: HostFacts, reason: str) -> Finding:
 
 
 def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the commands that install the toolkit and make it known to the engine."""
     return (
         *installation.commands("nvidia-container-toolkit", distribution),
         *_make_known(engine),
@@ -93,7 +91,6 @@ def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _make_known(engine: Engine) -> tuple[str, ...]:
-    """Return the commands that make an installed toolkit known to the engine."""
     daemon = engine.kind.daemon
     if daemon is None:
         return (_DESCRIBE_DEVICES,)

@@ -18,8 +18,7 @@ from jlremote.gpus.snapshot import CannotAsk
 from jlremote.gpus.usage import place_names, users_of_all
 from jlremote.gpus.waiting import placeholders, taking
 from jlremote.gpus.waiting.taking import Taken, Wish
-from jlremote.hosts.requests import StartRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.jupyter.server import Server
 from jlremote.place.host.contract import USER_LABEL, run_script
 from jlremote.place.host.shell_text import command_line

@@ -25,7 +25,7 @@ from jlremote.gpus.usage import how_many
 from jlremote.gpus.wait_queue import QueueTicket
 from jlremote.gpus.waiting import taking
 from jlremote.gpus.waiting.taking import Taken, Wish
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.answers import understood
 from jlremote.place.host.contract import run_script

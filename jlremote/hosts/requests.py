@@ -1,12 +1,16 @@
-"""Requests: the arguments of a command, as the command line passes them to a workflow."""
+"""Requests: the arguments of a command, as `cli` passes them on; and one start in progress."""
 
 from __future__ import annotations
 
+import secrets
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.clusters.contract import Ranks, Resources
 from jlremote.place.runtimes.options.container_options import (
     FIELDS,
@@ -14,6 +18,12 @@ from jlremote.place.runtimes.options.container_options import (
     ContainerOptions,
     check_arguments,
 )
+
+if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
+    from jlremote.link.client.link import Link
+    from jlremote.place.runtimes.contract import Container, Runtime
+    from jlremote.place.runtimes.engine.engine import Engine
 
 
 @dataclass(frozen=True)
@@ -145,3 +155,64 @@ def stop_command(host: str, name: str, request: StopRequest) -> str:
     """Return the whole command that stops a session or job with these options."""
     verb = "restart" if request.again else "stop"
     return f"jlr {verb} {shlex.quote(f'{host}/{name}')}{request.options}"
+
+
+@dataclass(frozen=True)
+class StartContext:
+    """One `jlr start` or `jlr run` in progress."""
+
+    host: Link
+    runtime: Runtime
+    name: str  # the session's
+    request: StartRequest
+    context: Context
+    undo: ExitStack  # the steps to take back if a later one fails
+    environment: str = ""  # shell text that runs before a server without a container
+    # The random id of this start, by which what it made is found on the host.
+    launch_id: str = field(default_factory=lambda: secrets.token_hex(4))
+    owner: str | None = None  # the other user who owns the session, joined on request
+    user: str = ""  # the person's name on the host, where it was asked for
+    loopback: bool = False  # whether the server listens there only, as the network is the host's
+    sockets: bool = True  # whether the SSH server connects to unix sockets, as far as is known
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, if the runtime has containers."""
+        return self.runtime.required_engine
+
+    @property
+    def container(self) -> str:
+        """The session's container as the engine is told of it: its id where that is known."""
+        return self.runtime.reference(self.name)
+
+    def with_engine(self, engine: Engine) -> StartContext:
+        """Return the same start with another engine."""
+        from jlremote.place.runtimes.containers import Containers
+
+        return self if engine == self.engine else replace(self, runtime=Containers(engine))
+
+    def note(self, text: str) -> None:
+        """Report a fact about the start."""
+        self.context.progress.note(text)
+
+    def way_to_delete(self, container: Container, end: str) -> str:
+        """Return the end of a hint: how to delete a container, empty for another user's."""
+        if self.owner is not None:
+            return ""
+        command = stop_command(self.request.host, container.name, StopRequest(remove=True))
+        return f"; `{command}` deletes it with all its files, {end}"
+
+    @property
+    def known(self) -> SessionRecord | None:
+        """This laptop's record of the session, `None` for a new one."""
+        return sessions.find(self.request.host, self.name)
+
+    @property
+    def server(self) -> int | None:
+        """The port of the server that was chosen, by this request or an earlier one."""
+        return self.request.server or (self.known.server if self.known else None)
+
+    @property
+    def open_allowed(self) -> bool:
+        """Whether the server may have no token, by this request or an earlier one."""
+        return self.request.allow_open or (self.known is not None and self.known.open_allowed)

@@ -70,7 +70,6 @@ def add(
 
 
 def _endpoint(record: SessionRecord, runtime: Runtime, found: Survey, port: int) -> Endpoint:
-    """Return where a forward of a session's port leads; its container must run."""
     container = halted.running(record, runtime, found.container)
     python = found.server.python if found.server else ""
     return Endpoint(place_of(runtime, container), port, python=python)

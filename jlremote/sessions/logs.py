@@ -82,10 +82,6 @@ def _script(runtime: Runtime, record: SessionRecord, wanted: LogRequest) -> str:
 
 
 def _later(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a log that begin with the first of the moment that is its first line.
-
-    A container's log has no such first line, as the engine has left out what is older.
-    """
     lines = _lines(pieces)
     first = next(lines, "")
     if not first.startswith(scripts.MOMENT):
@@ -102,7 +98,6 @@ def _later(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _lines(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield whole lines, and then the rest."""
     rest = ""
     for piece in pieces:
         *whole, rest = f"{rest}{piece}".split("\n")

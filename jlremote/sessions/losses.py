@@ -89,10 +89,6 @@ def work(
 
 
 def _has_ended(host: Host, runtime: Runtime, container: Container, status: int) -> bool:
-    """Check that the container has ended since the survey, perhaps by another stop.
-
-    What cannot be asked may run on.
-    """
     with suppress(JlrError):
         return not still_runs(host, runtime, container.name, status)
     return False

@@ -58,7 +58,6 @@ def answering(
 
 
 def _missing(path: str, record: SessionRecord, *, typed: str | None) -> NotFound:
-    """Return the error of a path that Jupyter does not have; it may be a misspelt session."""
     hint = "paths begin at the folder that JupyterLab shows; a session is named as HOST/NAME"
     known = sessions.load_all() if typed is None else ()
     names = [name for each in known for name in (each.name, f"{each.host}/{each.name}")]
@@ -79,7 +78,6 @@ def _running(selector: str | None, context: Context, *, as_shared: bool) -> Sess
 
 
 def _answering(link: Link, record: SessionRecord) -> tuple[ForwardStatus, str]:
-    """Return the session's forward, and the name under which Jupyter has answered through it."""
     forward = live_forward(link, record)
     try:
         return forward, wait_for_answer(link, forward)
@@ -110,7 +108,6 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
 
 
 def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStatus:
-    """Return a forward that is up; refuse none, or one in another state."""
     session = f"the session `{record.selector}`"
     if forward is None:
         raise NotFound(f"{session} does not run", hint=halted.again(record))

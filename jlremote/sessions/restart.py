@@ -12,9 +12,8 @@ from jlremote.containers import server_variables
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
-from jlremote.hosts.requests import StartRequest, StopRequest, stop_command
+from jlremote.hosts.requests import StartContext, StartRequest, StopRequest, stop_command
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.hosts.start_context import StartContext
 from jlremote.jobs.stories import scheduled, session_job
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop.sessions import SessionRecord
@@ -74,11 +73,6 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
 def _refuse_unless_it_stays(
     record: SessionRecord, runtime: Runtime, found: Survey, host: Link
 ) -> None:
-    """Refuse what a stop deletes, or whose plan is not there: then nothing is left to start.
-
-    Raises:
-        JlrError: it is so.
-    """
     if runtime.in_jobs:
         session_job.kept_plan(host, record.name)
     selector = record.selector
@@ -92,7 +86,6 @@ def _refuse_unless_it_stays(
 
 
 def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -> StartRequest:
-    """Return the request that gives the session what it has now."""
     server, variables = found.server, tuple[str, ...]()
     if server is not None and runtime.has_containers:
         variables = server_variables.given(host, runtime, record.name, server)
@@ -112,7 +105,6 @@ def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -
 
 
 def _lost(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -> Sequence[str]:
-    """Return the names of the variables that went with a Jupyter that has ended by itself."""
     runs = found.container is not None and found.container.running
     if found.servers or not (runs and runtime.has_containers):
         return ()

@@ -131,7 +131,6 @@ def _run(
 
 
 def _tell_forced(host: Link, context: Context) -> None:
-    """Tell of a `ForceCommand`, which may take apart the command that a terminal needs."""
     from jlremote.place.host.contract import run_script
 
     if run_script(host, _IS_FORCED).status == 0:
@@ -145,7 +144,6 @@ def _tell_forced(host: Link, context: Context) -> None:
 def _kept(
     place: ShellPlace, request: ShellRequest, label: str, screen: Screen, context: Context
 ) -> int:
-    """Run a shell or command that tmux keeps, or lead back to it; return its exit status or 0."""
     from jlremote.place.host.contract import run_script
     from jlremote.place.runtimes.contract import Attachment
     from jlremote.place.runtimes.scripts import shells
@@ -221,7 +219,6 @@ def recorded_place(record: SessionRecord, context: Context) -> ShellPlace:
 def _any_container(
     host: str, typed: str, context: Context, missing: NotFound, *, as_shared: bool
 ) -> ShellPlace:
-    """Return the place of a container that is no session; no record of it is made."""
     from jlremote.hosts.engines import engine_if_any, others
     from jlremote.laptop.records import hint_of_missing
     from jlremote.place.runtimes.engine.engine_errors import EngineUnusable
@@ -245,7 +242,6 @@ def _any_container(
 
 
 def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) -> ShellPlace | None:
-    """Return the place of an engine's container, `None` if it has none of that name."""
     from jlremote.place.runtimes.containers import Containers
     from jlremote.selection import host_search, naming
 
@@ -279,10 +275,6 @@ def _host_itself(host: str, context: Context, missing: NotFound) -> ShellPlace:
 
 
 def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_shared: bool) -> None:
-    """Check that the session's container runs, and who owns it.
-
-    The engine's own message would come unformatted.
-    """
     from jlremote.hosts import halted
     from jlremote.place.runtimes.contract import WHO
     from jlremote.selection import naming

@@ -17,9 +17,8 @@ from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import surveyed
 from jlremote.hosts.links import connect, link_on, link_to
-from jlremote.hosts.requests import StartRequest
+from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.hosts.start_context import StartContext
 from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.jupyter.ports.locate import server_endpoint
 from jlremote.jupyter.server import Server
@@ -82,7 +81,6 @@ def start(request: StartRequest, context: Context) -> SessionReport:
 def _ensured(
     start: StartContext, found: Survey, known: str | None
 ) -> tuple[StartContext, Container, Server, bool]:
-    """Start or create the container, and launch Jupyter where none runs."""
     try:
         start, container, found = provision.ensure(start, found)
     except JustCreated:  # from another laptop: that session is this one's, too
@@ -119,7 +117,6 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
 def _look(
     request: StartRequest, runtime: Runtime, known: str | None, host: Link, context: Context
 ) -> tuple[Runtime, str, Survey]:
-    """Return the session's runtime, its name, and what is there already."""
     names = naming.names(request, host) if known is None else (known,)
     runtime.check_name(names[0])
     with context.progress.step(f"Look for {names[0]}"):
@@ -141,10 +138,6 @@ def _look(
 def _same_container(
     host: Link, runtime: Runtime, name: str, found: Survey, context: Context
 ) -> tuple[Runtime, str, Survey]:
-    """Return what is there, or else the container of a known session that was renamed.
-
-    It is meant by its present name, and by the session's if no other container has that.
-    """
     if found.container is None:
         known = sessions.find(host.name, name)
     else:
@@ -165,7 +158,6 @@ def _same_container(
 def _explain_another(
     host: Link, runtime: Runtime, name: str, found: Survey, context: Context
 ) -> None:
-    """Note that a known session's own container has another name by now, and still exists."""
     record = sessions.find(host.name, name)
     had = record.container_id if record is not None else ""
     if found.container is None or had in ("", found.container.id):
@@ -179,7 +171,6 @@ def _explain_another(
 
 @contextmanager
 def _alone(host: str, name: str, context: Context) -> Iterator[bool]:
-    """Hold the lock of a session's start; yield whether another start had it."""
     from filelock import FileLock, Timeout  # 20 ms that only a new session needs
 
     word = hashlib.sha256(f"{host}\0{name}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -200,7 +191,6 @@ def _alone(host: str, name: str, context: Context) -> Iterator[bool]:
 def _gpus_without_container(
     start: StartContext, container: Container, found: Survey
 ) -> AllocatedGpus:
-    """Return the GPUs of a server that is about to run without a container."""
     if start.runtime.has_containers:
         return AllocatedGpus()
     if not found.server:
@@ -218,7 +208,6 @@ def _gpus_without_container(
 def _remember(
     start: StartContext, container: Container, forward: ForwardStatus
 ) -> tuple[SessionRecord, tuple[PortReport, ...]]:
-    """Save the session's record, and forward its further ports: the known and the new ones."""
     record, held = _record(start, container, forward), []
     ports = {known.port: known.on_host for known in record.ports}
     ports.update(dict.fromkeys(start.request.ports, False))

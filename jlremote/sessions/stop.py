@@ -98,7 +98,6 @@ def stop_all(request: StopRequest, context: Context) -> StopAllReport:
 def _all_of(
     known: Sequence[SessionRecord], request: StopRequest, context: Context, refused: list[JlrError]
 ) -> tuple[list[SessionRecord], Destruction]:
-    """Return the sessions that can be stopped, and what ends with them; note why others cannot."""
     what = "the sessions"
     if request.ends_container:
         what += " and delete their containers" if request.remove else " and their containers"
@@ -146,11 +145,6 @@ class _Look:
 def _looked(
     record: SessionRecord, request: StopRequest, context: Context, undo: ExitStack, *, named: bool
 ) -> _Look:
-    """Look at what would end; another user's session ends only by `force` and its name.
-
-    Raises:
-        Busy: something works in it, or it is paused.
-    """
     runtime, host = runtime_of(record), link_of(record, context)
     with context.progress.step(f"Look for {record.name}"):
         forward = host.status(connect=True).forward(record.name)
@@ -208,11 +202,6 @@ def _stop(
 def _refuse_paused(
     record: SessionRecord, container: Container | None, runtime: Runtime, request: StopRequest
 ) -> None:
-    """Refuse to stop what is in a paused container: nothing there can be asked or ended.
-
-    Raises:
-        Busy: it is paused, and its container is not to end by `force`.
-    """
     if container is None or not container.paused:
         return
     if request.ends_container and request.force:
@@ -228,11 +217,6 @@ def _refuse_paused(
 def _refuse_unasked(
     record: SessionRecord, found: Survey, runtime: Runtime, request: StopRequest
 ) -> None:
-    """Refuse to stop what could not be asked for, unless all of it is to end by `force`.
-
-    Raises:
-        Busy: it could not be asked for.
-    """
     whole = request.ends_container or runtime.in_jobs
     if found.unasked is None or (whole and request.force):
         return
@@ -245,11 +229,6 @@ def _refuse_unasked(
 
 
 def _left(host: Link, record: SessionRecord, owner: str, request: StopRequest) -> StopReport:
-    """Release the ports of another user's session that was joined, and leave it running.
-
-    Raises:
-        JlrError: it was not joined here, or its container is to end.
-    """
     if not record.shared or request.ends_container:
         raise JlrError(
             f"`{record.selector}` belongs to `{owner}`",
@@ -264,7 +243,6 @@ def _left(host: Link, record: SessionRecord, owner: str, request: StopRequest) -
 
 
 def _released(host: Link, record: SessionRecord, *, forwarded: bool) -> list[str]:
-    """Release the session's ports and say which."""
     done = []
     if host.unforward(record.name) and forwarded:
         done.append(f"released port {record.local_port}")
@@ -273,10 +251,6 @@ def _released(host: Link, record: SessionRecord, *, forwarded: bool) -> list[str
 
 
 def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) -> Server | None:
-    """Return the server to end: the forwarded one, else the one that jlr launched.
-
-    A container ends with any server in it, so with `--container` each of them counts.
-    """
     if found.unasked is not None:
         return None  # all ends by force
     forwarded = forward.server.identity if forward else None
@@ -288,7 +262,6 @@ def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) 
 def _end_server(
     host: Host, runtime: Runtime, record: SessionRecord, api: JupyterApi, request: StopRequest
 ) -> str:
-    """End the server: ask it first, then terminate it, then kill it."""
     server = api.server
     if not losses.ends(server, request):
         return "left Jupyter running: jlr did not launch it (`--force` ends it)"
@@ -335,7 +308,6 @@ def _end_container(
 
 
 def _note(record: SessionRecord, request: StopRequest) -> None:
-    """Keep the port for the next start; delete the record of a container that was removed."""
     sessions.save_stop(record.host, record.name)
     if request.remove:
         sessions.delete(record)

@@ -11,8 +11,7 @@ from jlremote.containers import creation, package_install
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
-from jlremote.hosts.requests import RunRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import RunRequest, StartContext
 from jlremote.images.commands import inspect_image_argv
 from jlremote.images.stories import registry
 from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL

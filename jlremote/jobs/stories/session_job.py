@@ -16,9 +16,8 @@ from jlremote.containers import image_definition, jupyter_launch, provision, rec
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.forwards import local_ports
 from jlremote.gpus import allocation
-from jlremote.hosts.requests import Scheduled, StopRequest
+from jlremote.hosts.requests import Scheduled, StartContext, StopRequest
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.hosts.start_context import StartContext
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.jobs.stories import queue, scheduled
