@@ -7,7 +7,7 @@ import shlex
 from contextlib import suppress
 from dataclasses import replace
 
-from jlremote.containers import creation, image_definition, jupyter_launch, package_install
+from jlremote.containers import image_definition, jupyter_launch, new_container, package_install
 from jlremote.containers.host_folders import prepared, with_workspace
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.gpus import allocation
@@ -150,13 +150,13 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
         return begin
     if image is None:
         raise _nothing_to_create_from(start, name)
-    start = start.with_engine(creation.foreseen_engine(start))
+    start = start.with_engine(new_container.foreseen_engine(start))
     start = replace(start, request=prepared(start.request, start.host, start.engine, start.note))
     spec, wanted = _spec(start, image, gpus), start.request.options.packages
     install = [start.runtime.inside(name, packages.install(wanted))] if wanted else []
     labels = {**gpus.labels, **naming.label(start.request.container, name)}
     network, spec = _planned_network(start.engine, spec)
-    create = creation.with_owner(docker.create_argv(start.engine, spec, labels))
+    create = new_container.with_owner(docker.create_argv(start.engine, spec, labels))
     return [*_bring(start.host, start.engine, image), *network, create, *begin, *install]
 
 
@@ -191,7 +191,7 @@ def _create(start: StartContext) -> tuple[StartContext, Container, bool]:
     image, step = start.request.image, start.context.progress.step
     if image is None:
         raise _nothing_to_create_from(start, start.name)
-    start = creation.prepare(start)
+    start = new_container.prepare(start)
     with step(f"Create {start.name} from {image}"):
         made = _created(start, image)
         if made is None:
@@ -206,7 +206,7 @@ def _created(start: StartContext, image: str) -> tuple[StartContext, Container, 
     gpus = allocation.take(start)
     made = None
     try:
-        made = creation.create(start, _spec(start, image, gpus), gpus)
+        made = new_container.create(start, _spec(start, image, gpus), gpus)
     finally:
         if made is None:
             allocation.give_back(start, gpus)

@@ -99,15 +99,6 @@ def given(host: Host, runtime: Runtime, name: str, server: Server) -> tuple[str,
     return tuple(f"{name}={has[name]}" for name in names if name in has)
 
 
-def lost(host: Host, runtime: Runtime, name: str) -> tuple[str, ...]:
-    """Return the names of the variables that went with a server that has ended by itself.
-
-    Raises:
-        JlrError: they cannot be read.
-    """
-    return tuple(_of(host, runtime, name)[0])
-
-
 def _asked(start: StartContext, container: Container) -> dict[str, str]:
     items = [item.partition("=") for item in start.request.options.environment]
     has = container.options.environment
@@ -115,12 +106,12 @@ def _asked(start: StartContext, container: Container) -> dict[str, str]:
 
 
 def _of(
-    host: Host, runtime: Runtime, name: str, server: Server | None = None
+    host: Host, runtime: Runtime, name: str, server: Server
 ) -> tuple[list[str], dict[str, str]]:
-    script = scripts.show_variables(runtime, name, server.pid if server else None)
+    script = scripts.show_variables(runtime, name, server.pid)
     done = run_script(host, runtime.inside(name, script))
-    names, told, environment = done.stdout.partition(RECORD)
-    if done.status != 0 and (names or not told):
+    names, printed, environment = done.stdout.partition(RECORD)
+    if done.status != 0 and (names or not printed):
         raise JlrError(
             f"cannot read the variables of Jupyter in `{name}`: {done.complaint}",
             hint=f"`jlr stop {host.name}/{name}`, and `jlr start` with its `--env` again",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from jlremote.containers import creation
+from jlremote.containers import new_container
 from jlremote.doctor import toolkit
 from jlremote.doctor.findings import Diagnosis, Finding, from_error
 from jlremote.doctor.host_facts import HostFacts
@@ -97,7 +97,7 @@ def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> 
     spec = ContainerSpec(name, image, gpus="all", own_entrypoint=False)
     with ExitStack() as undo:
         undo.callback(_remove, trial, name, context)
-        by, spec, done = creation.attempted(
+        by, spec, done = new_container.attempted(
             engine, spec, trial.request, context, lambda by, spec: _begun(trial, by, spec)
         )
         if done.status == 0:
@@ -121,7 +121,7 @@ def _begun(trial: Trial, by: Engine, spec: ContainerSpec) -> Completed:
         )
     )
     begin = f"{start} >/dev/null || {{ {remove} >/dev/null; exit 1; }}"
-    there = creation.unless_missing(by, spec.image)
+    there = new_container.unless_missing(by, spec.image)
     return run_script(trial.link, f"{there}{create} >/dev/null || exit\n{begin}")
 
 

@@ -66,10 +66,10 @@ def check(host: Host, record: SessionRecord) -> None:
 
     runtime = runtime_of(record)
     if runtime.has_containers:
-        refuse(record, found(host, runtime, record))
+        refuse(record, container_of(host, runtime, record))
 
 
-def found(host: Host, runtime: Runtime, record: SessionRecord) -> Container | None:
+def container_of(host: Host, runtime: Runtime, record: SessionRecord) -> Container | None:
     """Return a session's container as it is right now, `None` if it was removed."""
     return runtime.read(record.name, host.run(runtime.describe(record.name)))
 
@@ -90,6 +90,6 @@ def gpu_fault(host: Host, record: SessionRecord) -> JlrError | None:
         return None
     restart = runtime.shown("restart", record.name)
     with suppress(JlrError):
-        told = run_script(host, runtime.inside(record.name, gpu_faults.CHECK))
-        return gpu_faults.read(told.stdout, record.name, restart)
+        checked = run_script(host, runtime.inside(record.name, gpu_faults.CHECK))
+        return gpu_faults.read(checked.stdout, record.name, restart)
     return None

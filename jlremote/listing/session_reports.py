@@ -89,7 +89,7 @@ def of_left(
         if isinstance(status, Unreached):
             unasked = f"its host was not asked: {status.detail}"
             return of_record(record, State.STOPPED, None, unasked)
-        return _stopped_in(record, halted.found(link, runtime, record))
+        return _stopped_in(record, halted.container_of(link, runtime, record))
     except JlrError as failure:
         unknown = f"its container is not known: {failure.message}"
         return of_record(record, State.STOPPED, None, unknown)

@@ -40,16 +40,16 @@ ANSWER_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class StopReport:
-    """The steps that stopped a session, as sentences in order."""
+    """The steps that stopped a session."""
 
     name: str
     host: str
-    done: tuple[str, ...]
+    done: tuple[str, ...]  # sentences in order
 
 
 @dataclass(frozen=True)
 class StopAllReport:
-    """What `jlr stop --all` did."""
+    """The sessions that `jlr stop --all` has stopped, and the others."""
 
     done: tuple[StopReport, ...]
     refused: JlrError | None  # what was not stopped and why, `None` if all were stopped
@@ -92,7 +92,7 @@ def stop_all(request: StopRequest, context: Context) -> StopAllReport:
             done.append(_stop(record, replace(request, yes=True), context, named=False))
         except JlrError as error:
             refused.append(error)
-    return StopAllReport(tuple(done), together(refused))
+    return StopAllReport(tuple(done), _together(refused))
 
 
 def _all_of(
@@ -119,8 +119,7 @@ def _all_of(
     return stoppable, Destruction(f"Stop all {what}?", tuple(planned))
 
 
-def together(refused: Sequence[JlrError]) -> JlrError | None:
-    """Return one error for all sessions that were not stopped, `None` for none."""
+def _together(refused: Sequence[JlrError]) -> JlrError | None:
     if len(refused) <= 1:
         return next(iter(refused), None)
     hints = dict.fromkeys(error.hint for error in refused if error.hint)
@@ -149,11 +148,11 @@ def _looked(
     with context.progress.step(f"Look for {record.name}"):
         forward = host.status(connect=True).forward(record.name)
         found = survey(host, runtime, record.name)
+    # Another user's session ends only by `force` and its name.
     if found.whose is not None and not (request.force and named):
         nothing = Destruction("", ())
         return _Look(host, runtime, found, forward, None, nothing, found.whose)
-    _refuse_paused(record, found.container, runtime, request)
-    _refuse_unasked(record, found, runtime, request)
+    _refuse_unsure(record, found, runtime, request)
     server, api = _server(found, forward, request), None
     if server is not None and found.container is not None:
         to = server_endpoint(runtime, found.container, server)
@@ -173,7 +172,7 @@ def _stop(
     done: list[str] = []
     with undone_on_failure() as undo:
         look = _looked(record, request, context, undo, named=named)
-        host, runtime, found = look.host, look.runtime, look.found
+        host, runtime, container = look.host, look.runtime, look.found.container
         if look.owner is not None:
             return _left(host, record, look.owner, request)
         destruction.confirm(look.planned, context, yes=request.yes)
@@ -187,45 +186,41 @@ def _stop(
                 done.append(_end_server(host, runtime, record, look.api, request))
     done += unmount.unmount_session(record.host, record.name, context, force=request.force)
     done += _released(host, record, forwarded=look.forward is not None)
-    if found.container is not None and runtime.has_containers:
-        done += _end_container(host, runtime.required_engine, found.container, request, context)
-    elif found.container and runtime.has_images and not runtime.in_jobs and request.remove:
+    if container is not None and runtime.has_containers:
+        done += _end_container(host, runtime.required_engine, container, request, context)
+    elif container and runtime.has_images and not runtime.in_jobs and request.remove:
         removed = run_script(host, scripts.clear(runtime, record.name))
         if removed.status != 0:
             raise JlrError(f"cannot delete the files of `{record.name}`: {removed.complaint}")
         done.append("deleted its files")
-    browser.forget_redirect(record.local_port)
     _note(record, request)
     return StopReport(record.name, record.host, tuple(done) or ("it was stopped already",))
 
 
-def _refuse_paused(
-    record: SessionRecord, container: Container | None, runtime: Runtime, request: StopRequest
-) -> None:
-    if container is None or not container.paused:
-        return
-    if request.ends_container and request.force:
-        return
-    unpause = runtime.shown("unpause", container.called)
-    raise Busy(
-        f"the container of `{record.selector}` is paused, so its Jupyter cannot be stopped",
-        hint=f"`{unpause}` on the host resumes it; "
-        f"`{_with_container(record, request, force=True)}` ends it as it is",
-    )
-
-
-def _refuse_unasked(
+def _refuse_unsure(
     record: SessionRecord, found: Survey, runtime: Runtime, request: StopRequest
 ) -> None:
-    whole = request.ends_container or runtime.in_jobs
-    if found.unasked is None or (whole and request.force):
+    """Refuse to stop what is paused or could not be asked for, unless all of it ends by `force`.
+
+    Raises:
+        Busy: it is so.
+    """
+    if request.force and (request.ends_container or runtime.in_jobs):
         return
-    forced = replace(request, force=True, container=runtime.has_containers)
-    command = stop_command(record.host, record.name, forced)
-    raise Busy(
-        f"cannot ask `{record.selector}` for busy kernels and programs: {found.unasked}",
-        hint=f"nothing was stopped; `{command}` ends all that runs there",
-    )
+    if found.container is not None and found.container.paused:
+        ends = _with_container(record, request, force=True)
+        unpause = runtime.shown("unpause", found.container.called)
+        raise Busy(
+            f"the container of `{record.selector}` is paused, so its Jupyter cannot be stopped",
+            hint=f"`{unpause}` on the host resumes it; `{ends}` ends it as it is",
+        )
+    if found.unasked is not None:
+        forced = replace(request, force=True, container=runtime.has_containers)
+        command = stop_command(record.host, record.name, forced)
+        raise Busy(
+            f"cannot ask `{record.selector}` for busy kernels and programs: {found.unasked}",
+            hint=f"nothing was stopped; `{command}` ends all that runs there",
+        )
 
 
 def _left(host: Link, record: SessionRecord, owner: str, request: StopRequest) -> StopReport:
@@ -236,10 +231,9 @@ def _left(host: Link, record: SessionRecord, owner: str, request: StopRequest) -
             "with `--force`",
         )
     released = _released(host, record, forwarded=True)
-    browser.forget_redirect(record.local_port)
     _note(record, request)
-    done = (*released, f"left Jupyter running: it belongs to `{owner}`")
-    return StopReport(record.name, record.host, done)
+    left = f"left Jupyter running: it belongs to `{owner}`"
+    return StopReport(record.name, record.host, (*released, left))
 
 
 def _released(host: Link, record: SessionRecord, *, forwarded: bool) -> list[str]:
@@ -250,6 +244,7 @@ def _released(host: Link, record: SessionRecord, *, forwarded: bool) -> list[str
     return done + [f"released port {port.local_port}" for port in further]
 
 
+# The forwarded server ends, else the one that jlr launched; with its container any server ends.
 def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) -> Server | None:
     if found.unasked is not None:
         return None  # all ends by force
@@ -287,14 +282,15 @@ def _with_container(record: SessionRecord, request: StopRequest, *, force: bool 
 def _end_container(
     host: Host, engine: Engine, container: Container, request: StopRequest, context: Context
 ) -> list[str]:
-    name, goes = container.called, bool(container.options.remove)
+    goes = bool(container.options.remove)
     if request.remove:
         argv, verb, did = docker.remove_argv(engine, container.id), "rm", "removed the container"
     elif request.container:
         argv, verb, did = docker.stop_argv(engine, container.id), "stop", "stopped the container"
     else:
         return []
-    with context.progress.step(engine.shown(verb, name)):
+    command = engine.shown(verb, container.called)
+    with context.progress.step(command):
         ending = docker.ended_script(engine, argv, container.id, goes=goes)
         mark = container.labels.get(START_LABEL, "") if container.is_session else ""
         if mark and (request.remove or goes):
@@ -303,11 +299,12 @@ def _end_container(
             ending = f"{command_line(engine('unpause', container.id))} >/dev/null 2>&1\n{ending}"
         ended = run_script(host, ending)
     if ended.status != 0:
-        raise JlrError(f"`{engine.shown(verb, name)}` failed: {reason(ended)}")
+        raise JlrError(f"`{command}` failed: {reason(ended)}")
     return [f"{did}, and it is gone (`--rm`)" if goes and not request.remove else did]
 
 
 def _note(record: SessionRecord, request: StopRequest) -> None:
+    browser.forget_redirect(record.local_port)
     sessions.save_stop(record.host, record.name)
     if request.remove:
         sessions.delete(record)

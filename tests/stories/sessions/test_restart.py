@@ -134,28 +134,12 @@ def test_variables_that_cannot_be_given_again_are_named(
     assert len(done) == 1
 
 
-def test_variables_that_went_with_a_dead_jupyter_are_named(
-    done: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answering(monkeypatch, f"TOKEN $(evil)\n{END}")
-    dead, notes = Survey(HERE, Findings("/tmp/jlr-0/cont1", "jupyter-lab", 137, ())), Notes()
-    restart(monkeypatch, replace(AGAIN, force=True), IN_DOCKER, dead, notes)
-    assert done[-1].options.environment == ()
-    [note] = notes.notes
-    assert note == (
-        "`--env TOKEN --env '$(evil)'` is lost, as Jupyter had ended before: "
-        "after `jlr stop dgx/cont1`, `jlr start dgx cont1 --env TOKEN=… --env '$(evil)'=…` "
-        "gives it again"
-    )
-
-
 @pytest.mark.parametrize("printed", ["", f"TOKEN\n{END}"])
-@pytest.mark.parametrize("servers", [(SERVER,), ()])
 def test_nothing_is_stopped_whose_variables_cannot_be_read(
-    printed: str, servers: tuple[Any, ...], done: list[Any], monkeypatch: pytest.MonkeyPatch
+    printed: str, done: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering(monkeypatch, Completed(1, printed, "cat: /proc/7/environ: Permission denied\n"))
-    found = Survey(HERE, Findings("/tmp/jlr-0/cont1", "jupyter-lab", None, servers))
+    found = replace(RUNS, container=HERE)
     with pytest.raises(JlrError, match=r"cannot read the variables .*: Permission denied"):
         restart(monkeypatch, record=IN_DOCKER, found=found)
     assert done == []
