@@ -60,7 +60,7 @@ printf '%s ' {{names}} >"$directory/{scripts.VARIABLES}"
 
 def explain(start: StartContext) -> None:
     """Say how long variables hold, if the server that was launched was given any."""
-    if _has_given(start):
+    if start.runtime.has_containers and start.environment:
         start.note(
             f"`--env` holds for Jupyter in `{start.name}` until a stop, and not for the container"
         )
@@ -68,14 +68,10 @@ def explain(start: StartContext) -> None:
 
 def take_back(start: StartContext) -> None:
     """Delete the file of variables that no launch has read."""
-    if _has_given(start):
+    if start.runtime.has_containers and start.environment:
         delete = scripts.forget_variables(start.runtime, start.name, start.launch_id)
         with suppress(JlrError):
             run_script(start.host, start.runtime.inside(start.name, delete))
-
-
-def _has_given(start: StartContext) -> bool:
-    return start.runtime.has_containers and bool(start.environment)
 
 
 def lacking(start: StartContext, container: Container, server: Server) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jlremote.doctor import connection, host, host_facts, laptop
-from jlremote.doctor.connection import ConnectionFacts
-from jlremote.doctor.findings import Check, Diagnosis, Facts, Finding, Verdict, verdict
+from jlremote.doctor import connection_checks, host_checks, host_facts, laptop
+from jlremote.doctor.connection_checks import ConnectionFacts
+from jlremote.doctor.diagnosis import Check, Diagnosis, Facts, Finding, Verdict, verdict
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.doctor.session_checks import PROOF, SessionChecks
 from jlremote.doctor.trial import Trial, running
@@ -34,7 +33,6 @@ from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import EngineSilent, EngineUnusable
 from jlremote.place.runtimes.table import AUTO, runtime_named, runtime_of
 from jlremote.questions import Asker, Question
-from jlremote.untrusted import moment
 
 # `nvidia-smi` may be slow, and so may an engine with many containers.
 ASK_SECONDS = 90.0
@@ -97,11 +95,11 @@ class _Examination:
 
     def look_at_host(self, name: str) -> None:
         link = link_on(name, self.context)
-        self._judge(name, connection.CHECKS, self._connect(link))
+        self._judge(name, connection_checks.CHECKS, self._connect(link))
         trial = self._trial(link)
         if trial.facts.scheduler is not None:
-            self._judge(name, host.CLUSTER, trial.facts)
-        self._judge(name, host.CHECKS, trial.facts)
+            self._judge(name, host_checks.CLUSTER, trial.facts)
+        self._judge(name, host_checks.CHECKS, trial.facts)
         made = ExitStack()
         try:
             SessionChecks(trial, self.context, self.diagnosis, self.tell, made).examine()
@@ -117,23 +115,16 @@ class _Examination:
         try:
             with self.context.progress.step(f"Connect to {link.name}"):
                 notes = link.status(connect=True).notes
-                began = time.time()
-                told = link.run(host_facts.GREETING)
+                answers = link.run(host_facts.GREETING)
                 refusal = link.refusal(LOCALHOST, HOST_PORT)
                 sockets = _reaches_sockets(link)
         except JlrError as error:
             unasked = isinstance(error, NeedsAuthentication) and self.asker.last == "host-key"
             return ConnectionFacts(error, asked_for_key=unasked)
-        greeting = {name: done.stdout.strip() for name, done in told.items()}
-        address, port = [*greeting["address"].split(), "", "", "", ""][2:4]
+        address, port = [*answers["address"].stdout.split(), "", "", "", ""][2:4]
+        user = answers["user"].stdout.strip()
         return ConnectionFacts(
-            notes=notes,
-            address=address,
-            port=port,
-            user=greeting["user"],
-            skew=_skew(greeting["time"], began, time.time()),
-            refusal=refusal,
-            sockets=sockets,
+            notes=notes, address=address, port=port, user=user, refusal=refusal, sockets=sockets
         )
 
     def _trial(self, link: Link) -> Trial:
@@ -145,7 +136,7 @@ class _Examination:
         image = self.request.image or (record.image if record else settled.get("image"))
         named = str(image) if image is not None and chosen.has_containers else None
         facts, here = HostFacts(link.name, engine=chosen.engine), None
-        if self.diagnosis.well(connection.SHELL):
+        if self.diagnosis.well(connection_checks.SHELL):
             with self.context.progress.step("Check the host"):
                 silent = isinstance(search.unusable.get(chosen.name), EngineSilent)
                 asked = host_facts.steps(chosen.engine, named, silent=silent)
@@ -156,7 +147,7 @@ class _Examination:
             facts = replace(facts, image_needed=here is None, others=tuple(others.values()))
         asked_for = str(settled.get("runtime", AUTO))
         if asked_for != AUTO:
-            facts = replace(facts, gpus_by=None, engine_chosen_by=self._chooser(link.name))
+            facts = replace(facts, gpus_by=None)
         start = StartRequest(
             host=link.name,
             runtime=asked_for,
@@ -174,59 +165,51 @@ class _Examination:
         if record is not None and unnamed:
             return runtime_named(record.runtime), Search()
         named, sudo = str(settled.get("runtime", AUTO)), bool(settled.get("sudo", False))
-        if named != AUTO or not self.diagnosis.well(connection.SHELL):
+        if named != AUTO or not self.diagnosis.well(connection_checks.SHELL):
             return runtime_named(named, sudo=sudo), Search()
         with self.context.progress.step("Look for an engine"):
             search = searched(link, sudo=sudo)
         return Containers(search.likeliest), search
 
     def _settled(self, name: str) -> dict[str, Any]:
-        with suppress(JlrError):
-            return dict(settings.load().chosen(name, self._flags))
-        return {option: value for option, value in self._flags.items() if value is not None}
-
-    @property
-    def _flags(self) -> dict[str, Any]:
-        given = self.request
-        return {
-            "runtime": given.runtime,
-            "sudo": given.sudo,
-            "python": given.python,
-            "conda-env": given.conda_env,
+        """Return the options of the call and the settings; errors in these are reported before."""
+        options = {
+            "runtime": self.request.runtime,
+            "sudo": self.request.sudo,
+            "python": self.request.python,
+            "conda-env": self.request.conda_env,
         }
-
-    def _chooser(self, name: str) -> str:
         with suppress(JlrError):
-            known = settings.load()
-            for origin in known.origins(name, self._flags):
-                if origin.option == "runtime" and origin.is_set:
-                    return origin.within(known.path)
-        return ""
+            return dict(settings.load().chosen(name, options))
+        return {option: value for option, value in options.items() if value is not None}
 
 
 def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -> HostFacts:
-    def told() -> HostFacts:
+    """Return what a host tells, with what only its login shell finds where something is missing."""
+
+    def ask() -> HostFacts:
         answers = link.run(asked, timeout=ASK_SECONDS)
         return host_facts.read_facts(link.name, engine, image, answers)
 
-    facts = told()
-    unusable = isinstance(facts.engine_error, EngineUnusable)
-    found = not unusable or isinstance(facts.engine_error, EngineSilent)
+    facts = ask()
+    error = facts.engine_error
+    works = not isinstance(error, EngineUnusable) or isinstance(error, EngineSilent)
     cluster = facts.scheduler is not None and not facts.apptainer
-    if found and not cluster and not isinstance(facts.gpus, NvidiaSmiMissing):
+    if works and not cluster and not isinstance(facts.gpus, NvidiaSmiMissing):
         return facts
     login, finds_more = link.login_shell()
-    facts = told() if finds_more else facts
+    facts = ask() if finds_more else facts
     return replace(facts, looked=login.looked(), unasked=login.trouble)
 
 
 def _reaches_sockets(link: Link) -> bool | None:
-    told = ""
+    """Return whether the SSH server connects to unix sockets; `None` if none could be made."""
+    printed = ""
     with link.stream(host_facts.SOCKET) as output:
         for piece in output:
-            told = (told + piece)[-4096:]
-            if told.endswith("\n") and told.startswith("/"):
-                return link.reaches(told.strip())
+            printed = (printed + piece)[-4096:]
+            if printed.endswith("\n") and printed.startswith("/"):
+                return link.reaches(printed.strip())
     return None
 
 
@@ -235,12 +218,3 @@ def _session(name: str) -> SessionRecord | None:
         records = [record for record in sessions.load_all() if record.host == name]
         return next(iter(sorted(records, key=lambda record: not record.forwarded)), None)
     return None
-
-
-def _skew(told: str, began: float, ended: float) -> float | None:
-    theirs = moment(told)
-    if theirs is None:
-        return None
-    if began - 1 <= theirs <= ended + 1:
-        return 0.0
-    return theirs - (ended if theirs > ended else began)

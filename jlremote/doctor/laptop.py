@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from jlremote import __version__
-from jlremote.doctor.findings import Check, Finding, fine, from_error, warn
+from jlremote.doctor.diagnosis import Check, Finding, fine, from_error, warn
 from jlremote.errors import JlrError
 from jlremote.forwards import browser
 from jlremote.hosts.context import Context

@@ -1,4 +1,4 @@
-"""The session or new container on which `jlr doctor` tries the end of the chain, and its GPUs."""
+"""What the end of the chain is tried on, and the check that containers get the host's GPUs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from jlremote.containers import new_container
-from jlremote.doctor import toolkit
-from jlremote.doctor.findings import Diagnosis, Finding, from_error
+from jlremote.doctor.diagnosis import (
+    WITHOUT_CONTAINERS,
+    Diagnosis,
+    Finding,
+    fail,
+    fine,
+    from_error,
+    skip,
+    warn,
+)
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.snapshot import NvidiaSmiSilent
 from jlremote.hosts.context import Context
 from jlremote.hosts.halted import gpu_fault
 from jlremote.hosts.requests import StartRequest
@@ -17,13 +27,26 @@ from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
+from jlremote.place.host import installation
 from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.contract import Container, ContainerSpec, Runtime
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker.docker_errors import creation_error
 from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.engine_gpus import mend
 from jlremote.place.runtimes.table import runtime_of
+from jlremote.text import one_line
+
+_DESCRIBE_DEVICES = "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+# The toolkit brings `nvidia-smi` into a container along with the devices.
+_PROOF = "nvidia-smi -L"
+_NO_UTILITY = (
+    "`-e NVIDIA_DRIVER_CAPABILITIES=compute,utility` gives it to a container whose image asks for "
+    "less"
+)
+# In the path of each specification of the Container Device Interface.
+_CDI_FOLDER = "/cdi/"
 
 
 @dataclass(frozen=True)
@@ -74,21 +97,21 @@ def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) 
         JlrError: the host cannot be asked.
     """
     facts, here = trial.facts, trial.running
-    if not toolkit.has_gpus(facts) or not facts.has_containers:
-        return toolkit.unproved(facts)
+    if not _has_gpus(facts) or not facts.has_containers:
+        return unproved(facts)
     if here is not None and here.container.gpus:
         return _in_session(trial, here.record)
     if facts.image is None or not diagnosis.well("image", "architecture", "disk"):
-        return toolkit.unproved(facts)
+        return unproved(facts)
     return _in_new_container(trial, facts.image.name, name, context)
 
 
 def _in_session(trial: Trial, record: SessionRecord) -> Finding:
-    done = run_script(trial.link, trial.runtime.inside(record.name, toolkit.PROOF))
+    done = run_script(trial.link, trial.runtime.inside(record.name, _PROOF))
     lost = gpu_fault(trial.link, record) if done.status != 0 else None
     if lost is not None:
         return from_error(lost)
-    return toolkit.proved(trial.facts, f"`{record.name}`", done)
+    return proved(trial.facts, f"`{record.name}`", done)
 
 
 def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> Finding:
@@ -103,11 +126,11 @@ def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> 
         if done.status == 0:
             another = f" by {by.name}" if by.name != engine.name else ""
             where = f"a new container of {image}{another}"
-            done = run_script(trial.link, trial.runtime.inside(name, toolkit.PROOF))
-            return toolkit.proved(trial.facts, where, done)
+            done = run_script(trial.link, trial.runtime.inside(name, _PROOF))
+            return proved(trial.facts, where, done)
     error = creation_error(by, spec, done)
     if "no GPUs" in error.message:
-        return toolkit.refused(trial.facts, error.message)
+        return refused(trial.facts, error.message)
     return from_error(error)
 
 
@@ -132,3 +155,78 @@ def _remove(trial: Trial, name: str, context: Context) -> None:
         if done.status == 0 or "no such container" in done.stderr.lower():
             return
     context.progress.note(f"left behind on `{trial.link.name}`: the container `{name}`")
+
+
+def _has_gpus(facts: HostFacts) -> bool:
+    return isinstance(facts.gpus, Inventory) and bool(facts.gpus.gpus)
+
+
+def unproved(facts: HostFacts) -> Finding:
+    """Judge the toolkit without a container to prove it in."""
+    if not facts.has_containers:
+        return WITHOUT_CONTAINERS
+    if isinstance(facts.gpus, NvidiaSmiSilent):
+        return skip("it is not known whether there are GPUs to give to containers")
+    if not _has_gpus(facts):
+        return skip("no GPUs to give to containers")
+    programs = [path for path in facts.toolkit if _CDI_FOLDER not in path]
+    engine, there = facts.required_engine, _for_its_engine(facts)
+    if engine.kind.gpus == "devices" and programs and not there:
+        return fail(
+            f"NVIDIA's container toolkit is installed ({programs[0]}), but no file describes the "
+            f"GPUs, which {engine.name} needs to give them to containers",
+            _DESCRIBE_DEVICES,
+        )
+    if not there:
+        return fail(
+            "NVIDIA's container toolkit is not installed: containers get no GPUs",
+            *_install(engine, facts.distribution),
+        )
+    return warn(
+        f"installed ({there[0]}), but not tried",
+        f"`jlr doctor {facts.host} --image IMAGE` runs `nvidia-smi` in a container",
+    )
+
+
+def proved(facts: HostFacts, where: str, done: Completed) -> Finding:
+    """Judge the toolkit by the result of `nvidia-smi` in the container that `where` names."""
+    if done.status == 0:
+        gpus = sum(line.startswith("GPU ") for line in done.stdout.splitlines())
+        return fine(f"`nvidia-smi` in {where}: {gpus} GPU{'' if gpus == 1 else 's'}")
+    said = one_line(done.stderr) or one_line(done.stdout) or f"exit status {done.status}"
+    text = f"containers get no GPUs: `nvidia-smi` in {where} says {said}"
+    if _for_its_engine(facts) and "not found" in said:
+        return fail(text, _NO_UTILITY)
+    return refused(facts, text)
+
+
+def _for_its_engine(facts: HostFacts) -> list[str]:
+    described = facts.required_engine.kind.gpus == "devices"
+    return [path for path in facts.toolkit if (_CDI_FOLDER in path) == described]
+
+
+def refused(facts: HostFacts, reason: str) -> Finding:
+    """Return that the engine gives containers no GPUs, for the reason in a message."""
+    if (mended := mend(reason)) is not None:
+        return fail(reason, mended)
+    engine = facts.required_engine
+    if facts.toolkit:
+        return fail(reason, *_make_known(engine))
+    return fail(reason, *_install(engine, facts.distribution))
+
+
+def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
+    return (
+        *installation.commands("nvidia-container-toolkit", distribution),
+        *_make_known(engine),
+    )
+
+
+def _make_known(engine: Engine) -> tuple[str, ...]:
+    daemon = engine.kind.daemon
+    if daemon is None:
+        return (_DESCRIBE_DEVICES,)
+    return (
+        f"sudo nvidia-ctk runtime configure --runtime={daemon}",
+        f"sudo systemctl restart {daemon}   # ends the containers that run",
+    )

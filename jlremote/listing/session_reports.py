@@ -187,7 +187,7 @@ def with_cells(
     if not kernels or any(kernel.state == "busy" for kernel in kernels) == idle:
         return report
     try:
-        now = recording.look(link, runtime_of(record), record.name)
+        now = recording.recording_of(link, runtime_of(record), record.name)
     except JlrError:
         return report
     run = {kernel: round(seconds) for kernel, seconds in now.running.items()}

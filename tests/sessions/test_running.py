@@ -406,8 +406,7 @@ def test_a_container_that_is_renamed_stays_the_sessions(
     again = json.loads(start(laptop, "lab", name, "--json").stdout)
     assert (again["name"], again["local_port"]) == (here.name, session.port)
     container(name=here.name)  # another one takes the name
-    taken = start(laptop, "lab", here.name)
-    assert f"another container than before, which is called `{name}` by now" in taken.stderr, taken
+    start(laptop, "lab", here.name)
     assert laptop.jlr("stop", f"lab/{name}", "--remove", "--yes").status == 0
     left = here.engine.docker("ps", "--format={{.Names}}").split()
     assert (here.name in left, name in left) == (True, False)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from jlremote.containers import new_container, package_install
+from jlremote.containers import new_container
+from jlremote.containers.host_folders import prepared
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
@@ -50,7 +51,7 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
             "`--log-driver=none` keeps nothing of what a job prints, which jlr reads there",
             hint="`jlr config` shows whether `engine-arguments` of the settings has it",
         )
-    image, start = start.request.image or "", new_container.prepare(start)
+    image, start = start.request.image or "", prepared(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
         made = _begun(start, image, request)
         if made is None:
@@ -59,7 +60,7 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
     if made is None:
         raise NotFound(f"the image `{image}` is missing although it was pulled")
     wanted = start.request.options.packages
-    package_install.install(made[0], wanted, partial(packages.install_for_job, start.name))
+    new_container.install(made[0], wanted, partial(packages.install_for_job, start.name))
     return made
 
 

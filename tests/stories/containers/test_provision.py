@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.containers import package_install, provision
+from jlremote.containers import new_container, provision
 from jlremote.errors import JlrError, NotFound
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import StartRequest
@@ -155,7 +155,7 @@ def test_installing_shows_the_last_line_and_fails_with_the_last_lines() -> None:
     said = "Collecting nosuch\nERROR: no matching distribution\x1b[0m\n"
     begun = start({"stream": [Completed(1, said, "")]})
     with pytest.raises(JlrError) as failure:
-        package_install.install(begun.context, ("nosuch",), lambda words: f"install {words[0]}")
+        new_container.install(begun.context, ("nosuch",), lambda words: f"install {words[0]}")
     assert failure.value.message == (
         "cannot install the packages in `cont1`; pip's last lines:\n"
         "Collecting nosuch\nERROR: no matching distribution"
@@ -166,20 +166,20 @@ def test_installing_shows_the_last_line_and_fails_with_the_last_lines() -> None:
 
 def test_installing_nothing_asks_nothing() -> None:
     begun = start({})
-    package_install.install(begun.context, (), lambda _: "")
+    new_container.install(begun.context, (), lambda _: "")
     assert begun.host.scripts == []
 
 
 def test_packages_that_cannot_be_had_any_more_are_noted() -> None:
     begun = start({"script": [refused("", 66)], "stream": [refused("", 1)]})
     has = replace(HERE, options=ContainerOptions(packages=("keras",)))
-    assert package_install.restore(begun.context, has)
+    assert new_container.install_again(begun.context, has)
     assert begun.notes.notes[0].startswith("`cont1` has lost its packages: cannot install")
 
 
 def test_a_container_without_packages_is_not_asked_for_them() -> None:
     begun = start({})
-    assert not package_install.restore(begun.context, HERE)
+    assert not new_container.install_again(begun.context, HERE)
     assert begun.host.scripts == []
 
 

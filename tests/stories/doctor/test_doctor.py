@@ -1,12 +1,10 @@
-"""Parts of `jlr doctor` that need no host: clocks, trials and what is asked."""
+"""Parts of `jlr doctor` that need no host: trials and what is asked."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-import pytest
-
-from jlremote.doctor.doctor import _RecordingAsker, _skew
+from jlremote.doctor.doctor import _RecordingAsker
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.doctor.trial import RunningSession, Trial
 from jlremote.hosts.requests import StartRequest
@@ -15,22 +13,6 @@ from jlremote.place.runtimes.containers import Containers
 from jlremote.place.runtimes.contract import Runtime
 from jlremote.place.runtimes.engine.engine import DOCKER
 from jlremote.questions import Question
-
-
-@pytest.mark.parametrize(
-    ("told", "skew"),
-    [
-        ("100", 0.0),
-        ("101", 0.0),
-        ("99", 0.0),
-        ("160", 59.0),
-        ("40", -60.0),
-        ("", None),
-        ("x", None),
-    ],
-)
-def test_a_clock_is_only_off_by_more_than_the_round_trip(told: str, skew: float | None) -> None:
-    assert _skew(told, 100.0, 101.0) == skew
 
 
 def trial(runtime: Runtime, running: object = None, image: str | None = None) -> Trial:

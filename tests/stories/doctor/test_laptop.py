@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from jlremote.doctor import laptop
-from jlremote.doctor.findings import Diagnosis, Finding
+from jlremote.doctor.diagnosis import Diagnosis, Finding
 from jlremote.errors import JlrError, Unreachable
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord

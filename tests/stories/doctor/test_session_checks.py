@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from jlremote.doctor import session_checks
-from jlremote.doctor.findings import Diagnosis, Finding, fine, skip
+from jlremote.doctor.diagnosis import Diagnosis, Finding, fine, skip
 from jlremote.doctor.host_facts import HostFacts, ImageFacts
 from jlremote.doctor.session_checks import SessionChecks
 from jlremote.doctor.trial import RunningSession, Trial, judge_gpus

@@ -11,15 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from jlremote import __version__
-from jlremote.doctor.findings import Finding, Verdict
-from jlremote.doctor.redaction import redacted
+from jlremote.doctor.diagnosis import Finding, Verdict
 from jlremote.errors import JlrError
 from jlremote.hosts.context import Context, known_way
 from jlremote.laptop import paths
 from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import KINDS
 from jlremote.link.wire.files import link_files
-from jlremote.text import one_line, printable, reason_of
+from jlremote.text import one_line, printable, reason_of, redacted
 from jlremote.times import utc
 
 LINES = 200  # of each log, the latest
