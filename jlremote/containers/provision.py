@@ -21,12 +21,12 @@ from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import sessions
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line, wait_while
-from jlremote.place.runtimes.contract import START_LABEL, Container, ContainerSpec
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import docker_errors, networks
 from jlremote.place.runtimes.engine import engine_errors
-from jlremote.place.runtimes.engine.given_gpus import GPUS_LABEL
-from jlremote.place.runtimes.options.existing_options import Difference, differences
+from jlremote.place.runtimes.engine.engine_gpus import GPUS_LABEL
+from jlremote.place.runtimes.existing_options import Difference, differences
+from jlremote.place.runtimes.runtime import START_LABEL, Container, ContainerSpec
 from jlremote.place.runtimes.scripts import packages
 from jlremote.selection import naming
 from jlremote.text import closest, is_name, listed, one_line, printable
@@ -96,10 +96,9 @@ def _explain_kept(start: StartContext, container: Container) -> None:
     """Say how an existing container differs from what was asked for."""
     request, typed = start.request, start.request.image
     if typed and container.image:
-        differ = image_definition.differ
-        if start.runtime.has_containers:
-            differ = image_names.surely_differ
-        if differ(typed, str(container.image)):
+        by_engine = start.runtime.has_containers
+        differ = image_names.surely_differ if by_engine else image_definition.differ
+        if differ(typed, container.image):
             start.note(
                 f"`{container.name}` already exists with the image {container.image}: `--image` "
                 "applies to new containers only"

@@ -35,8 +35,8 @@ from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.shell_text import bounded
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import reason
+from jlremote.place.runtimes.engine.kinds import Engine
 
 QUESTION, ANSWER = "6*7", "42"
 PROOF = "kernel"

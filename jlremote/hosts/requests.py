@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.place.clusters.contract import Ranks, Resources
-from jlremote.place.runtimes.options.container_options import (
+from jlremote.place.clusters.scheduler import Ranks, Resources
+from jlremote.place.runtimes.container_options import (
     FIELDS,
     NO_OPTIONS,
     ContainerOptions,
@@ -22,8 +22,8 @@ from jlremote.place.runtimes.options.container_options import (
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
     from jlremote.link.client.link import Link
-    from jlremote.place.runtimes.contract import Container, Runtime
-    from jlremote.place.runtimes.engine.engine import Engine
+    from jlremote.place.runtimes.engine.kinds import Engine
+    from jlremote.place.runtimes.runtime import Container, Runtime
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class StartContext:
 
     def with_engine(self, engine: Engine) -> StartContext:
         """Return the same start with another engine."""
-        from jlremote.place.runtimes.containers import Containers
+        from jlremote.place.runtimes.engine_containers import Containers
 
         return self if engine == self.engine else replace(self, runtime=Containers(engine))
 

@@ -27,8 +27,8 @@ from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.wire.protocol import Unproved
 
 if TYPE_CHECKING:
-    from jlremote.place.runtimes.contract import Runtime
-    from jlremote.place.runtimes.engine.engine import Engine
+    from jlremote.place.runtimes.engine.kinds import Engine
+    from jlremote.place.runtimes.runtime import Runtime
 
 HUNG_UP = 255  # as ssh
 # How docker and podman exit where a container does not run; a command may exit so, too.
@@ -145,16 +145,16 @@ def _kept(
     place: ShellPlace, request: ShellRequest, label: str, screen: Screen, context: Context
 ) -> int:
     from jlremote.place.host.contract import run_script
-    from jlremote.place.runtimes.contract import Attachment
-    from jlremote.place.runtimes.scripts import shells
+    from jlremote.place.runtimes.runtime import Attachment
+    from jlremote.place.runtimes.scripts import shell_scripts
 
     host, size = place.host, screen.size if screen.kind else None
     attached = Attachment(size, request.user, request.workdir, request.detach_keys)
-    name = shells.session(place.runtime, None if place.is_host else place.name, label)
+    name = shell_scripts.session(place.runtime, None if place.is_host else place.name, label)
     again = f"`jlr shell {place.selector} --keep{f' --name {label}' if label else ''}`"
 
-    looked = run_script(host, shells.look(name)).status
-    if looked == shells.NO_TMUX:
+    looked = run_script(host, shell_scripts.look(name)).status
+    if looked == shell_scripts.NO_TMUX:
         raise NotFound(
             f"`{host.name}` has no tmux, which would keep the shell",
             hint="`sudo apt install tmux` there installs it; "
@@ -162,7 +162,7 @@ def _kept(
         )
     if looked == 0:
         context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
-    script = shells.kept_script(place.runtime, place.name, attached, request.command, name)
+    script = shell_scripts.kept_script(place.runtime, place.name, attached, request.command, name)
     try:
         status = run_script_attached(host, script, screen)
     except TerminalClosed:
@@ -174,7 +174,7 @@ def _kept(
         screen.recover()
         why = f"{lost.message}; what runs in the terminal keeps running"
         raise LinkLost(why, hint=f"{again} attaches again") from lost
-    if status == 0 and run_script(host, shells.look(name)).status == 0:
+    if status == 0 and run_script(host, shell_scripts.look(name)).status == 0:
         context.progress.note(f"the shell keeps running; {again} attaches again")
     return status
 
@@ -238,7 +238,7 @@ def _any_container(
 
 
 def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) -> ShellPlace | None:
-    from jlremote.place.runtimes.containers import Containers
+    from jlremote.place.runtimes.engine_containers import Containers
     from jlremote.selection import host_search, naming
 
     host, runtime = link.name, Containers(engine)
@@ -273,7 +273,7 @@ def _host_itself(host: str, context: Context, missing: NotFound) -> ShellPlace:
 # The engine's own message, for a container that does not run, would come unformatted.
 def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_shared: bool) -> None:
     from jlremote.hosts import halted
-    from jlremote.place.runtimes.contract import WHO
+    from jlremote.place.runtimes.runtime import WHO
     from jlremote.selection import naming
 
     answers = host.run({**runtime.describe(record.name), **WHO})

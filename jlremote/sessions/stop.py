@@ -24,11 +24,11 @@ from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import unmount
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.contract import START_LABEL, Container, Runtime
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import networks
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import reason
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.runtime import START_LABEL, Container, Runtime
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import destruction, session_selection
 from jlremote.selection.destruction import Destruction
@@ -92,7 +92,7 @@ def stop_all(request: StopRequest, context: Context) -> StopAllReport:
             done.append(_stop(record, replace(request, yes=True), context, named=False))
         except JlrError as error:
             refused.append(error)
-    return StopAllReport(tuple(done), _together(refused))
+    return StopAllReport(tuple(done), together(refused))
 
 
 def _all_of(
@@ -119,7 +119,8 @@ def _all_of(
     return stoppable, Destruction(f"Stop all {what}?", tuple(planned))
 
 
-def _together(refused: Sequence[JlrError]) -> JlrError | None:
+def together(refused: Sequence[JlrError]) -> JlrError | None:
+    """Return one error for all sessions that were not stopped, `None` for none."""
     if len(refused) <= 1:
         return next(iter(refused), None)
     hints = dict.fromkeys(error.hint for error in refused if error.hint)

@@ -13,10 +13,10 @@ from jlremote.hosts.requests import StartRequest, StopRequest
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import Survey
 from jlremote.laptop.sessions import PortRecord, SessionRecord
-from jlremote.place.host.answers import RECORD as END
+from jlremote.place.host.contract import RECORD as END
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.contract import Container
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.runtime import Container
 from jlremote.selection import session_selection
 from jlremote.sessions import restart as workflow
 from tests.link.fakes import new_server
@@ -101,8 +101,8 @@ def test_what_would_be_gone_or_is_anothers_is_not_stopped(
 
 HERE = Container("1", "cont1", True, "then")
 IN_DOCKER = replace(RECORD, runtime="docker")
-VARIABLES = "TOKEN HOME_OF\n"
-ENVIRONMENT = "PATH=/bin\0TOKEN=s3same\0HOME_OF=a=b\0"
+VARIABLES = "TOKEN $(evil)\n"
+ENVIRONMENT = "PATH=/bin\0TOKEN=s3same\0$(evil)=a=b\0"
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, answer: Completed | str) -> None:
@@ -125,11 +125,11 @@ def test_variables_that_cannot_be_given_again_are_named(
     notes = Notes()
     with pytest.raises(JlrError, match="no space"):
         restart(monkeypatch, record=IN_DOCKER, found=replace(RUNS, container=HERE), notes=notes)
-    assert asked[0].options.environment == ("TOKEN=s3same", "HOME_OF=a=b")
+    assert asked[0].options.environment == ("TOKEN=s3same", "$(evil)=a=b")
     [note] = notes.notes
     assert note == (
-        "`--env TOKEN --env HOME_OF` is lost, as Jupyter has ended: "
-        "`jlr start dgx cont1 --env TOKEN=… --env HOME_OF=…` gives it again"
+        "`--env TOKEN --env '$(evil)'` is lost, as Jupyter has ended: "
+        "`jlr start dgx cont1 --env TOKEN=… --env '$(evil)'=…` gives it again"
     )
     assert len(done) == 1
 
