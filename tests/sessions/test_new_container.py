@@ -255,6 +255,7 @@ def test_without_a_workdir_jupyterlab_opens_in_the_folder_where_notebooks_can_be
         assert (account.home / "proj" / "mine.ipynb").stat().st_uid == account.uid
 
 
+@pytest.mark.long
 def test_an_image_whose_jupyter_is_roots_alone_is_told_how_to_run_and_opens_in_the_folder(
     lasting_laptop: Laptop, container: ContainerFactory, engine: Engine
 ) -> None:

@@ -85,15 +85,6 @@ def test_a_start_that_fails_leaves_no_network(
     assert networks(engine, name) == []
 
 
-def test_a_network_of_the_persons_choice_is_used(
-    laptop: Laptop, engine: Engine, container: ContainerFactory
-) -> None:
-    name = container.name()
-    session = started(laptop, name, *IMAGE, "--network", "bridge")
-    assert networks(engine, name) == []
-    assert session.ask("api/status")["started"]
-
-
 def test_what_is_left_over_is_found_by_doctor_and_swept_by_prune(
     laptop: Laptop, engine: Engine, container: ContainerFactory
 ) -> None:

@@ -215,25 +215,6 @@ def test_a_second_laptop_reuses_the_server_that_runs(
         assert "shared.ipynb" in [kernel["notebook"] for kernel in status["kernels"]]
 
 
-def test_a_link_that_was_killed_is_started_again_with_its_sessions(
-    laptop: Laptop, session: Session, container: ContainerFactory
-) -> None:
-    one, other = started(laptop, session.name), container("lab/plain")
-    start_inside(other, 8888)
-    two = started(laptop, other)
-    for process in laptop.processes():
-        process.kill()
-    listed = json.loads(laptop.jlr("list", "--json").stdout)
-    assert [(report["url"], report["state"]) for report in listed] == [
-        (two.url, "up"),
-        (one.url, "up"),
-    ]
-    marked = re.findall(r"^(\S+) \* ", laptop.jlr("list").stdout, re.MULTILINE)
-    assert marked == [two.name], "the one that commands mean without a name"
-    assert laptop.jlr("url").stdout.strip() == two.url
-    assert one.ask("api/status")["kernels"] == two.ask("api/status")["kernels"] == 0
-
-
 def test_a_bare_start_takes_the_container_of_the_settings_or_the_latest_session(
     laptop: Laptop, session: Session, container: ContainerFactory
 ) -> None:
@@ -290,6 +271,7 @@ until [ -e /go ]; do sleep 0.1; done
 : >/gone; exec python3 -c 'bytearray(10**9)'"""
 
 
+@pytest.mark.long
 def test_why_a_session_does_not_run_is_told_on_the_page_too(
     laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
 ) -> None:
