@@ -26,7 +26,7 @@ export -f shout
 sleep 0.5
 exec "$@"
 """
-# As that of jupyter/docker-stacks for root: it makes a user of the person's choice, and becomes that one.
+# As jupyter/docker-stacks for root: it makes a user of the person's choice, and becomes that one.
 OTHER_USER = """#!/bin/sh
 id "$NB_USER" >/dev/null 2>&1 ||
   useradd --no-log-init --create-home --uid "$NB_UID" --gid 100 "$NB_USER"
