@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,16 +22,6 @@ _OWN_USERS = "--userns=host"
 HERE = "."  # the value of a bare `--workspace`: the current folder's namesake
 
 _WHO = "id -u; id -g; id -un; printf '%s\\n' \"$HOME\""
-
-
-@dataclass(frozen=True)
-class HostUser:
-    """The login user on the host."""
-
-    uid: int
-    gid: int
-    name: str
-    home: str  # absolute path
 
 
 def prepared(start: StartContext) -> StartContext:
@@ -100,17 +90,17 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
     if options.user is None:
         steps["info"] = command_line(info)
     answers = host.run(steps)
-    user = _user(answers["who"])
+    uid, gid, name, home = _user(answers["who"])
     absent = {count(number) for number in answers["missing"].stdout.split()}
     if missing := [source for number, source in enumerate(sources) if number in absent]:
         raise _no_folder(missing, host.name)
-    volumes = (user.home + v[1:] if v.startswith("~") else v for v in options.volumes)
+    volumes = (home + v[1:] if v.startswith("~") else v for v in options.volumes)
     options = replace(options, volumes=tuple(volumes))
-    if options.user is not None or user.uid == 0 or _maps_users(answers["info"], options):
+    if options.user is not None or uid == 0 or _maps_users(answers["info"], options):
         return options
     # The container's passwd file lacks the user, and many programs ask for its name.
-    named = (f"USER={user.name}", f"LOGNAME={user.name}", *options.environment)
-    return replace(options, user=f"{user.uid}:{user.gid}", environment=named)
+    named = (f"USER={name}", f"LOGNAME={name}", *options.environment)
+    return replace(options, user=f"{uid}:{gid}", environment=named)
 
 
 def found_on_host(options: ContainerOptions, host: Host) -> ContainerOptions:
@@ -153,9 +143,9 @@ def _quoted(path: str) -> str:
 
 
 @understood("the shell")
-def _user(answer: Completed) -> HostUser:
+def _user(answer: Completed) -> tuple[int, int, str, str]:
     uid, gid, name, home = (answer.stdout.splitlines() + [""] * 4)[:4]
-    return HostUser(whole_number(uid), whole_number(gid), name or uid, home)
+    return whole_number(uid), whole_number(gid), name or uid, home
 
 
 @understood("the container engine")

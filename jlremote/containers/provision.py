@@ -29,9 +29,8 @@ from jlremote.place.runtimes.existing_options import Difference, differences
 from jlremote.place.runtimes.runtime import START_LABEL, Container, ContainerSpec
 from jlremote.place.runtimes.scripts import packages
 from jlremote.selection import naming
-from jlremote.text import closest, is_name, listed, one_line, printable
+from jlremote.text import printable
 
-LISTED = 8
 OTHER_START_SECONDS = 20
 
 
@@ -133,7 +132,7 @@ def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
     if found.container is not None:
         return begin
     if image is None:
-        raise _nothing_to_create_from(start, name)
+        raise _nothing_to_create_from(start)
     start = prepared(start.with_engine(new_container.foreseen_engine(start)))
     engine, commands = start.engine, list[str]()
     inspected = run_script(host, command_line(inspect_image_argv(engine, image)))
@@ -165,7 +164,7 @@ def _spec(start: StartContext, image: str, gpus: AllocatedGpus) -> ContainerSpec
 def _create(start: StartContext) -> tuple[StartContext, Container, bool]:
     image, step = start.request.image, start.context.progress.step
     if image is None:
-        raise _nothing_to_create_from(start, start.name)
+        raise _nothing_to_create_from(start)
     start = prepared(start)
     with step(f"Create {start.name} from {image}"):
         made = _created(start, image)
@@ -227,25 +226,12 @@ def _stop_again(start: StartContext, before: Container) -> None:
     start.note(f"left running on `{start.request.host}`: the container `{start.name}`")
 
 
-def _nothing_to_create_from(start: StartContext, name: str) -> NotFound:
-    host, engine, typed = start.host, start.engine, start.request.container or name
-    images = ("--filter=dangling=false", "--format={{.Repository}}:{{.Tag}}")
-    listing = host.run(
-        {
-            "containers": command_line(engine("ps", "--all", "--format={{.Names}}")),
-            "images": command_line(engine("images", *images)),
-        }
-    )
-    names = {
-        kind: [one_line(name) for name in done.stdout.splitlines() if name]
-        for kind, done in listing.items()
-    }
-    has = "; ".join(f"its {kind}: {listed(some, LISTED) or 'none'}" for kind, some in names.items())
-    known = sessions.find(host.name, name)
+def _nothing_to_create_from(start: StartContext) -> NotFound:
+    host, name = start.host.name, start.name
+    typed, known = start.request.container or name, sessions.find(host, name)
     image = shlex.quote(known.image) if known and known.image else "IMAGE"
-    near = closest(name, filter(is_name, names["containers"]))
-    meant = f"did you mean `{near}`? " if near else ""
     return NotFound(
-        f"there is no container `{name}` on `{host.name}`, and no image to create it from",
-        hint=f"{meant}`jlr start {host.name} {typed} --image {image}` creates it; {has}",
+        f"there is no container `{name}` on `{host}`, and no image to create it from",
+        hint=f"`jlr start {host} {typed} --image {image}` creates it; `jlr list {host} --all` and "
+        f"`jlr images {host}` show what is there",
     )

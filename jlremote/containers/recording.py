@@ -17,12 +17,8 @@ from jlremote.place.runtimes import bare
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.scripts import waiting
 from jlremote.place.runtimes.table import runtime_of
-from jlremote.times import in_words
 
 ENDED = "its recorder has ended, so what cells print is not kept: `jlr start` runs it again"
-
-# A cell that has run for so long may have printed while no page was open.
-LONG_SECONDS = 60
 
 
 def ensure(start: StartContext, found: Survey, server: Server) -> None:
@@ -39,11 +35,6 @@ def ensure_in_job(start: StartContext, server: Server) -> None:
 
 
 def _ensure(start: StartContext, now: Recording, server: Server) -> None:
-    if (longest := max(now.running.values(), default=0)) >= LONG_SECONDS:
-        start.note(
-            f"a cell has been running for {in_words(round(longest) // 60 * 60)}; "
-            f"`jlr output {start.host.name}/{start.name}` shows what it printed"
-        )
     if not start.request.record or now.state in ("on", "off"):
         return
     _run(start.host, start.runtime, start.name, server)

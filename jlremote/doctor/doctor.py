@@ -88,7 +88,7 @@ class _Examination:
 
     def look_at_laptop(self) -> None:
         with self.context.progress.step("Check this machine"):
-            checks = laptop.checks(self.context, self.request.host)
+            checks = laptop.checks(self.request.host)
             found = [*self.diagnosis.judged(laptop.GROUP, checks, None)]
         for finding in found:
             self.tell(finding)

@@ -14,11 +14,8 @@ from jlremote import __version__
 from jlremote.doctor.diagnosis import Check, Finding, fine, from_error, warn
 from jlremote.errors import JlrError
 from jlremote.forwards import browser
-from jlremote.hosts.context import Context
-from jlremote.hosts.links import link_of
 from jlremote.laptop import paths, sessions
 from jlremote.laptop.secrets import open_secrets
-from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings import settings
 from jlremote.mounts import sshfs
 from jlremote.mounts.system import this_system
@@ -31,7 +28,7 @@ KEYCHAIN_SECONDS = 3.0
 _NO_ACCOUNT = "jlr doctor"
 
 
-def checks(context: Context, host: str | None) -> tuple[Check[None], ...]:
+def checks(host: str | None) -> tuple[Check[None], ...]:
     """Return the checks of this machine, by the settings for `host`."""
     return (
         _check("jlr", _program),
@@ -41,7 +38,7 @@ def checks(context: Context, host: str | None) -> tuple[Check[None], ...]:
         _check("sshfs", _sshfs),
         _check("keychain", _keychain),
         _check("browser", lambda: _browser(host)),
-        Check("sessions", lambda _: _sessions(context), needs=("folders",)),
+        Check("sessions", lambda _: _sessions(), needs=("folders",)),
     )
 
 
@@ -121,30 +118,11 @@ def _browser(host: str | None) -> Finding:
     return fine("a browser opens")
 
 
-def _sessions(context: Context) -> Finding:
+def _sessions() -> Finding:
     if unreadable := sessions.unreadable():
         return warn(
             f"records that cannot be read: {', '.join(map(str, unreadable))}", "delete these files"
         )
     known = sessions.load_all()
-    forwarded = [record for record in known if record.forwarded]
-    states = [(f"{record.host}/{record.name}", *_state(record, context)) for record in forwarded]
-    ill = [f"`{name}` is {state}{why}" for name, state, why in states if state != "up"]
-    if ill:
-        return warn("; ".join(ill), "`jlr status SESSION` connects it again, or says why not")
-    up = [f"{name} up" for name, *_ in states]
-    stopped = len(known) - len(forwarded)
-    also = [f"{stopped} stopped"] if stopped else []
-    return fine(", ".join((*up, *also)) or "none")
-
-
-def _state(record: SessionRecord, context: Context) -> tuple[str, str]:
-    try:
-        status = link_of(record, context).status()
-    except JlrError:
-        return "not connected", ""
-    forward = status.forward(record.name)
-    state, detail = (forward.state, forward.detail) if forward else ("not connected", None)
-    if status.state != "up":
-        state, detail = status.state, status.detail
-    return str(state), f" ({detail})" if detail else ""
+    up = sum(record.forwarded for record in known)
+    return fine(f"{up} forwarded, {len(known) - up} stopped" if known else "none")

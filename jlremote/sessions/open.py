@@ -22,7 +22,6 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.text import did_you_mean
 
 
 def address(
@@ -37,7 +36,10 @@ def address(
     """
     record, forward, hostname = answering(selector, context, as_shared=as_shared)
     if path and JupyterApi(forward.local_port, forward.server).lacks(path):
-        raise _missing(path, record, typed=selector)
+        raise NotFound(
+            f"there is no `{path}` in the session `{record.selector}`",
+            hint="paths begin at the folder that JupyterLab shows; a session is named as HOST/NAME",
+        )
     with suppress(JlrError):  # a full disk must not prevent the use of a session
         sessions.save(record.used_now())
     if ends := time_limit_warning(record.host, record.name, forward.endpoint.until):
@@ -65,16 +67,6 @@ def answering(
         if now.endpoint == forward.endpoint:
             raise
         return record, now, wait_for_answer(link, now)
-
-
-def _missing(path: str, record: SessionRecord, *, typed: str | None) -> NotFound:
-    hint = "paths begin at the folder that JupyterLab shows; a session is named as HOST/NAME"
-    known = sessions.load_all() if typed is None else ()
-    names = [name for each in known for name in (each.name, f"{each.host}/{each.name}")]
-    return NotFound(
-        f"there is no `{path}` in the session `{record.selector}`",
-        hint=did_you_mean(path, names) or hint,
-    )
 
 
 def _running(selector: str | None, context: Context, *, as_shared: bool) -> SessionRecord:

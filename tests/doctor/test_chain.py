@@ -118,7 +118,7 @@ def test_a_session_that_runs_is_looked_at_and_one_that_is_stopped_is_not(
         assert kernel.run("x") == "1"
         assert len(here.ask("api/kernels")) == 1
     assert here.born() == born
-    assert f"lab/{here.name} up" in report.of("sessions")["text"]
+    assert report.of("sessions")["text"] == "1 forwarded, 0 stopped"
     assert laptop.jlr("stop", here.name, "--force").status == 0
     report = examined(laptop, "lab")
     assert report.status == 0, report.printed

@@ -127,7 +127,7 @@ def test_a_path_that_is_missing_opens_no_page(session: Session) -> None:
     """It may be a session whose host was misspelt, which is no file of the latest one."""
     before = len(session.laptop.opened())
     opened = session.laptop.jlr("open", f"lba/{session.name}")
-    failed(opened, 6, f"there is no `lba/{session.name}` in the session", f"`lab/{session.name}`?")
+    failed(opened, 6, f"there is no `lba/{session.name}` in the session", "HOST/NAME")
     assert len(session.laptop.opened()) == before
 
 
