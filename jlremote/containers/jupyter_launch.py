@@ -18,13 +18,13 @@ from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, wi
 from jlremote.jupyter.ports.origins import hostname
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
-from jlremote.place.host.contract import Completed, Host, run_script
+from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.shell_text import command_line, wait_while
 from jlremote.place.runtimes.apptainer import GPUS_FILE
 from jlremote.place.runtimes.docker import docker_errors
 from jlremote.place.runtimes.docker.docker_commands import logs_argv, state_argv
 from jlremote.place.runtimes.engine.engine_errors import engine_error, tried
-from jlremote.place.runtimes.runtime import Container, Runtime
+from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.scripts import packages, variables, waiting
 from jlremote.text import one_line, printable
 
@@ -108,7 +108,9 @@ def _explain_running(start: StartContext, found: Survey, server: Server) -> None
     if recorded and not request.record:
         unused.append("`--no-record`")
     for option, named in (("conda-env", request.conda_env), ("python", request.python)):
-        if named is not None and not _is_by(server, named):
+        part = f"/{(named or '').removeprefix('~').strip('/')}/"
+        is_by = any(part in f"{path}/" for path in (server.called, server.python))
+        if named is not None and part != "/base/" and not is_by:
             unused.append(f"`--{option}`")
     if found.container is not None and server_variables.lacking(start, found.container, server):
         unused.append("`--env`")
@@ -118,11 +120,6 @@ def _explain_running(start: StartContext, found: Survey, server: Server) -> None
             f"Jupyter already runs in `{start.name}`: {' and '.join(unused)} "
             f"{'apply' if len(unused) > 1 else 'applies'} to the next one only{after}"
         )
-
-
-def _is_by(server: Server, python: str) -> bool:
-    named = f"/{python.removeprefix('~').strip('/')}/"
-    return named == "/base/" or any(named in f"{one}/" for one in (server.called, server.python))
 
 
 def _folders(start: StartContext, container: Container | None) -> list[str]:
@@ -296,7 +293,9 @@ def _no_folder(start: StartContext, failed: Completed) -> JlrError:
 
 def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
     status = findings.exit_status
-    log = log_tail(start.host, start.runtime, start.name)
+    show = scripts.show_log(start.runtime, start.name, lines=LOG_LINES)
+    shown = run_script(start.host, start.runtime.inside(start.name, show))
+    log = printable(shown.stdout).strip()
     if status == COMMAND_NOT_FOUND and (missing := _missing_python(start.request)):
         within = "in" if start.runtime.has_containers or start.runtime.in_jobs else "on"
         where = start.runtime.place(start.name, start.request.host)
@@ -355,9 +354,3 @@ def _missing(start: StartContext, found: Survey) -> NotFound:
         install = f"{start.engine.shown('exec', start.name)} {install}"
         where, remedy = f"in the container `{start.name}`", f"`{install}` there installs it"
     return NotFound(f"there is no JupyterLab (nor Notebook) {where}", hint=remedy)
-
-
-def log_tail(host: Host, runtime: Runtime, name: str) -> str:
-    """Return the last lines of the server's log, safe to show; empty without a log."""
-    show = scripts.show_log(runtime, name, lines=LOG_LINES)
-    return printable(run_script(host, runtime.inside(name, show)).stdout).strip()

@@ -76,7 +76,7 @@ class Check(Generic[Facts]):
     """One check of a table."""
 
     name: str  # the same in every call
-    judge: Callable[[Facts], Finding]  # a pure function of the facts
+    judge: Callable[[Facts], Finding]  # an error that it raises is its finding
     needs: tuple[str, ...] = ()  # the names of checks without which this one makes no sense
 
 
@@ -89,7 +89,11 @@ class Diagnosis:
     def judged(self, group: str, checks: Iterable[Check[Facts]], facts: Facts) -> Iterator[Finding]:
         """Yield the finding of each check; a check is skipped if one that it needs has failed."""
         for check in checks:
-            yield self.add(group, check.name, self.skipped(check.needs) or check.judge(facts))
+            try:
+                finding = self.skipped(check.needs) or check.judge(facts)
+            except JlrError as error:
+                finding = from_error(error)
+            yield self.add(group, check.name, finding)
 
     def add(self, group: str, check: str, finding: Finding) -> Finding:
         """Keep the finding of a check, with its name, and return it."""

@@ -88,9 +88,9 @@ class _Examination:
 
     def look_at_laptop(self) -> None:
         with self.context.progress.step("Check this machine"):
-            checks = laptop.checks(self.request.host)
-            found = [*self.diagnosis.judged(laptop.GROUP, checks, None)]
-        for finding in found:
+            judged = self.diagnosis.judged(laptop.GROUP, laptop.CHECKS, self.request.host)
+            findings = [*judged]
+        for finding in findings:
             self.tell(finding)
 
     def look_at_host(self, name: str) -> None:
@@ -129,7 +129,10 @@ class _Examination:
 
     def _trial(self, link: Link) -> Trial:
         settled = self._settled(link.name)
-        record = _session(link.name)
+        record = None
+        with suppress(JlrError):  # the check of the folders has reported it
+            records = [record for record in sessions.load_all() if record.host == link.name]
+            record = max(records, key=lambda record: record.forwarded, default=None)
         chosen, search = self._runtime(link, record, settled)
         if record is not None and (record.runtime != chosen.name or self.request.image):
             record = None
@@ -210,11 +213,4 @@ def _reaches_sockets(link: Link) -> bool | None:
             printed = (printed + piece)[-4096:]
             if printed.endswith("\n") and printed.startswith("/"):
                 return link.reaches(printed.strip())
-    return None
-
-
-def _session(name: str) -> SessionRecord | None:
-    with suppress(JlrError):  # the check of the folders has reported it
-        records = [record for record in sessions.load_all() if record.host == name]
-        return next(iter(sorted(records, key=lambda record: not record.forwarded)), None)
     return None

@@ -86,6 +86,11 @@ class HostFacts:
         return self.engine is not None
 
     @property
+    def has_gpus(self) -> bool:
+        """Whether `nvidia-smi` lists GPUs."""
+        return isinstance(self.gpus, Inventory) and bool(self.gpus.gpus)
+
+    @property
     def required_engine(self) -> Engine:
         """The engine of a host with containers."""
         assert self.engine is not None
@@ -166,21 +171,17 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
     trial = f"exit {TOOK_TOO_LONG}" if silent else tried(usable_argv(engine))
     asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
     asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
-    asked["storage"] = _storage(engine)
+    root = engine("info", "--format", _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}"))
+    asked["storage"] = (
+        f"{unless_silent(_DAEMON)}\n"
+        f"root=$({tried(root)} 2>/dev/null)\n"
+        '[ -n "$root" ] || exit 1\n'
+        'printf "%s\\n" "$root"; LC_ALL=C df -Pk "$root" | tail -n 1\n'
+    )
     asked["networks"] = f"{unless_silent(_DAEMON)}\n{networks.left_over(engine)}"
     if image is not None:
         asked["image"] = f"{unless_silent(_DAEMON)}\n{tried(inspect_image_argv(engine, image))}"
     return asked
-
-
-def _storage(engine: Engine) -> str:
-    root = _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}")
-    return (
-        f"{unless_silent(_DAEMON)}\n"
-        f"root=$({tried(engine('info', '--format', root))} 2>/dev/null)\n"
-        '[ -n "$root" ] || exit 1\n'
-        'printf "%s\\n" "$root"; LC_ALL=C df -Pk "$root" | tail -n 1\n'
-    )
 
 
 def read_facts(
@@ -191,6 +192,16 @@ def read_facts(
     machine, _, release = rest.partition("\n")
     named = installation.os_release(release)
     logout, storage, version = answers["logout"].stdout, answers.get("storage"), None
+    # As `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …`.
+    driver = answers["driver"].stdout.split()
+    gpus: Inventory | CannotAsk
+    try:
+        gpus = read(answers["gpus"].stdout, host)
+    except CannotAsk as reason:
+        gpus = reason
+    networks, left_over = answers.get("networks"), None
+    if networks is not None and networks.status == 0:
+        left_over = tuple(map(one_line, networks.stdout.splitlines()))
     error = other = None
     if engine is not None:
         daemon, client = answers[_DAEMON], answers["engine"]
@@ -214,10 +225,10 @@ def read_facts(
         gpus_by=other,
         storage=_disk(storage, "") if storage is not None and storage.status == 0 else None,
         hardware=len(answers["hardware"].stdout.split()),
-        driver=_driver_version(answers["driver"].stdout),
-        gpus=_gpus(answers["gpus"].stdout, host),
+        driver=next((w for w in driver if w[:1].isdigit() and "." in w), ""),
+        gpus=gpus,
         toolkit=tuple(map(one_line, answers["toolkit"].stdout.splitlines())),
-        left_over=_left_over(answers.get("networks")),
+        left_over=left_over,
         image=_image(image, answers.get("image")),
     )
 
@@ -233,23 +244,6 @@ def _disk(answer: Completed, otherwise: str) -> DiskSpace:
     # Counted from the right: a device's name may contain blanks.
     blocks = count(columns[-3]) if len(columns) > _AVAILABLE_COLUMN + 1 else None
     return DiskSpace(folder, free_bytes=None if blocks is None else blocks * 1024)
-
-
-def _driver_version(text: str) -> str:
-    return next((w for w in text.split() if w[:1].isdigit() and w.count(".") >= 1), "")
-
-
-def _gpus(printed: str, host: str) -> Inventory | CannotAsk:
-    try:
-        return read(printed, host)
-    except CannotAsk as reason:
-        return reason
-
-
-def _left_over(answer: Completed | None) -> tuple[str, ...] | None:
-    if answer is None or answer.status != 0:
-        return None
-    return tuple(map(one_line, answer.stdout.splitlines()))
 
 
 def _image(name: str | None, answer: Completed | None) -> ImageFacts | None:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 
 from jlremote import __version__
-from jlremote.doctor.diagnosis import Check, Finding, fine, from_error, warn
+from jlremote.doctor.diagnosis import Check, Finding, fine, warn
 from jlremote.errors import JlrError
 from jlremote.forwards import browser
 from jlremote.laptop import paths, sessions
@@ -25,38 +24,13 @@ GROUP = "this machine"
 LITTLE_SPACE = 100 * 1000**2
 # A keychain may wait for its owner to unlock it.
 KEYCHAIN_SECONDS = 3.0
-_NO_ACCOUNT = "jlr doctor"
 
 
-def checks(host: str | None) -> tuple[Check[None], ...]:
-    """Return the checks of this machine, by the settings for `host`."""
-    return (
-        _check("jlr", _program),
-        _check("folders", _folders),
-        _check("settings", _settings),
-        _check("ssh", _ssh),
-        _check("sshfs", _sshfs),
-        _check("keychain", _keychain),
-        _check("browser", lambda: _browser(host)),
-        Check("sessions", lambda _: _sessions(), needs=("folders",)),
-    )
-
-
-def _check(name: str, judge: Callable[[], Finding]) -> Check[None]:
-    def caught(_: None) -> Finding:
-        try:
-            return judge()
-        except JlrError as error:
-            return from_error(error)
-
-    return Check(name, caught)
-
-
-def _program() -> Finding:
+def _program(_host: str | None) -> Finding:
     return fine(f"{__version__}, Python {platform.python_version()}, {platform.system()}")
 
 
-def _folders() -> Finding:
+def _folders(_host: str | None) -> Finding:
     folder = paths.state_directory()
     paths.log_directory()
     paths.runtime_directory()
@@ -67,12 +41,12 @@ def _folders() -> Finding:
     return fine(str(folder))
 
 
-def _settings() -> Finding:
+def _settings(_host: str | None) -> Finding:
     settings.load()
     return fine("config.toml can be read")
 
 
-def _ssh() -> Finding:
+def _ssh(_host: str | None) -> Finding:
     program = shutil.which("ssh")
     version = None if program is None else one_line(sshfs.output(program, "-V"))
     if not version:
@@ -83,7 +57,7 @@ def _ssh() -> Finding:
     return fine(version)
 
 
-def _sshfs() -> Finding:
+def _sshfs(_host: str | None) -> Finding:
     try:
         program = this_system().sshfs()
         holes = None if sshfs.is_repaired(program) else sshfs.warning(program)
@@ -93,14 +67,14 @@ def _sshfs() -> Finding:
     return warn(holes) if holes else fine(program)
 
 
-def _keychain() -> Finding:
+def _keychain(_host: str | None) -> Finding:
     keychain = open_secrets(deadline=KEYCHAIN_SECONDS)
     if keychain is None:
         return warn(
             "no keychain: passwords and passphrases are asked for each time a link starts",
             "on Linux: `gnome-keyring` or KWallet in a desktop session, or an SSH agent instead",
         )
-    keychain.get(_NO_ACCOUNT)
+    keychain.get("jlr doctor")  # no account
     if not keychain.present:
         return warn(f"{keychain.name} does not answer: it may be locked", "unlock it")
     return fine(keychain.name)
@@ -118,7 +92,7 @@ def _browser(host: str | None) -> Finding:
     return fine("a browser opens")
 
 
-def _sessions() -> Finding:
+def _sessions(_host: str | None) -> Finding:
     if unreadable := sessions.unreadable():
         return warn(
             f"records that cannot be read: {', '.join(map(str, unreadable))}", "delete these files"
@@ -126,3 +100,16 @@ def _sessions() -> Finding:
     known = sessions.load_all()
     up = sum(record.forwarded for record in known)
     return fine(f"{up} forwarded, {len(known) - up} stopped" if known else "none")
+
+
+# Each is given the host whose settings count, `None` for those of all.
+CHECKS: tuple[Check[str | None], ...] = (
+    Check("jlr", _program),
+    Check("folders", _folders),
+    Check("settings", _settings),
+    Check("ssh", _ssh),
+    Check("sshfs", _sshfs),
+    Check("keychain", _keychain),
+    Check("browser", _browser),
+    Check("sessions", _sessions, needs=("folders",)),
+)

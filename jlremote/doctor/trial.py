@@ -18,7 +18,6 @@ from jlremote.doctor.diagnosis import (
 )
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError
-from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import NvidiaSmiSilent
 from jlremote.hosts.context import Context
 from jlremote.hosts.halted import gpu_fault
@@ -97,21 +96,16 @@ def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) 
         JlrError: the host cannot be asked.
     """
     facts, here = trial.facts, trial.running
-    if not _has_gpus(facts) or not facts.has_containers:
+    if not facts.has_gpus or not facts.has_containers:
         return unproved(facts)
     if here is not None and here.container.gpus:
-        return _in_session(trial, here.record)
+        done = run_script(trial.link, trial.runtime.inside(here.record.name, _PROOF))
+        lost = gpu_fault(trial.link, here.record) if done.status != 0 else None
+        where = f"`{here.record.name}`"
+        return proved(facts, where, done) if lost is None else from_error(lost)
     if facts.image is None or not diagnosis.well("image", "architecture", "disk"):
         return unproved(facts)
     return _in_new_container(trial, facts.image.name, name, context)
-
-
-def _in_session(trial: Trial, record: SessionRecord) -> Finding:
-    done = run_script(trial.link, trial.runtime.inside(record.name, _PROOF))
-    lost = gpu_fault(trial.link, record) if done.status != 0 else None
-    if lost is not None:
-        return from_error(lost)
-    return proved(trial.facts, f"`{record.name}`", done)
 
 
 def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> Finding:
@@ -157,17 +151,13 @@ def _remove(trial: Trial, name: str, context: Context) -> None:
     context.progress.note(f"left behind on `{trial.link.name}`: the container `{name}`")
 
 
-def _has_gpus(facts: HostFacts) -> bool:
-    return isinstance(facts.gpus, Inventory) and bool(facts.gpus.gpus)
-
-
 def unproved(facts: HostFacts) -> Finding:
     """Judge the toolkit without a container to prove it in."""
     if not facts.has_containers:
         return WITHOUT_CONTAINERS
     if isinstance(facts.gpus, NvidiaSmiSilent):
         return skip("it is not known whether there are GPUs to give to containers")
-    if not _has_gpus(facts):
+    if not facts.has_gpus:
         return skip("no GPUs to give to containers")
     programs = [path for path in facts.toolkit if _CDI_FOLDER not in path]
     engine, there = facts.required_engine, _for_its_engine(facts)

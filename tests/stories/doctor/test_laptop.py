@@ -43,7 +43,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def look(host: str | None = None) -> dict[str, Finding]:
-    found = Diagnosis().judged(laptop.GROUP, laptop.checks(host), None)
+    found = Diagnosis().judged(laptop.GROUP, laptop.CHECKS, host)
     return {finding.check: finding for finding in found}
 
 
