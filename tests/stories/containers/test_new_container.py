@@ -62,12 +62,6 @@ def test_a_container_gets_a_network_of_its_own_unless_one_was_chosen(
     assert ("docker network create" in script) == own
 
 
-def test_an_entrypoint_that_runs_a_program_of_its_own_is_told_apart() -> None:
-    made = new_container.create(creating(inspected("else")).context, SPEC, AllocatedGpus())
-    assert made is not None
-    assert not made[2]
-
-
 def test_a_missing_image_is_no_error_but_nothing() -> None:
     begun = creating(refused("Error: No such image: torch"))
     assert new_container.create(begun.context, SPEC, AllocatedGpus()) is None
@@ -122,18 +116,18 @@ def test_a_failed_start_removes_only_the_container_of_its_own_mark() -> None:
     assert "docker rm --force --volumes $ids" in removal
 
 
-def test_a_container_that_is_removed_is_named() -> None:
-    begun = start({"create": [RUNS], "script": ["f00d\n"]})
+@pytest.mark.parametrize(
+    ("answer", "note"),
+    [
+        ("f00d\n", "removed the new container `cont1`"),
+        (refused("gone", 1), "left behind on `dgx`: the container `cont1`"),
+    ],
+)
+def test_a_container_that_is_removed_or_left_is_named(answer: Answer, note: str) -> None:
+    begun = start({"create": [RUNS], "script": [answer]})
     new_container.create(begun.context, SPEC, AllocatedGpus())
     begun.context.undo.close()
-    assert begun.notes.notes == ["removed the new container `cont1`"]
-
-
-def test_a_container_that_cannot_be_removed_is_named() -> None:
-    begun = start({"create": [RUNS], "script": [refused("gone", 1)]})
-    new_container.create(begun.context, SPEC, AllocatedGpus())
-    begun.context.undo.close()
-    assert begun.notes.notes == ["left behind on `dgx`: the container `cont1`"]
+    assert begun.notes.notes == [note]
 
 
 def test_leased_gpus_are_tied_to_the_container_in_the_same_round_trip() -> None:

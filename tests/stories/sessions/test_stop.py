@@ -69,28 +69,34 @@ def test_the_forwarded_server_is_ended_or_else_the_one_that_jlr_launched(
     assert stop._server(found(*servers), forward, request_) == ended
 
 
-def refuse(request: StopRequest, *programs: str, silent: str | None = None) -> None:
+@pytest.mark.parametrize(
+    ("request_", "programs", "silent", "message"),
+    [
+        (StopRequest(remove=True), (), None, "`dgx/cont1` has busy kernels: `a.ipynb`"),
+        (
+            StopRequest(container=True),
+            ("the program `x`", "an open shell"),
+            None,
+            "`dgx/cont1` runs the program `x`, an open shell",
+        ),
+        (
+            StopRequest(container=True),
+            (),
+            "no answer",
+            "cannot ask `dgx/cont1` for busy kernels: no answer",
+        ),
+    ],
+)
+def test_what_works_is_named_and_the_hint_keeps_target_and_options(
+    request_: StopRequest, programs: tuple[str, ...], silent: str | None, message: str
+) -> None:
     kernels = (Kernel("a.ipynb", "busy", ""), Kernel("b.ipynb", "idle", ""))
     work = losses.Work(() if silent or programs else kernels, programs, silent)
-    losses.refuse_if_busy(RECORD, work, request)
-
-
-def test_busy_kernels_are_named_and_the_hint_keeps_target_and_options() -> None:
-    with pytest.raises(Busy, match="has busy kernels") as caught:
-        refuse(StopRequest(remove=True))
-    assert caught.value.message == "`dgx/cont1` has busy kernels: `a.ipynb`"
-    assert caught.value.hint == "`jlr stop dgx/cont1 --remove --force` stops it anyway"
-
-
-def test_programs_are_refused_like_kernels() -> None:
-    with pytest.raises(Busy, match="`dgx/cont1` runs the program `x`, an open shell"):
-        refuse(StopRequest(container=True), "the program `x`", "an open shell")
-    refuse(StopRequest(container=True, force=True), "the program `x`")
-
-
-def test_a_server_that_does_not_answer_counts_as_busy() -> None:
-    with pytest.raises(Busy, match="cannot ask `dgx/cont1` for busy kernels: no answer"):
-        refuse(StopRequest(container=True), silent="no answer")
+    with pytest.raises(Busy) as caught:
+        losses.refuse_if_busy(RECORD, work, request_)
+    forced = f"`jlr stop dgx/cont1{request_.options} --force` stops it anyway"
+    assert (caught.value.message, caught.value.hint) == (message, forced)
+    losses.refuse_if_busy(RECORD, work, replace(request_, force=True))
 
 
 @pytest.mark.parametrize(("servers", "silent"), [((), None), ((OURS,), "no answer")])
