@@ -43,17 +43,17 @@ class Finding:
 
 
 def fine(text: str) -> Finding:
-    """Return the finding that all is well."""
+    """Return the finding of a check that passed."""
     return Finding("", Mark.OK, text)
 
 
 def warn(text: str, *mend: str) -> Finding:
-    """Return the finding that it works, with something worth knowing."""
+    """Return the finding of a check that passed, with something worth knowing."""
     return Finding("", Mark.WARNING, text, mend)
 
 
 def skip(text: str, *mend: str) -> Finding:
-    """Return the finding that it could not be tried."""
+    """Return the finding of a check that could not be tried."""
     return Finding("", Mark.SKIPPED, text, mend)
 
 
@@ -61,12 +61,12 @@ WITHOUT_CONTAINERS = skip("without containers (`--runtime none`)")
 
 
 def fail(text: str, *mend: str, exit_code: int = 1) -> Finding:
-    """Return the finding that it does not work."""
+    """Return the finding of a check that failed."""
     return Finding("", Mark.FAILED, text, mend, exit_code)
 
 
 def from_error(error: JlrError, *mend: str) -> Finding:
-    """Return the finding that it does not work, by an error; its hint is the default `mend`."""
+    """Return the finding of a check that failed by an error; the hint is the default `mend`."""
     hint = (error.hint,) if error.hint else ()
     return fail(error.message, *(mend or hint), exit_code=error.exit_code)
 
@@ -96,7 +96,6 @@ class Diagnosis:
             yield self.add(group, check.name, finding)
 
     def add(self, group: str, check: str, finding: Finding) -> Finding:
-        """Keep the finding of a check, with its name, and return it."""
         finding = replace(finding, check=check, group=group)
         self.findings.append(finding)
         return finding
@@ -113,7 +112,6 @@ class Diagnosis:
         return skip(missing.text if missing.mark is Mark.SKIPPED else f"needs `{missing.check}`")
 
     def well(self, *needs: str) -> bool:
-        """Return whether all these checks allow what needs them."""
         return self.skipped(needs) is None
 
 

@@ -12,7 +12,7 @@ from jlremote.doctor.connection_checks import ConnectionFacts
 from jlremote.doctor.diagnosis import Check, Diagnosis, Facts, Finding, Verdict, verdict
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.doctor.session_checks import PROOF, SessionChecks
-from jlremote.doctor.trial import Trial, running
+from jlremote.doctor.trial import NOTHING, Trial
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.gpus.snapshot import NvidiaSmiMissing
 from jlremote.hosts.context import Context
@@ -21,6 +21,7 @@ from jlremote.hosts.links import link_on
 from jlremote.hosts.requests import StartRequest
 from jlremote.hosts.rollback import undisturbed
 from jlremote.jupyter.configuration import HOST_PORT
+from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings import settings
@@ -129,25 +130,27 @@ class _Examination:
 
     def _trial(self, link: Link) -> Trial:
         settled = self._settled(link.name)
-        record = None
+        record: SessionRecord | None = None
         with suppress(JlrError):  # the check of the folders has reported it
-            records = [record for record in sessions.load_all() if record.host == link.name]
-            record = max(records, key=lambda record: record.forwarded, default=None)
+            records = [one for one in sessions.load_all() if one.host == link.name]
+            record = max(records, key=lambda one: one.forwarded, default=None)
         chosen, search = self._runtime(link, record, settled)
         if record is not None and (record.runtime != chosen.name or self.request.image):
             record = None
         image = self.request.image or (record.image if record else settled.get("image"))
         named = str(image) if image is not None and chosen.has_containers else None
-        facts, here = HostFacts(link.name, engine=chosen.engine), None
+        facts, found = HostFacts(link.name, engine=chosen.engine), NOTHING
         if self.diagnosis.well(connection_checks.SHELL):
             with self.context.progress.step("Check the host"):
                 silent = isinstance(search.unusable.get(chosen.name), EngineSilent)
                 asked = host_facts.steps(chosen.engine, named, silent=silent)
                 facts = _facts(link, chosen.engine, named, asked)
                 if record is not None and facts.engine_error is None:
-                    here = running(link, record)
+                    with suppress(JlrError):  # the checks of the engine report it
+                        there = survey(link, runtime_of(record), record.name)
+                        found = there if there.container and there.server else NOTHING
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
-            facts = replace(facts, image_needed=here is None, others=tuple(others.values()))
+            facts = replace(facts, image_needed=found is NOTHING, others=tuple(others.values()))
         asked_for = str(settled.get("runtime", AUTO))
         if asked_for != AUTO:
             facts = replace(facts, gpus_by=None)
@@ -158,8 +161,9 @@ class _Examination:
             python=settled.get("python"),
             conda_env=settled.get("conda-env"),
         )
-        runtime = chosen if record is None or here is None else runtime_of(record)
-        return Trial(link, facts, runtime, here, start)
+        if record is None or found is NOTHING:
+            return Trial(link, facts, chosen, None, NOTHING, start)
+        return Trial(link, facts, runtime_of(record), record, found, start)
 
     def _runtime(
         self, link: Link, record: SessionRecord | None, settled: dict[str, Any]

@@ -87,12 +87,10 @@ class HostFacts:
 
     @property
     def has_gpus(self) -> bool:
-        """Whether `nvidia-smi` lists GPUs."""
         return isinstance(self.gpus, Inventory) and bool(self.gpus.gpus)
 
     @property
     def required_engine(self) -> Engine:
-        """The engine of a host with containers."""
         assert self.engine is not None
         return self.engine
 

@@ -22,7 +22,7 @@ from jlremote.doctor.diagnosis import (
     skip,
     warn,
 )
-from jlremote.doctor.trial import Trial, judge_gpus
+from jlremote.doctor.trial import NOTHING, Trial, judge_gpus
 from jlremote.errors import JlrError
 from jlremote.forwards.jupyter_check import access_note, wait_for_answer
 from jlremote.hosts.context import Context
@@ -31,7 +31,7 @@ from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.kernel import KernelLine, kernel_line
 from jlremote.jupyter.ports.locate import server_endpoint
-from jlremote.jupyter.survey import Survey, survey
+from jlremote.jupyter.survey import survey
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.shell_text import bounded
@@ -41,7 +41,6 @@ from jlremote.place.runtimes.engine.kinds import Engine
 QUESTION, ANSWER = "6*7", "42"
 PROOF = "kernel"
 ANY_PORT = 0
-NOTHING = Survey(None, None)
 Tell = Callable[[Finding], None]
 
 SITE = "pypi.org"  # where pip's packages come from
@@ -90,14 +89,13 @@ class SessionChecks:
     made: ExitStack
 
     def __post_init__(self) -> None:
-        trial, here = self.trial, self.trial.running
+        trial = self.trial
         prefix = "jlr-" if trial.runtime.has_containers else ""
         self._name = f"{prefix}doctor-{secrets.token_hex(4)}"
         given = (trial.link, trial.runtime, self._name, trial.request)
         self._start = StartContext(*given, self.context, self.made)
-        self._found = NOTHING
-        self._container = here.container if here else None
-        self._server = here.server if here else None
+        self._found = trial.found
+        self._container, self._server = trial.found.container, trial.found.server
         self._forward: ForwardStatus | None = None
         self._kernel = ""
         self._line: KernelLine | None = None
@@ -132,8 +130,8 @@ class SessionChecks:
         trial = self.trial
         if not trial.runtime.has_containers:
             return WITHOUT_CONTAINERS
-        if trial.running is not None:
-            return fine(f"the session `{trial.running.record.name}` runs")
+        if trial.record is not None:
+            return fine(f"the session `{trial.record.name}` runs")
         if trial.request.image is None:
             host = trial.link.name
             return skip(
@@ -151,10 +149,10 @@ class SessionChecks:
         return fine(f"a new container of {trial.request.image} starts")
 
     def _judge_network(self) -> Finding:
-        runtime, here = self.trial.runtime, self.trial.running
+        runtime, record = self.trial.runtime, self.trial.record
         asked = {"host": ASK_NETWORK}
         if runtime.has_containers and self._container is not None:
-            name = self._name if here is None else here.record.name
+            name = self._name if record is None else record.name
             asked["inside"] = runtime.inside(name, ASK_NETWORK)
         answers = self.trial.link.run(asked)
         return judge_network(runtime.engine, answers["host"], answers.get("inside"))
@@ -164,8 +162,8 @@ class SessionChecks:
         return judge_gpus(self.trial, self.diagnosis, name, self.context)
 
     def _judge_jupyter(self) -> Finding:
-        if self.trial.running is not None:
-            return fine(f"the session `{self.trial.running.record.name}` runs")
+        if self.trial.record is not None:
+            return fine(f"the session `{self.trial.record.name}` runs")
         if self.trial.runtime.in_jobs:
             submits = f"`jlr start {self.trial.link.name} NAME --slurm …` submits one"
             return skip("no session's job runs there", submits)

@@ -22,8 +22,7 @@ from jlremote.gpus.snapshot import NvidiaSmiSilent
 from jlremote.hosts.context import Context
 from jlremote.hosts.halted import gpu_fault
 from jlremote.hosts.requests import StartRequest
-from jlremote.jupyter.server import Server
-from jlremote.jupyter.survey import survey
+from jlremote.jupyter.survey import Survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.place.host import installation
@@ -33,8 +32,7 @@ from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker.docker_errors import creation_error
 from jlremote.place.runtimes.engine.engine_gpus import mend
 from jlremote.place.runtimes.engine.kinds import Engine
-from jlremote.place.runtimes.runtime import Container, ContainerSpec, Runtime
-from jlremote.place.runtimes.table import runtime_of
+from jlremote.place.runtimes.runtime import ContainerSpec, Runtime
 from jlremote.text import one_line
 
 _DESCRIBE_DEVICES = "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
@@ -44,47 +42,28 @@ _NO_UTILITY = (
     "`-e NVIDIA_DRIVER_CAPABILITIES=compute,utility` gives it to a container whose image asks for "
     "less"
 )
+NOTHING = Survey(None, None)
 # In the path of each specification of the Container Device Interface.
 _CDI_FOLDER = "/cdi/"
 
 
 @dataclass(frozen=True)
-class RunningSession:
-    """A session that runs; it is examined and left as it is."""
-
-    record: SessionRecord
-    container: Container
-    server: Server
-
-
-def running(link: Link, record: SessionRecord) -> RunningSession | None:
-    """Return a session of this laptop that runs, `None` if it does not or cannot be asked."""
-    with suppress(JlrError):  # the checks of the engine report it
-        found = survey(link, runtime_of(record), record.name)
-        if found.container is not None and found.server is not None:
-            return RunningSession(record, found.container, found.server)
-    return None
-
-
-@dataclass(frozen=True)
 class Trial:
-    """The session or new container on which the end of the chain is tried.
-
-    `running` is a session that runs there; `request` is that for a new one, maybe without image.
-    """
+    """The session that runs, or the new container, on which the end of the chain is tried."""
 
     link: Link
     facts: HostFacts
     runtime: Runtime
-    running: RunningSession | None
-    request: StartRequest
+    record: SessionRecord | None  # of a session that runs, which is left as it is
+    found: Survey  # what runs there
+    request: StartRequest  # for a new container, maybe without image
 
     @property
     def ready(self) -> tuple[str, ...]:
         """The checks that must have passed before a container can be tried."""
         if not self.runtime.has_containers:
             return ("shell",)
-        if self.running is not None or self.request.image is None:
+        if self.record is not None or self.request.image is None:
             return ("permission",)
         return ("permission", "disk", "image", "architecture")
 
@@ -95,14 +74,13 @@ def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) 
     Raises:
         JlrError: the host cannot be asked.
     """
-    facts, here = trial.facts, trial.running
+    facts, record, container = trial.facts, trial.record, trial.found.container
     if not facts.has_gpus or not facts.has_containers:
         return unproved(facts)
-    if here is not None and here.container.gpus:
-        done = run_script(trial.link, trial.runtime.inside(here.record.name, _PROOF))
-        lost = gpu_fault(trial.link, here.record) if done.status != 0 else None
-        where = f"`{here.record.name}`"
-        return proved(facts, where, done) if lost is None else from_error(lost)
+    if record is not None and container is not None and container.gpus:
+        done = run_script(trial.link, trial.runtime.inside(record.name, _PROOF))
+        lost = gpu_fault(trial.link, record) if done.status != 0 else None
+        return proved(facts, f"`{record.name}`", done) if lost is None else from_error(lost)
     if facts.image is None or not diagnosis.well("image", "architecture", "disk"):
         return unproved(facts)
     return _in_new_container(trial, facts.image.name, name, context)

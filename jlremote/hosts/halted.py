@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def again(record: SessionRecord, state: str = "", called: str = "") -> str:
-    """Return the hint that a session in a state goes on by; `called` is its container by now."""
+    """Return the hint for a session in a state; `called` is the present name of its container."""
     if state == State.PAUSED:
         return f"`{record.runtime} unpause {called or record.name}` on the host resumes it"
     if state == State.RESTARTING:
@@ -61,7 +61,7 @@ def running(record: SessionRecord, runtime: Runtime, container: Container | None
 
 
 def check(host: Host, record: SessionRecord) -> None:
-    """Ask the host for a session's container, and refuse one that does not run; see `refuse`."""
+    """Ask the host for a session's container, and `refuse` one that does not run."""
     from jlremote.place.runtimes.table import runtime_of
 
     runtime = runtime_of(record)

@@ -116,17 +116,16 @@ class StopRequest:
 
     @property
     def destroys(self) -> bool:
-        """Whether it may end or delete more than Jupyter with its idle kernels."""
+        """Whether more than Jupyter with its idle kernels may end or be deleted."""
         return self.container or self.remove or self.force
 
     @property
     def ends_container(self) -> bool:
-        """Whether the container ends, too."""
         return self.container or self.remove
 
     @property
     def options(self) -> str:
-        """Its options as they are typed, each after a space, without `--yes`."""
+        """The options as they are typed, each after a space, without `--yes`."""
         given = ("container", "remove", "force")
         return "".join(f" --{name}" for name in given if getattr(self, name))
 
@@ -177,7 +176,6 @@ class StartContext:
 
     @property
     def engine(self) -> Engine:
-        """The engine, if the runtime has containers."""
         return self.runtime.required_engine
 
     @property
@@ -186,13 +184,11 @@ class StartContext:
         return self.runtime.reference(self.name)
 
     def with_engine(self, engine: Engine) -> StartContext:
-        """Return the same start with another engine."""
         from jlremote.place.runtimes.engine_containers import Containers
 
         return self if engine == self.engine else replace(self, runtime=Containers(engine))
 
     def note(self, text: str) -> None:
-        """Report a fact about the start."""
         self.context.progress.note(text)
 
     def way_to_delete(self, container: Container, end: str) -> str:
@@ -204,7 +200,6 @@ class StartContext:
 
     @property
     def known(self) -> SessionRecord | None:
-        """This laptop's record of the session, `None` for a new one."""
         return sessions.find(self.request.host, self.name)
 
     @property

@@ -110,7 +110,7 @@ def _note_variables(again: StartRequest, context: Context) -> None:
 
 @dataclass(frozen=True)
 class RenewReport:
-    """The job that follows a session's."""
+    """The job that follows the present one of a session."""
 
     name: str
     host: str

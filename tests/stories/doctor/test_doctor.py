@@ -6,8 +6,9 @@ from typing import Any, cast
 
 from jlremote.doctor.doctor import _RecordingAsker
 from jlremote.doctor.host_facts import HostFacts
-from jlremote.doctor.trial import RunningSession, Trial
+from jlremote.doctor.trial import NOTHING, Trial
 from jlremote.hosts.requests import StartRequest
+from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.place.runtimes.engine_containers import Containers
@@ -15,10 +16,10 @@ from jlremote.place.runtimes.runtime import Runtime
 from jlremote.questions import Question
 
 
-def trial(runtime: Runtime, running: object = None, image: str | None = None) -> Trial:
+def trial(runtime: Runtime, *, runs: bool = False, image: str | None = None) -> Trial:
     request = StartRequest("lab", "x", image=image)
-    here = cast("RunningSession | None", running)
-    return Trial(cast("Any", None), HostFacts("lab"), runtime, here, request)
+    record = SessionRecord("lab", "cont1", "docker", 8888) if runs else None
+    return Trial(cast("Any", None), HostFacts("lab"), runtime, record, NOTHING, request)
 
 
 def test_without_containers_only_the_shell_must_work() -> None:
@@ -26,7 +27,7 @@ def test_without_containers_only_the_shell_must_work() -> None:
 
 
 def test_a_running_session_needs_no_image_and_no_disk() -> None:
-    assert trial(Containers(DOCKER), running=object(), image="x").ready == ("permission",)
+    assert trial(Containers(DOCKER), runs=True, image="x").ready == ("permission",)
     assert trial(Containers(DOCKER)).ready == ("permission",)
 
 
