@@ -10,13 +10,13 @@ from jlremote.errors import Busy, JlrError
 from jlremote.forwards import browser, forwards
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
-from jlremote.hosts.requests import StopRequest, stop_command
+from jlremote.hosts.requests import StopRequest
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.ports.locate import server_endpoint
 from jlremote.jupyter.server import Server
-from jlremote.jupyter.survey import Survey, survey
+from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
@@ -28,14 +28,16 @@ from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import networks
 from jlremote.place.runtimes.engine.engine_errors import reason
 from jlremote.place.runtimes.engine.kinds import Engine
-from jlremote.place.runtimes.runtime import START_LABEL, Container, Runtime
+from jlremote.place.runtimes.runtime import START_LABEL, Container
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import destruction, session_selection
 from jlremote.selection.destruction import Destruction
 from jlremote.sessions import losses
+from jlremote.sessions.losses import Ending
 
 ANY_PORT = 0
 ANSWER_SECONDS = 5.0
+NOTHING = Destruction("", ())
 
 
 @dataclass(frozen=True)
@@ -133,13 +135,11 @@ def together(refused: Sequence[JlrError]) -> JlrError | None:
 class _Look:
     """What a stop has found."""
 
-    host: Link
-    runtime: Runtime
-    found: Survey
+    ending: Ending
     forward: ForwardStatus | None
-    api: JupyterApi | None  # of the server that ends, or would end by force
-    planned: Destruction
-    owner: str | None = None  # the other user whose session it is, which is only left
+    api: JupyterApi | None = None  # of the server that ends, or would end by force
+    planned: Destruction = NOTHING
+    owner: str | None = None  # the other user who owns the session, which is only left
 
 
 def _looked(
@@ -149,22 +149,21 @@ def _looked(
     with context.progress.step(f"Look for {record.name}"):
         forward = host.status(connect=True).forward(record.name)
         found = survey(host, runtime, record.name)
+    ending = Ending(host, runtime, record, request, found)
     # Another user's session ends only by `force` and its name.
     if found.whose is not None and not (request.force and named):
-        nothing = Destruction("", ())
-        return _Look(host, runtime, found, forward, None, nothing, found.whose)
-    _refuse_unsure(record, found, runtime, request)
-    server, api = _server(found, forward, request), None
+        return _Look(ending, forward, owner=found.whose)
+    _refuse_unsure(ending)
+    server, api = _server(ending, forward), None
     if server is not None and found.container is not None:
         to = server_endpoint(runtime, found.container, server)
         # One that was not forwarded is forwarded meanwhile: it may be in use.
         forwards.put_back_later(host, record.name, None, context.progress, undo)
         reached = host.forward(record.name, ANY_PORT, to)
         api = JupyterApi(reached.local_port, reached.server, ANSWER_SECONDS)
-    work = losses.work(host, runtime, found, api, request)
-    losses.refuse_if_busy(record, work, request)
-    planned = losses.planned(host, runtime, record, found, work, request)
-    return _Look(host, runtime, found, forward, api, planned)
+    work = losses.work(ending, api)
+    losses.refuse_if_busy(ending, work)
+    return _Look(ending, forward, api, losses.planned(ending, work))
 
 
 def _stop(
@@ -173,9 +172,10 @@ def _stop(
     done: list[str] = []
     with undone_on_failure() as undo:
         look = _looked(record, request, context, undo, named=named)
-        host, runtime, container = look.host, look.runtime, look.found.container
+        ending = look.ending
+        host, runtime, container = ending.host, ending.runtime, ending.found.container
         if look.owner is not None:
-            return _left(host, record, look.owner, request)
+            return _left(ending, look.owner)
         destruction.confirm(look.planned, context, yes=request.yes)
         if runtime.in_jobs:
             from jlremote.jobs.stories import session_job  # loads all that submits jobs, too
@@ -184,7 +184,7 @@ def _stop(
                 done += session_job.cancel(host, runtime, record.name, request)
         elif look.api is not None:
             with context.progress.step("Stop JupyterLab"):
-                done.append(_end_server(host, runtime, record, look.api, request))
+                done.append(_end_server(ending, look.api))
     done += unmount.unmount_session(record.host, record.name, context, force=request.force)
     done += _released(host, record, forwarded=look.forward is not None)
     if container is not None and runtime.has_containers:
@@ -198,40 +198,35 @@ def _stop(
     return StopReport(record.name, record.host, tuple(done) or ("it was stopped already",))
 
 
-def _refuse_unsure(
-    record: SessionRecord, found: Survey, runtime: Runtime, request: StopRequest
-) -> None:
-    """Refuse to stop what is paused or could not be asked for, unless all of it ends by `force`.
-
-    Raises:
-        Busy: it is so.
-    """
-    if request.force and (request.ends_container or runtime.in_jobs):
+# What is paused or could not be asked for ends only by `force`, and with all of its container.
+def _refuse_unsure(ending: Ending) -> None:
+    found, selector, runtime = ending.found, ending.record.selector, ending.runtime
+    if ending.request.force and ending.ends_all:
         return
     if found.container is not None and found.container.paused:
-        ends = _with_container(record, request, force=True)
+        ends = ending.command(container=True, remove=False, force=True)
         unpause = runtime.shown("unpause", found.container.called)
         raise Busy(
-            f"the container of `{record.selector}` is paused, so its Jupyter cannot be stopped",
+            f"the container of `{selector}` is paused, so its Jupyter cannot be stopped",
             hint=f"`{unpause}` on the host resumes it; `{ends}` ends it as it is",
         )
     if found.unasked is not None:
-        forced = replace(request, force=True, container=runtime.has_containers)
-        command = stop_command(record.host, record.name, forced)
+        command = ending.command(force=True, container=runtime.has_containers)
         raise Busy(
-            f"cannot ask `{record.selector}` for busy kernels and programs: {found.unasked}",
+            f"cannot ask `{selector}` for busy kernels and programs: {found.unasked}",
             hint=f"nothing was stopped; `{command}` ends all that runs there",
         )
 
 
-def _left(host: Link, record: SessionRecord, owner: str, request: StopRequest) -> StopReport:
+def _left(ending: Ending, owner: str) -> StopReport:
+    record, request = ending.record, ending.request
     if not record.shared or request.ends_container:
         raise JlrError(
             f"`{record.selector}` belongs to `{owner}`",
             hint=f"ask `{owner}` to stop it; jlr does that for another user only by its name, "
             "with `--force`",
         )
-    released = _released(host, record, forwarded=True)
+    released = _released(ending.host, record, forwarded=True)
     _note(record, request)
     left = f"left Jupyter running: it belongs to `{owner}`"
     return StopReport(record.name, record.host, (*released, left))
@@ -246,38 +241,32 @@ def _released(host: Link, record: SessionRecord, *, forwarded: bool) -> list[str
 
 
 # The forwarded server ends, else the one that jlr launched; with its container any server ends.
-def _server(found: Survey, forward: ForwardStatus | None, request: StopRequest) -> Server | None:
-    if found.unasked is not None:
+def _server(ending: Ending, forward: ForwardStatus | None) -> Server | None:
+    if ending.found.unasked is not None:
         return None  # all ends by force
     forwarded = forward.server.identity if forward else None
-    likely = sorted(found.servers, key=lambda server: server.identity != forwarded)
-    with_it = request.ends_container
+    likely = sorted(ending.found.servers, key=lambda server: server.identity != forwarded)
+    with_it = ending.request.ends_container
     return next((s for s in likely if s.identity == forwarded or s.ours or with_it), None)
 
 
-def _end_server(
-    host: Host, runtime: Runtime, record: SessionRecord, api: JupyterApi, request: StopRequest
-) -> str:
-    server = api.server
-    if not losses.ends(server, request):
+def _end_server(ending: Ending, api: JupyterApi) -> str:
+    host, runtime, name, server = ending.host, ending.runtime, ending.record.name, api.server
+    if not ending.ends(server):
         return "left Jupyter running: jlr did not launch it (`--force` ends it)"
     patience = 0
     with suppress(JlrError):  # a signal ends it, too
         api.shut_down()
         patience = 10
-    ending = scripts.end(runtime, record.name, server.pid, server.process_start, patience=patience)
-    ended = run_script(host, runtime.inside(record.name, ending))
-    if ended.status != 0 and losses.still_runs(host, runtime, record.name, ended.status):
+    script = scripts.end(runtime, name, server.pid, server.process_start, patience=patience)
+    ended = run_script(host, runtime.inside(name, script))
+    if ended.status != 0 and losses.still_runs(host, runtime, name, ended.status):
+        with_container = ending.command(container=True, remove=False, force=False)
         raise JlrError(
             f"cannot stop Jupyter (process {server.pid}): {ended.complaint}",
-            hint=f"`{_with_container(record, request)}` stops its container",
+            hint=f"`{with_container}` stops its container",
         )
     return "stopped JupyterLab"
-
-
-def _with_container(record: SessionRecord, request: StopRequest, *, force: bool = False) -> str:
-    request = StopRequest(container=True, force=force, again=request.again)
-    return stop_command(record.host, record.name, request)
 
 
 def _end_container(
