@@ -25,7 +25,6 @@ from tests.forward.parts import (
     connect,
     count_key_exchanges,
     counts,
-    log_in,
     new_transport,
     read_all,
     same,
@@ -91,24 +90,6 @@ def test_bytes_are_equal_with_every_kind_of_cipher(
     question = os.urandom(2 * MEGABYTE) + bytes(2 * MEGABYTE)
     assert same(ask_at_once(forward.local_port, question), question)
     transport.close()
-
-
-def test_bytes_are_equal_through_a_jump_host(
-    transport: Any,
-    forward_sshd: SSHServer,
-    forward_key: Path,
-    gateway: SwitchedGateway,
-    forward: TunnelForward,
-    echo_server: Server,
-) -> None:
-    """There the connection's socket is a channel of another connection."""
-    place = ("127.0.0.1", forward_sshd.port)
-    channel = transport.open_tunnel(*place, 20)
-    inner = log_in(channel, forward_key)
-    gateway.up(inner, echo_server.target)
-    question = os.urandom(4 * MEGABYTE)
-    assert same(ask_at_once(forward.local_port, question), question)
-    inner.close()
 
 
 def test_the_far_end_may_finish_first_and_still_read(

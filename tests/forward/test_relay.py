@@ -23,8 +23,8 @@ import pytest
 from jlremote.place.host.addresses import Target
 from jlremote.remote import relay as program
 from jlremote.remote import sending
+from jlremote.ssh.forward.container_relay import relay_argv
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.forward.relay import relay_argv
 from tests.forward.parts import (
     MEGABYTE,
     Server,

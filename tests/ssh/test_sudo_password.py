@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jlremote.place.host import sudo
-from jlremote.ssh.sessions.typed_text import TypedText
+from jlremote.ssh.channels.typed_text import TypedText
 
 MARKER = "jlr-0123456789abcdef"
 

@@ -15,7 +15,7 @@ from jlremote.errors import LinkLost, NoCommonAlgorithm
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.config.rules import Algorithms
-from jlremote.ssh.connection import SSHConnection
+from jlremote.ssh.connect import SSHConnection
 from jlremote.ssh.transport.algorithms import CIPHERS, HOST_KEYS, KEY_EXCHANGE, MACS, Offer, offer
 from jlremote.ssh.wire_format import direct_tcpip
 from tests.lab.accounts import Account
@@ -112,7 +112,7 @@ def test_a_server_that_asks_whether_we_are_alive_gets_an_answer_from_a_tunnel(
     handler = Handler()
     with laptop.connected() as connection:
         channel = TunnelChannel(connection.transport, handler, loop)
-        details = direct_tcpip("127.0.0.1", server.port, ("127.0.0.1", 1))
+        details = direct_tcpip("127.0.0.1", server.port)
         loop.call(lambda: channel.ask(b"direct-tcpip", details))
         # Two unanswered questions, a second apart, end a connection.
         assert not connection.wait_closed(3.5)

@@ -14,8 +14,8 @@ import asyncssh
 from jlremote.errors import JlrError
 from jlremote.link.ssh_server.served_place import CONNECTION_SECONDS, Connect
 from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.forward.container_relay import Where
 from jlremote.ssh.forward.place_streams import PlaceListener, PlaceStreams
-from jlremote.ssh.forward.relay import Where
 
 _ANSWER_SECONDS = 30.0
 

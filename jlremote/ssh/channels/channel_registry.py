@@ -1,8 +1,9 @@
-"""What the tunnel channels of one connection share; they may belong to several forwards."""
+"""What all channels of one connection share: numbers, windows, and sshd's limit of sessions."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 # OpenSSH's own first window; bytes.
@@ -20,6 +21,12 @@ BUFFER_LIMIT = 32 << 20
 _FIRST_NUMBER = 1 << 24
 _LEAST_WINDOW = 32 << 10
 
+# The most sessions that may last for hours: two of sshd's ten are left for short commands, which
+# would else wait for no reason that they could name.
+KEPT = 8
+# Seconds until a refused session is asked for again: sshd counts one longer than it lasts.
+PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
+
 
 class ChannelRegistry:
     """The tunnel channels of one transport: their numbers, unread bytes, and round-trip time."""
@@ -35,7 +42,6 @@ class ChannelRegistry:
 
     @classmethod
     def of(cls, transport: Any) -> ChannelRegistry:
-        """Return the registry of a connection; all of its forwards share one."""
         shared: ChannelRegistry = vars(transport).setdefault("tunnel_channels", cls(transport))
         return shared
 
@@ -92,3 +98,66 @@ def window_for(round_trip: float) -> int:
     `round_trip` is in seconds.
     """
     return round(min(max(FIRST_WINDOW, round_trip * _BYTES_PER_SECOND), _LARGEST_WINDOW))
+
+
+class SessionSlots:
+    """The open session channels of a connection: sshd's `MaxSessions` counts all kinds of them.
+
+    A command takes one for as long as it runs; a terminal, a relay into a container and a mount
+    keep theirs for hours. Only the server knows its limit, and says no more than "open failed"
+    where that is reached: then preemptible sessions end, and a new one waits for a command's end.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._kept: set[object] = set()
+        self._commands: set[object] = set()
+        self._preemptible: dict[object, Callable[[], None]] = {}
+
+    @classmethod
+    def of(cls, transport: Any) -> SessionSlots:
+        shared: SessionSlots = vars(transport).setdefault("session_slots", cls())
+        return shared
+
+    def keep(self, session: object) -> bool:
+        """Count a session that may last for hours; return `False` if too many are open."""
+        with self._changed:
+            if len(self._kept) >= KEPT:
+                return False
+            self._kept.add(session)
+            return True
+
+    def too_many(self) -> str:
+        """Return the message that refuses one more session of that kind."""
+        return (
+            f"{len(self._kept)} terminals, logs, mounts or forwards into containers are open over"
+            " this connection already"
+        )
+
+    def begin_command(self, session: object) -> None:
+        """Count a session that ends soon, once it is open."""
+        with self._changed:
+            self._commands.add(session)
+
+    def lend(self, session: object, preempt: Callable[[], None]) -> None:
+        """Count a session that `preempt`, from any thread, ends when another needs its place."""
+        with self._changed:
+            self._preemptible[session] = preempt
+
+    def end(self, session: object) -> None:
+        """Note the end of a session of any kind. Twice is fine."""
+        with self._changed:
+            self._kept.discard(session)
+            self._commands.discard(session)
+            self._preemptible.pop(session, None)
+            self._changed.notify_all()
+
+    def make_room(self, seconds: float) -> bool:
+        """End the preemptible sessions, and wait for the end of any session.
+
+        Return `False` at once if no command runs: the others may last for hours.
+        """
+        with self._changed:
+            for preempt in self._preemptible.values():
+                preempt()
+            return bool(self._commands) and (self._changed.wait(seconds) or True)

@@ -25,6 +25,7 @@ WRITE = selectors.EVENT_WRITE
 # Bytes that one connection may move before the others have their turn; also the most that is read
 # from a local socket at once. Larger pieces are no faster, and delay others' small messages.
 PIECE = 256 * 1024
+_STOP_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class EventLoop:
         self._signalled = False
         self._stopping = False
         self._thread: int | None = None
+        self._started: threading.Thread | None = None
         self.piece = memoryview(bytearray(PIECE))
         self._selector.register(self._woken, READ, self._wake)
 
@@ -85,6 +87,20 @@ class EventLoop:
                 self._turn()
             except Exception:  # noqa: BLE001 - one connection's error must not end the others
                 _log.exception("a handler of the forward failed")
+
+    def start_thread(self, name: str) -> None:
+        """Run the loop in a new thread, until `end_thread`. Twice is fine."""
+        if self._started is None:
+            self._started = threading.Thread(target=self.run, name=name, daemon=True)
+            self._started.start()
+
+    def end_thread(self) -> None:
+        """End the loop and its thread, if there is one. A handler that hangs keeps it."""
+        self.stop()
+        if self._started is not None:
+            self._started.join(_STOP_SECONDS)
+        if self._started is None or not self._started.is_alive():
+            self.close()
 
     def stop(self) -> None:
         """End `run` after its current turn; from any thread."""

@@ -12,14 +12,13 @@ from collections.abc import Callable
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.contract import Connection
-from jlremote.ssh.forward.relay import Listens, Relay, Where
+from jlremote.ssh.forward.container_relay import Listens, Relay, Where
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.wire_format import STREAMLOCAL, direct_streamlocal, direct_tcpip
+from jlremote.ssh.interfaces import Connection
+from jlremote.ssh.wire_format import DIRECT_TCPIP, STREAMLOCAL, direct_streamlocal, direct_tcpip
 
 # A relay that carries nothing keeps its session for so long: editors connect again and again.
 _IDLE_SECONDS = 20.0
-_ORIGIN = ("127.0.0.1", 0)
 
 # Called once: with `None` when bytes may flow, or with the reason of a refusal.
 Answered = Callable[[str | None], None]
@@ -43,9 +42,9 @@ class FarEnds:
         channel = TunnelChannel(connection.transport, bridge, self._loop)
         bridge.join(channel)
         if target.path:
-            channel.ask(STREAMLOCAL.encode(), direct_streamlocal(target.path))
+            channel.ask(STREAMLOCAL, direct_streamlocal(target.path))
         else:
-            channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, _ORIGIN))
+            channel.ask(DIRECT_TCPIP, direct_tcpip(target.address, target.port))
 
     def relay(self, connection: Connection, target: Target) -> Relay:
         """Return the relay to a target; another one ends with its last stream."""

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from paramiko import Message, common
 
-from jlremote.ssh.channels import session_slots
+from jlremote.ssh.channels import session_channel
 from jlremote.ssh.channels.channel_registry import (
     BUFFER_LIMIT,
     FIRST_WINDOW,
+    KEPT,
     ChannelRegistry,
+    SessionSlots,
     window_for,
 )
-from jlremote.ssh.channels.session_slots import KEPT, SessionChannel, SessionSlots
+from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.wire_format import direct_tcpip, string
 from tests.link.fakes import until
@@ -32,19 +34,16 @@ def transport() -> Transport:
 def opened(transport: Transport, handler: Handler, window: int = 5000) -> TunnelChannel:
     loop: Any = transport
     channel = TunnelChannel(transport, handler, loop)
-    channel.ask(b"direct-tcpip", direct_tcpip("10.0.0.2", 8888, ("127.0.0.1", 50000)))
+    channel.ask(b"direct-tcpip", direct_tcpip("10.0.0.2", 8888))
     channel._set_remote_channel(77, window, PACKET)
     transport.sent.clear()
     return channel
 
 
 def test_an_opening_names_the_target_and_where_it_comes_from() -> None:
-    details = direct_tcpip("10.0.0.2", 8888, ("127.0.0.1", 50000))
+    details = direct_tcpip("10.0.0.2", 8888)
     assert details == (
-        string(b"10.0.0.2")
-        + struct.pack(">I", 8888)
-        + string(b"127.0.0.1")
-        + struct.pack(">I", 50000)
+        string(b"10.0.0.2") + struct.pack(">I", 8888) + string(b"127.0.0.1") + bytes(4)
     )
 
 
@@ -206,7 +205,7 @@ def test_one_session_too_many_is_refused_with_their_number(transport: Transport)
 def test_a_refusal_of_the_server_is_tried_again_and_names_max_sessions(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_slots, "PAUSES", (0.0,) * 3)
+    monkeypatch.setattr(session_channel, "PAUSES", (0.0,) * 3)
     handler = Handler()
     loop: Any = transport
     channel = SessionChannel(transport, handler, loop)

@@ -22,8 +22,8 @@ from jlremote.remote.relay import (
     OPEN,
     OPENED,
 )
-from jlremote.ssh.forward import relay as relay_module
-from jlremote.ssh.forward.relay import WINDOW, Relay, window_beside
+from jlremote.ssh.forward import container_relay
+from jlremote.ssh.forward.container_relay import WINDOW, Relay, window_beside
 
 PROGRAM = sending.packed("jlremote.remote.relay")
 TARGET = Target("127.0.0.1", 8888, ("docker", "exec", "-i", "cont1", "python3"))
@@ -128,7 +128,7 @@ class Desk:
 
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(relay_module, "SessionChannel", Channel)
+    monkeypatch.setattr(container_relay, "SessionChannel", Channel)
     return Desk()
 
 
@@ -147,7 +147,7 @@ def test_the_program_that_runs_is_as_old_as_the_link() -> None:
 def test_the_relay_replaces_the_shell_unless_sudo_needs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(relay_module, "SessionChannel", Channel)
+    monkeypatch.setattr(container_relay, "SessionChannel", Channel)
     plain = Desk()
     plain.relay.opened()
     assert plain.channel.requests[0][0] == b"exec"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from paramiko import Message, common
 
+from jlremote.ssh.channels.channel_registry import PAUSES
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.channels.session_slots import PAUSES
-from jlremote.ssh.forward.sftp import SftpStream, SftpStreams
+from jlremote.ssh.forward.sftp_streams import SftpStream
 from jlremote.ssh.wire_format import string
 from tests.ssh.channels.parts import Transport
 
@@ -38,7 +38,7 @@ class Desk:
         self.ends: list[str | None] = []
         connection: Any = Connection(self.transport)
         self.stream = SftpStream(connection, theirs, "/project", self.loop, self.ends.append)
-        self.channel: Any = self.stream._channel
+        self.channel: Any = self.stream
         self.turn()
 
     def turn(self) -> None:
@@ -120,9 +120,3 @@ def test_an_aborted_stream_resets_sshfs_and_ends_once(desk: Desk) -> None:
     desk.stream.abort()
     desk.turn()
     assert desk.ends == [None]
-
-
-def test_streams_without_mounts_start_no_thread() -> None:
-    streams = SftpStreams()
-    streams.stop()
-    assert streams._thread.ident is None

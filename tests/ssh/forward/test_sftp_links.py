@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jlremote.ssh.forward.sftp_links import LinkGuard, stays_inside
+from jlremote.ssh.forward.sftp_streams import LinkGuard, stays_inside
 from jlremote.ssh.wire_format import string
 
 READ, READLINK, STATUS, DATA, NAME = 5, 19, 101, 103, 104

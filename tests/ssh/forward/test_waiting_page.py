@@ -10,7 +10,7 @@ from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.jupyter.survey import ContainerRestarting, refuse_halted
 from jlremote.place.runtimes.contract import Container
 from jlremote.place.runtimes.table import runtime_named
-from jlremote.ssh.forward.waiting_page import waiting_page
+from jlremote.ssh.forward.browser_requests import waiting_page
 
 
 def test_the_page_says_why_and_reloads_itself() -> None:

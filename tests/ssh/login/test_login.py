@@ -13,8 +13,8 @@ from jlremote.errors import Authentication, NeedsAuthentication
 from jlremote.questions import Question
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.config.rules import LoginRules
-from jlremote.ssh.login.authentication import log_in
 from jlremote.ssh.login.credentials import Credentials, RefusedSecrets, password_account
+from jlremote.ssh.login.methods import log_in
 from jlremote.ssh.login.user_authentication import Challenge, Outcome, PasswordExpired
 from tests.login.keychain import MemoryKeychain
 

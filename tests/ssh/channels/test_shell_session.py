@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.ssh.sessions.shell_session import StdinSender
+from jlremote.ssh.channels.shell_session import StdinSender
 from tests.ssh.channels.parts import Pieces
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jlremote.ssh.contract import Stream
-from jlremote.ssh.sessions.typed_text import SudoScript, with_password
+from jlremote.ssh.channels.typed_text import SudoScript, with_password
+from jlremote.ssh.interfaces import Stream
 
 SCRIPT = b"sudo -A -k docker ps\n"
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from jlremote.errors import LinkLost
-from jlremote.ssh.sessions.shell_session import Deadline
+from jlremote.ssh.channels.shell_session import Deadline
 
 
 @pytest.fixture

@@ -31,11 +31,11 @@ from jlremote.remote.relay import (
 )
 from jlremote.remote.tls_relay import NO_FILE, NO_TLS, OTHER_CERTIFICATE, WANTS_CERTIFICATE
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.channels.session_slots import SessionChannel
-from jlremote.ssh.contract import Connection
+from jlremote.ssh.channels.session_channel import SessionChannel
+from jlremote.ssh.channels.shell_session import SHELL
 from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.sessions.startup_files import SHELL
+from jlremote.ssh.interfaces import Connection
 from jlremote.ssh.wire_format import string
 
 _LOG = logging.getLogger("jlremote.ssh")

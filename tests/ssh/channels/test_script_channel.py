@@ -7,7 +7,7 @@ from typing import Any
 from paramiko import Message
 
 from jlremote.ssh.channels.channel_registry import FIRST_WINDOW
-from jlremote.ssh.sessions.script_channel import ScriptChannel
+from jlremote.ssh.channels.session_channel import ScriptChannel
 from jlremote.ssh.wire_format import string
 from tests.ssh.channels.parts import Transport
 
@@ -33,8 +33,7 @@ def test_both_streams_come_in_the_order_of_their_arrival() -> None:
     channel._take(memoryview(b"four"))
     assert channel.wake.is_set()
     taken = [channel.take() for _ in range(4)]
-    one = ("stdout", [b"one", b"two"])
-    assert taken == [one, ("stderr", [b"three"]), ("stdout", [b"four"]), None]
+    assert taken == [("stdout", b"onetwo"), ("stderr", b"three"), ("stdout", b"four"), None]
 
 
 def test_a_server_may_send_no_more_than_was_passed_on() -> None:

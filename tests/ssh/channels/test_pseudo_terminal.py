@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jlremote.ssh.sessions.shell_session import pty_request, terminal_command, window_change
+from jlremote.ssh.channels.shell_session import pty_request, terminal_command, window_change
 from jlremote.ssh.wire_format import take_string
 
 SIZE = os.terminal_size((132, 43))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from jlremote.place.host import sudo
 from jlremote.place.host.framing import new_marker
-from jlremote.ssh.contract import Output, Stdin, Stream, SudoPassword
+from jlremote.ssh.interfaces import Output, Stdin, Stream, SudoPassword
 
 _WRONG = b"incorrect password attempt"
 

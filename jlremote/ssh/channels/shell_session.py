@@ -11,12 +11,24 @@ from string import ascii_letters, digits
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost, NotBegun
-from jlremote.ssh.channels.session_slots import PAUSES, SessionSlots
-from jlremote.ssh.contract import NOTHING, Output, Stdin, Terminal
-from jlremote.ssh.sessions.script_channel import ScriptChannel
-from jlremote.ssh.sessions.startup_files import SHELL
+from jlremote.ssh.channels.channel_registry import PAUSES, SessionSlots
+from jlremote.ssh.channels.session_channel import ScriptChannel
+from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Terminal
 from jlremote.ssh.wire_format import string
 
+# Without `exec`, which a `ForceCommand exec $SSH_ORIGINAL_COMMAND` has already.
+SHELL = "/bin/sh -s"
+# zsh splits no words, and takes the place of `sh` where a startup file of bash ends in `exec zsh`.
+# It reads a line at a time, so what follows is left to `sh`. With TMOUT, which hardened hosts set,
+# `read` gives up after so many seconds. A path without these two programs lacks the engines, too;
+# the folders are sshd's own default, and come after those of the user's own `PATH`.
+MENDING = b"""\
+[ -z "${ZSH_VERSION-}" ] || exec /bin/sh -s
+unset TMOUT
+command -v cat >/dev/null 2>&1 && command -v id >/dev/null 2>&1 || {
+  PATH=${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin; export PATH
+}
+"""
 # RFC 4254, section 8, and RFC 8160: the erase key erases a letter, not a byte.
 _IUTF8, _INPUT_SPEED, _OUTPUT_SPEED = 42, 128, 129
 _MODES = {_IUTF8: 1, _INPUT_SPEED: 38400, _OUTPUT_SPEED: 38400}
@@ -260,10 +272,8 @@ class ShellSession:
         taken = self._channel.take()
         if taken is None:
             return False
-        stream, pieces = taken
-        data = b"".join(pieces)
-        output(stream, data)
-        self._channel.consumed(len(data))
+        output(*taken)
+        self._channel.consumed(len(taken[1]))
         return True
 
     def _is_finished(self, quiet_since: float) -> bool:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from jlremote.errors import Unreachable
-from jlremote.ssh.route.proxy_command import ProxyProcess
+from jlremote.ssh.transport.server_socket import ProxyProcess
 
 
 def test_a_commands_streams_are_the_connection() -> None:
@@ -40,7 +40,7 @@ def test_only_the_last_lines_of_much_output_are_kept() -> None:
 
 
 def test_a_command_that_ignores_its_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jlremote.ssh.route.proxy_command._END_SECONDS", 0.2)
+    monkeypatch.setattr("jlremote.ssh.transport.server_socket._END_SECONDS", 0.2)
     proxy = ProxyProcess("sh -c 'trap \"\" TERM; echo ready; while :; do sleep 0.05; done'")
     proxy.socket.settimeout(10)
     assert proxy.socket.recv(10) == b"ready\n"
