@@ -17,7 +17,7 @@ from jlremote.ssh.channels.channel_registry import SessionSlots
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_channel import ScriptChannel, StdinPieces
 from jlremote.ssh.channels.shell_session import MENDING, Deadline, ShellSession
-from jlremote.ssh.channels.typed_text import SudoScript, with_password
+from jlremote.ssh.channels.typed_text import answering_sudo, with_password
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.failures import explain_channel, translated
 from jlremote.ssh.forward.place_streams import PlaceStreams
@@ -190,32 +190,34 @@ class SSHConnection:
         deadline = Deadline(timeout, cancelled)
         if stdin is not None:
             self._check_shell(deadline)
-        sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=terminal is not None)
+        script, stdin, output = answering_sudo(
+            script, stdin, output, self._sudo, in_terminal=terminal is not None
+        )
         if timeout is None and not self._slots.keep(deadline):
             raise Busy(self._slots.too_many(), hint="close one of them and try again")
         try:
             session = ShellSession(self.transport, deadline, terminal, variables)
-            return session.run(
-                self._begun(sudo.script), sudo.output, sudo.stdin, hold_stdin=hold_stdin
-            )
+            return session.run(self._begun(script), output, stdin, hold_stdin=hold_stdin)
         finally:
             self._slots.end(deadline)
 
     def run_preemptible(self, script: bytes, output: Output) -> bool:
-        stdin, preempted = StdinPieces(), threading.Event()
-        stdin.open()
+        pieces, preempted = StdinPieces(), threading.Event()
+        pieces.open()
 
         def preempt() -> None:
             preempted.set()
-            stdin.add(b"")
+            pieces.add(b"")
 
-        sudo = SudoScript(script, stdin, output, self._sudo, in_terminal=False)
+        script, stdin, output = answering_sudo(
+            script, pieces, output, self._sudo, in_terminal=False
+        )
         session = ShellSession(self.transport, Deadline(None, None), None)
-        self._slots.lend(stdin, preempt)
+        self._slots.lend(session, preempt)
         try:
-            session.run(self._begun(sudo.script), sudo.output, sudo.stdin, hold_stdin=False)
+            session.run(self._begun(script), output, stdin, hold_stdin=False)
         finally:
-            self._slots.end(stdin)
+            self._slots.end(session)
         return not preempted.is_set()
 
     def with_sudo_password(self, script: bytes) -> bytes:
@@ -263,17 +265,13 @@ class SSHConnection:
         if self._has_shell:
             return
         marker = new_marker()
-        said: dict[Stream, FromMarker] = {
-            "stdout": FromMarker(marker),
-            "stderr": FromMarker(marker),
-        }
+        said = {"stdout": FromMarker(marker), "stderr": FromMarker(marker)}
 
         def hear(stream: Stream, data: bytes) -> None:
             said[stream].take(data)
 
-        ShellSession(self.transport, deadline, None).run(
-            self._begun(f"echo {marker}\n".encode()), hear, None, hold_stdin=False
-        )
+        script = self._begun(f"echo {marker}\n".encode())
+        ShellSession(self.transport, deadline, None).run(script, hear, None, hold_stdin=False)
         self._has_shell = said["stdout"].begun
         if not self._has_shell:
-            raise ended_early(*(each.noise for each in said.values()))
+            raise ended_early(*(stream.noise for stream in said.values()))

@@ -9,17 +9,15 @@ from typing import Any
 # OpenSSH's own first window; bytes.
 FIRST_WINDOW = 2 << 20
 LARGEST_PACKET = 32 << 10
+_LEAST_WINDOW = 32 << 10
 _LARGEST_WINDOW = 16 << 20
 # More would fill the line's own buffers, behind which other channels' messages wait.
 _BYTES_PER_SECOND = 160e6
-
 # Bytes that all channels of a connection may hold for slow readers before windows stop growing.
 BUFFER_LIMIT = 32 << 20
-
 # paramiko numbers its own channels from 0 to 0xFFFFFF, and remembers each number for ever: ours
 # are above, and are used again.
 _FIRST_NUMBER = 1 << 24
-_LEAST_WINDOW = 32 << 10
 
 # The most sessions that may last for hours: two of sshd's ten are left for short commands, which
 # would else wait for no reason that they could name.
@@ -29,14 +27,14 @@ PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
 
 
 class ChannelRegistry:
-    """The tunnel channels of one transport: their numbers, unread bytes, and round-trip time."""
+    """The channels of one transport: their numbers, unread bytes, and round-trip time."""
 
     def __init__(self, transport: Any) -> None:
         self._lock = threading.Lock()
         self._channels: dict[int, Any] = {}
         self._free: list[int] = []
         self._unread = 0
-        self._round_trip = 0.0
+        self._round_trip = 0.0  # seconds
         self._registered = transport._channels
         self._seen = transport.channels_seen
 
@@ -48,8 +46,7 @@ class ChannelRegistry:
     def add(self, channel: Any) -> int:
         """Register a channel; return its number."""
         with self._lock:
-            dense = _FIRST_NUMBER + len(self._channels)
-            number = self._free.pop() if self._free else dense
+            number = self._free.pop() if self._free else _FIRST_NUMBER + len(self._channels)
             self._channels[number] = channel
         self._seen[number] = True
         self._registered.put(number, channel)
@@ -82,22 +79,15 @@ class ChannelRegistry:
             self._round_trip = min(self._round_trip or seconds, seconds)
 
     def grown(self, window: int) -> int:
-        """Return the next window of a channel whose reader took half of the last one.
+        """Return the next window, in bytes, of a channel whose reader took half of the last one.
 
         It grows until it covers the line, as TCP's own does; so an unread page holds a first window
         at most, and a download on a far line soon gets all it needs.
         """
         if self._unread > BUFFER_LIMIT:
             return FIRST_WINDOW
-        return min(4 * window, window_for(self._round_trip))
-
-
-def window_for(round_trip: float) -> int:
-    """Return the receive window in bytes of a channel whose reader keeps up.
-
-    `round_trip` is in seconds.
-    """
-    return round(min(max(FIRST_WINDOW, round_trip * _BYTES_PER_SECOND), _LARGEST_WINDOW))
+        line = max(FIRST_WINDOW, self._round_trip * _BYTES_PER_SECOND)
+        return min(4 * window, round(min(line, _LARGEST_WINDOW)))
 
 
 class SessionSlots:

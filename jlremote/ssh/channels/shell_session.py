@@ -29,6 +29,11 @@ command -v cat >/dev/null 2>&1 && command -v id >/dev/null 2>&1 || {
   PATH=${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin; export PATH
 }
 """
+_OPEN_SECONDS = 60.0
+_CANCEL_SECONDS = 0.2  # how long a cancelled call may go unnoticed
+# A process that the shell left behind may hold its output open for ever.
+_QUIET_SECONDS = 1.0
+_END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
 # RFC 4254, section 8, and RFC 8160: the erase key erases a letter, not a byte.
 _IUTF8, _INPUT_SPEED, _OUTPUT_SPEED = 42, 128, 129
 _MODES = {_IUTF8: 1, _INPUT_SPEED: 38400, _OUTPUT_SPEED: 38400}
@@ -59,13 +64,6 @@ def terminal_command(script: bytes) -> str:
     return _COMMAND.format(
         "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in _TELL + script)
     )
-
-
-_OPEN_SECONDS = 60.0
-_CANCEL_SECONDS = 0.2  # how long a cancelled call may go unnoticed
-# A process that the shell left behind may hold its output open for ever.
-_QUIET_SECONDS = 1.0
-_END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
 
 
 class Deadline:
@@ -118,27 +116,21 @@ class StdinSender:
         """Send what has arrived, as far as the channel's window takes it."""
         while not self._over:
             if self._unsent:
-                if not self._send_piece():
+                self._over = self._channel.is_over  # its status and output tell the rest
+                room = self._channel.room()
+                if self._over or not room:
                     return
+                piece, self._unsent = self._unsent[:room], self._unsent[room:]
+                self._channel.send(piece)
             elif self._stdin is None:
                 self._over = True
                 if not self._hold:
                     self._channel.send_end()
-            elif (piece := self._stdin.take()) is None:
+            elif (taken := self._stdin.take()) is None:
                 return
             else:
-                self._unsent = memoryview(piece)
-                self._stdin = self._stdin if piece else None
-
-    def _send_piece(self) -> bool:
-        """Send what the window takes; return whether to go on."""
-        self._over = self._channel.is_over  # its status and output tell the rest
-        room = self._channel.room()
-        if self._over or not room:
-            return False
-        piece, self._unsent = self._unsent[:room], self._unsent[room:]
-        self._channel.send(piece)
-        return True
+                self._unsent = memoryview(taken)
+                self._stdin = self._stdin if taken else None
 
 
 class ShellSession:
@@ -211,13 +203,7 @@ class ShellSession:
             self._transport.ended.wait(self._deadline.remaining(pause))
 
     def _await_answer(self, channel: ScriptChannel) -> None:
-        """Wait until the server grants or refuses the session; silence is no refusal.
-
-        Raises:
-            NotBegun: it does neither.
-            LinkLost: the call was cancelled.
-            TimeoutError: the deadline has passed.
-        """
+        """Wait until the server grants or refuses the session; silence is no refusal."""
         ends = time.monotonic() + _OPEN_SECONDS
         while not channel.answered.wait(self._deadline.remaining(ends - time.monotonic())):
             self._deadline.check()
@@ -229,22 +215,19 @@ class ShellSession:
 
         In a terminal that is `b""`: stdin is the person's there.
         """
-        if self._terminal is not None and self._size is not None:
-            details = pty_request(self._terminal.kind, self._size)
-            self._channel.request(b"pty-req", details)
+        terminal = self._terminal
+        if terminal is not None and self._size is not None:
+            self._channel.request(b"pty-req", pty_request(terminal.kind, self._size))
         for name, value in self._variables.items():
             self._channel.request(b"env", string(os.fsencode(name)) + string(os.fsencode(value)))
-        in_terminal = self._terminal is not None
-        command = terminal_command(script) if in_terminal else SHELL
+        command = SHELL if terminal is None else terminal_command(script)
         self._channel.request(b"exec", string(command.encode()), want_reply=True)
-        return b"" if in_terminal else script
+        return script if terminal is None else b""
 
     def _resize(self) -> None:
-        """Send the terminal's size, if it has changed."""
-        if self._terminal is None or self._terminal.size == self._size:
-            return
-        self._size = self._terminal.size
-        self._channel.request(b"window-change", window_change(self._size))
+        if self._terminal is not None and self._terminal.size != self._size:
+            self._size = self._terminal.size
+            self._channel.request(b"window-change", window_change(self._size))
 
     def _exchange(self, sender: StdinSender, output: Output) -> None:
         """Send and receive until both streams end; neither direction waits for the other."""
@@ -257,7 +240,9 @@ class ShellSession:
             channel.run_actions()
             self._resize()
             sender.send()
-            if self._pass_on(output):
+            if (taken := channel.take()) is not None:
+                output(*taken)
+                channel.consumed(len(taken[1]))
                 quiet_since = time.monotonic()
                 self._deadline.check()  # endless output must not outlast the deadline
                 continue
@@ -266,15 +251,6 @@ class ShellSession:
             self._deadline.check()
             pause = _QUIET_SECONDS if channel.exit.is_set() else 60.0
             channel.wake.wait(self._deadline.remaining(pause))
-
-    def _pass_on(self, output: Output) -> bool:
-        """Pass on a piece of output; return whether there was one."""
-        taken = self._channel.take()
-        if taken is None:
-            return False
-        output(*taken)
-        self._channel.consumed(len(taken[1]))
-        return True
 
     def _is_finished(self, quiet_since: float) -> bool:
         channel = self._channel

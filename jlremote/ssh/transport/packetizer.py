@@ -46,7 +46,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         super().__init__(sock)
         self.already_sent = b""
         self.reader = PacketReader(sock, self.need_rekey)
-        self._socket = sock
+        self._socket: Any = sock
         self._keys_out: Keys | None = None
         self._uncounted_out = 0  # packets of these keys before numbers began anew
         self._compress: Callable[[bytes], bytes] | None = None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from jlremote.ssh.channels.typed_text import SudoScript, with_password
+from jlremote.place.host import sudo
+from jlremote.ssh.channels.typed_text import TypedText, answering_sudo, with_password
 from jlremote.ssh.interfaces import Stream
 
 SCRIPT = b"sudo -A -k docker ps\n"
+MARKER = "c0ffee"
 
 
 class Source:
@@ -33,41 +35,56 @@ class Printed:
 
 def test_a_script_without_sudo_stays_as_it_is() -> None:
     printed = Printed()
-    sudo = SudoScript(b"id\n", None, printed, Source(), in_terminal=False)
-    assert (sudo.script, sudo.stdin, sudo.output) == (b"id\n", None, printed)
+    unchanged = answering_sudo(b"id\n", None, printed, Source(), in_terminal=False)
+    assert unchanged == (b"id\n", None, printed)
     assert with_password(b"id\n", Source()) == b"id\n"
     assert with_password(SCRIPT, None) == SCRIPT
 
 
-def test_the_password_is_put_in_front_of_the_script() -> None:
-    sudo = SudoScript(SCRIPT, None, Printed(), Source(), in_terminal=False)
-    assert sudo.script.endswith(SCRIPT)
-    assert b"s3cret" in sudo.script
-    assert sudo.script == with_password(SCRIPT, Source())
-
-
-def test_a_wrong_password_is_noted_and_the_output_passed_on() -> None:
+def test_a_wrong_password_in_front_of_a_script_is_noted_and_the_output_passed_on() -> None:
     printed, source = Printed(), Source()
-    sudo = SudoScript(SCRIPT, None, printed, source, in_terminal=False)
-    sudo.output("stderr", b"sudo: 1 incorrect password attempt\n")
-    sudo.output("stdout", b"more")
+    script, _, output = answering_sudo(SCRIPT, None, printed, source, in_terminal=False)
+    assert script == with_password(SCRIPT, source)
+    assert script.endswith(SCRIPT)
+    assert b"s3cret" in script
+    output("stderr", b"sudo: 1 incorrect password attempt\n")
+    output("stdout", b"more")
     assert source.refusals == 1
-    assert printed.pieces == [
-        ("stderr", b"sudo: 1 incorrect password attempt\n"),
-        ("stdout", b"more"),
-    ]
+    assert b"".join(data for _, data in printed.pieces).endswith(b"attempt\nmore")
 
 
 def test_in_a_terminal_the_password_is_typed_and_in_no_script() -> None:
     printed = Printed()
-    sudo = SudoScript(SCRIPT, None, printed, Source(), in_terminal=True)
-    assert b"s3cret" not in sudo.script
-    assert sudo.stdin is not None
-    assert sudo.stdin.take() is None, "it is not asked for yet"
-    marker = sudo.script.split(b"printf %s ")[1].split(b";")[0]
-    sudo.output("stdout", b"hello " + marker)
-    line = sudo.stdin.take()
+    script, stdin, output = answering_sudo(SCRIPT, None, printed, Source(), in_terminal=True)
+    assert b"s3cret" not in script
+    assert stdin is not None
+    assert stdin.take() is None, "it is not asked for yet"
+    marker = script.split(b"printf %s ")[1].split(b";")[0]
+    output("stdout", b"hello " + marker)
+    line = stdin.take()
     assert line is not None
     assert b"s3cret" not in line, "no byte of it means anything to a terminal"
-    assert sudo.stdin.take() is None
+    assert stdin.take() is None
     assert printed.pieces == [("stdout", b"hello ")]
+
+
+class Keys:
+    """What a person has typed already."""
+
+    def take(self) -> bytes | None:
+        return b"ls\r"
+
+    def on_ready(self, wake: object) -> None:
+        pass
+
+
+def test_the_password_is_typed_at_the_marker_before_other_input() -> None:
+    shown: list[bytes] = []
+    typing = TypedText(sudo.typed("pw\x03"), MARKER, Keys(), lambda _, data: shown.append(data))
+    assert typing.take() is None
+    for byte in f"noise c0ff {MARKER}$ ".encode():
+        typing.output("stdout", bytes((byte,)))
+    assert typing.take() == b"\\0160\\0167\\0003\n"
+    assert typing.take() == b"ls\r"
+    typing.output("stdout", MARKER.encode())
+    assert b"".join(shown) == f"noise c0ff $ {MARKER}".encode()
