@@ -134,15 +134,6 @@ def test_a_reset_reaches_the_far_end(
         until(lambda: counts(forward) == (0, 0), "the end of the connection")
 
 
-def test_a_far_end_that_closes_ends_the_connection(
-    transport: Any, gateway: SwitchedGateway, forward: TunnelForward
-) -> None:
-    with serving(lambda sock: sock.sendall(b"bye")) as server:
-        gateway.up(transport, server.target)
-        assert ask(forward.local_port, b"") == b"bye"
-        until(lambda: counts(forward) == (0, 0), "the end of the connection")
-
-
 def test_a_slow_reader_holds_no_more_than_the_window(
     transport: Any, gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:

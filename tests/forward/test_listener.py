@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jlremote.errors import Busy, JlrError, NeedsAuthentication
+from jlremote.errors import Busy, NeedsAuthentication
 from jlremote.place.host.addresses import Target, own_address
 from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
@@ -137,34 +137,6 @@ def test_a_closed_port_gives_browsers_a_page_and_closes_other_connections(
     assert b'http-equiv="refresh"' in page
     assert b"nothing answers there: " in page
     assert is_turned_away(forward.local_port, POST % forward.local_port)
-
-
-def test_a_page_promises_no_kernels_when_the_server_may_have_ended(
-    gateway: SwitchedGateway, forward: TunnelForward
-) -> None:
-    promise = b"kernels keep running"
-    with connect(forward.local_port) as sock:
-        sock.sendall(PAGE_LOAD % forward.local_port)
-        assert promise in read_all(sock)
-    gateway.final = JlrError("the container `cont1` is gone")
-    with connect(forward.local_port) as sock:
-        sock.sendall(PAGE_LOAD % forward.local_port)
-        page = read_all(sock)
-    assert b"`cont1` is gone" in page
-    assert promise not in page
-
-
-@pytest.mark.parametrize(("purpose", "gets_it"), [(b"document", True), (b"empty", False)])
-def test_a_script_that_accepts_html_gets_no_page(
-    purpose: bytes, gets_it: bool, forward: TunnelForward
-) -> None:
-    request = PAGE_LOAD[:-2] % forward.local_port + b"Sec-Fetch-Dest: %b\r\n\r\n" % purpose
-    with connect(forward.local_port) as sock:
-        sock.sendall(request)
-        try:
-            assert bool(read_all(sock)) == gets_it
-        except ConnectionResetError:
-            assert not gets_it
 
 
 def test_a_browser_that_asks_a_moment_after_it_connected_gets_the_page_too(

@@ -96,26 +96,6 @@ def test_a_refused_key_a_missing_file_and_no_key_are_different_errors(
     refused(laptop, "forbidden", 4, "your ssh config allows only", "`PubkeyAuthentication`")
 
 
-def test_too_many_keys_are_reported(laptop: Laptop, sshd: SSHServer, account: Account) -> None:
-    first, *others = [laptop.make_key(f"key{number}") for number in range(7)]
-    named = [f"IdentityFile {key}" for key in others]
-    laptop.add_host("many", sshd, account, key=first, options=named)
-    refused(laptop, "many", 4, "Too many authentication failures", "`IdentitiesOnly yes`")
-
-
-def test_a_key_that_others_may_read_is_named_with_the_command_that_mends_it(
-    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, session: HostServers
-) -> None:
-    key = laptop.make_key()
-    laptop.folder.chmod(0o755)  # the server reads the file as the user who logs in
-    server = another_sshd(f"AuthorizedKeysFile {key}.pub")
-    laptop.add_host("open", server, account, key=key)
-    key.chmod(0o644)
-    refused(laptop, "open", 4, f"`chmod 600 {key}`")
-    key.chmod(0o600)
-    started(laptop, "open")
-
-
 def test_batch_mode_is_named_in_the_hint(
     laptop: Laptop, plain: SSHServer, account: Account
 ) -> None:
@@ -132,22 +112,6 @@ def test_a_host_without_forwarding_is_reported_and_frees_the_port(
     assert json.loads(laptop.jlr("list", "--json").stdout) == []
     (link,) = laptop.processes()
     assert [c for c in link.net_connections() if c.status == psutil.CONN_LISTEN] == []
-
-
-def test_a_jump_host_without_forwarding_is_reported(
-    laptop: Laptop, host: Host, sshd: SSHServer, account: Account, keys: Keys
-) -> None:
-    jump = [f"ProxyJump {host('AllowTcpForwarding no')}"]
-    laptop.add_host("inner", sshd, account, key=keys.private, options=jump)
-    refused(laptop, "inner", 5, "does not permit connections to", "`AllowTcpForwarding`")
-
-
-def test_a_jump_host_that_refuses_the_login_is_named(
-    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
-) -> None:
-    laptop.add_host("bastion", sshd, account, key=laptop.make_key())
-    laptop.add_host("inner", sshd, account, key=keys.private, options=["ProxyJump bastion"])
-    refused(laptop, "inner", 4, "jump host: ", "cannot log in", "`ssh -v bastion`")
 
 
 def test_one_session_is_enough_and_none_is_reported(

@@ -60,13 +60,6 @@ def test_no_line_raises(line: bytes) -> None:
     assert found is None or found.blob
 
 
-@given(names)
-def test_a_written_line_is_read_back(name: str) -> None:
-    line = known(format_line(name, KEY, hashed=False).decode())
-    assert line is not None
-    assert (line.names, line.blob, line.type) == (name, KEY, "ssh-ed25519")
-
-
 @pytest.mark.parametrize(
     "odd",
     [

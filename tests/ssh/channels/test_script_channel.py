@@ -55,12 +55,3 @@ def test_what_ends_the_channel_wakes_all_who_wait() -> None:
         assert channel.is_over
         assert channel.exit_status is None
         assert all(event.is_set() for event in (channel.answered, channel.exit, channel.wake))
-
-
-def test_a_window_that_grows_wakes_the_sender() -> None:
-    channel, _ = opened()
-    channel.send(memoryview(bytes(10)))
-    channel.wake.clear()
-    channel._window_adjust(Message((5).to_bytes(4, "big")))
-    assert channel.wake.is_set()
-    assert channel.room() == 5

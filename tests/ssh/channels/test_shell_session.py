@@ -29,35 +29,10 @@ class Channel:
         self.has_end = True
 
 
-def test_a_script_without_input_is_followed_by_the_end() -> None:
-    channel = Channel()
-    StdinSender(channel, b"exit 0\n", None, hold=False).send()
-    assert (channel.received, channel.has_end) == (b"exit 0\n", True)
-
-
 def test_a_held_stdin_stays_open() -> None:
     channel = Channel()
     StdinSender(channel, b"cat\n", None, hold=True).send()
     assert (channel.received, channel.has_end) == (b"cat\n", False)
-
-
-def test_input_follows_the_script_as_it_arrives() -> None:
-    channel = Channel()
-    sender = StdinSender(channel, b"cat\n", Pieces(b"one", None, b"two", b""), hold=False)
-    sender.send()
-    assert (channel.received, channel.has_end) == (b"cat\none", False)
-    sender.send()
-    assert (channel.received, channel.has_end) == (b"cat\nonetwo", True)
-
-
-def test_a_full_window_loses_nothing() -> None:
-    channel = Channel(window=3)
-    sender = StdinSender(channel, b"script", None, hold=False)
-    sender.send()
-    assert (channel.received, channel.has_end) == (b"scr", False)
-    channel.window = 100
-    sender.send()
-    assert (channel.received, channel.has_end) == (b"script", True)
 
 
 def test_a_shell_that_has_ended_gets_nothing_more() -> None:

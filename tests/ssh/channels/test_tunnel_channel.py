@@ -18,7 +18,7 @@ from jlremote.ssh.channels.channel_registry import (
 )
 from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.wire_format import direct_tcpip, string
+from jlremote.ssh.wire_format import direct_tcpip
 from tests.link.fakes import until
 from tests.ssh.channels.parts import Handler, Transport
 
@@ -37,27 +37,6 @@ def opened(transport: Transport, handler: Handler, window: int = 5000) -> Tunnel
     channel._set_remote_channel(77, window, PACKET)
     transport.sent.clear()
     return channel
-
-
-def test_an_opening_names_the_target_and_where_it_comes_from() -> None:
-    details = direct_tcpip("10.0.0.2", 8888)
-    assert details == (
-        string(b"10.0.0.2") + struct.pack(">I", 8888) + string(b"127.0.0.1") + bytes(4)
-    )
-
-
-def test_a_small_message_is_one_packet_and_takes_room(transport: Transport) -> None:
-    channel = opened(transport, Handler(), window=3000)
-    channel.send(memoryview(b"hello"))
-    assert transport.sent == [struct.pack(">BII", common.MSG_CHANNEL_DATA, 77, 5) + b"hello"]
-    assert channel.room() == 3000 - 5
-
-
-def test_large_data_is_split_into_packets_that_the_peer_takes(transport: Transport) -> None:
-    channel = opened(transport, Handler())
-    channel.send(memoryview(bytes(range(250)) * 10))
-    assert [len(message) - 9 for message in transport.sent] == [1000, 1000, 500]
-    assert b"".join(message[9:] for message in transport.sent) == bytes(range(250)) * 10
 
 
 def test_during_a_key_exchange_a_message_takes_the_way_that_waits(transport: Transport) -> None:
@@ -156,15 +135,6 @@ def test_the_window_is_given_back_when_data_was_passed_on(transport: Transport) 
     (adjust,) = transport.sent
     assert adjust[:1] == common.cMSG_CHANNEL_WINDOW_ADJUST
     assert int.from_bytes(adjust[5:], "big") >= len(piece)
-
-
-def test_standard_error_goes_to_its_own_taker(transport: Transport) -> None:
-    said: list[bytes] = []
-    loop: Any = transport
-    channel = TunnelChannel(transport, Handler(), loop, said.append)
-    channel._set_remote_channel(1, 10, 10)
-    channel._feed_extended(Message((1).to_bytes(4, "big") + string(b"oops")))
-    assert said == [b"oops"]
 
 
 def test_windows_shrink_with_the_number_of_channels(transport: Transport) -> None:

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from paramiko import Message, common
+from paramiko import Message
 
 from jlremote.ssh.channels.channel_registry import PAUSES
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.forward.sftp_streams import SftpStream
-from jlremote.ssh.wire_format import string
 from tests.ssh.channels.parts import Transport
 
 ANSWER = struct.pack(">IBI", 6, 102, 1) + b"x"
@@ -60,18 +59,6 @@ def desk() -> Iterator[Desk]:
     made.turn()
     made.local.close()
     made.loop.close()
-
-
-def test_the_subsystem_is_requested_before_the_first_byte(desk: Desk) -> None:
-    desk.local.send(b"INIT")
-    desk.turn()
-    (opening,) = desk.transport.sent
-    assert opening[:1] == common.cMSG_CHANNEL_OPEN
-    desk.open()
-    request, data = desk.transport.sent
-    head = common.cMSG_CHANNEL_REQUEST + (5).to_bytes(4, "big")
-    assert request == head + string(b"subsystem") + b"\1" + string(b"sftp")
-    assert data.endswith(b"INIT")
 
 
 def test_what_the_host_sends_and_takes_is_heard(

@@ -51,10 +51,6 @@ def test_keys_of_the_agent_come_before_files_and_listed_ones_first(tmp_path: Pat
     assert offered(only, agent) == [(str(one), True), (str(two), False)]
 
 
-def test_a_file_that_does_not_exist_is_left_out(tmp_path: Path) -> None:
-    assert gather(LoginRules(identity_files=(tmp_path / "none",)), None) == ()
-
-
 def test_a_file_whose_public_half_is_encrypted_is_offered_without_a_blob(tmp_path: Path) -> None:
     path = tmp_path / "id"
     path.write_text("-----BEGIN RSA PRIVATE KEY-----\n")
@@ -141,7 +137,3 @@ def test_the_agent_is_the_one_that_the_config_names(
     monkeypatch.delenv("UNSET", raising=False)
     agent = agent_of(LoginRules(identity_agent=named), "/shell")
     assert agent == (Agent(expected) if expected else None)
-
-
-def test_without_a_shells_agent_there_is_none() -> None:
-    assert agent_of(LoginRules(), None) is None

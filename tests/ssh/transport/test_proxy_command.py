@@ -11,26 +11,6 @@ from jlremote.errors import Unreachable
 from jlremote.ssh.transport.server_socket import ProxyProcess
 
 
-def test_a_commands_streams_are_the_connection() -> None:
-    proxy = ProxyProcess("cat")
-    try:
-        proxy.socket.settimeout(10)
-        proxy.socket.sendall(b"there and back")
-        assert proxy.socket.recv(100) == b"there and back"
-    finally:
-        proxy.close()
-    assert proxy._process.poll() is not None
-
-
-def test_a_command_that_fails_ends_the_connection_and_is_quoted() -> None:
-    proxy = ProxyProcess("sh -c 'echo one; echo two >&2; echo three >&2; exit 1' 1>&2")
-    proxy.socket.settimeout(10)
-    assert proxy.socket.recv(100) == b""
-    assert proxy.complaint() == "one / two / three"
-    proxy.close()
-    proxy.close()
-
-
 def test_only_the_last_lines_of_much_output_are_kept() -> None:
     proxy = ProxyProcess("sh -c 'seq 20000 >&2'")
     proxy.socket.settimeout(10)
