@@ -192,10 +192,7 @@ def test_relative_paths_begin_in_the_folder_of_the_person(config: Path, tmp_path
     ("command", "beside"),
     [
         *((command, True) for command in ("./proxy %h", "exec ../proxy", "bin/proxy a")),
-        *(
-            (command, False)
-            for command in ("nc %h %p", "/bin/nc a/b", "~/bin/proxy", "ssh b -W %h")
-        ),
+        *((command, False) for command in ("nc %h %p", "/bin/nc a/b", "~/proxy", "ssh b -W %h")),
     ],
 )
 def test_only_a_proxy_command_with_a_relative_path_runs_beside_the_person(
