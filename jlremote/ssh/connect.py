@@ -100,7 +100,6 @@ def _reach(
     agent_socket: str | None,
     route: contextlib.ExitStack,
 ) -> tuple[socket.socket, ProxyProcess | None]:
-    """Return a socket to the server, and the proxy command that it leads through."""
     if destination.jump is not None:
         loop = EventLoop()
         loop.start_thread("jlr jump")

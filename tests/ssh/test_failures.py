@@ -146,7 +146,7 @@ def answering(words: bytes, *, close: bool) -> Iterator[int]:
         (b"SSH-2.0-mute\r\n", False, ConnectionTimedOut),
         (b"SSH-2.0-odd\r\n" + b"\xff" * 4000, False, Unreachable),
     ],
-    ids="http silent limit penalty mail binary ssh-1 hangs-up mute garbage".split(),
+    ids=range(10),
 )
 def test_a_server_that_does_not_speak_ssh_is_quoted(
     words: bytes,

@@ -176,7 +176,6 @@ class ShellSession:
             self._slots.end(self)
 
     def _open(self) -> ScriptChannel:
-        """Open the channel; try again while others may end."""
         pauses = iter(PAUSES)
         while True:
             channel = ScriptChannel(self._transport)
@@ -230,7 +229,6 @@ class ShellSession:
             self._channel.request(b"window-change", window_change(self._size))
 
     def _exchange(self, sender: StdinSender, output: Output) -> None:
-        """Send and receive until both streams end; neither direction waits for the other."""
         channel = self._channel
         quiet_since = time.monotonic()
         while True:

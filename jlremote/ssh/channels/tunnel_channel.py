@@ -294,7 +294,6 @@ class TunnelChannel:
     _request_success = _request_failed = _ignore
 
     def _unlink(self) -> None:
-        """Handle the end of the connection, in the thread that closes it."""
         with self._lock:
             if self._close_received:
                 return

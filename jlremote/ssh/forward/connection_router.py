@@ -91,7 +91,6 @@ class Confirmation:
             self._asking = True  # now: starting a thread may fail
 
     def _prove(self, asked: list[tuple[SocketBridge, _Route]]) -> None:
-        """Wait for the proof, in a thread of its own."""
         proved: _Route | None = None
         failure: Exception = JlrError("what listens there has changed; try again")
         try:
@@ -218,7 +217,6 @@ class ConnectionRouter:
             self._waiting = True  # now: starting a thread may fail
 
     def _wait(self) -> None:
-        """Wait for the gateway while connections wait; in a thread of its own."""
         final = False
         while self._arrivals and not self._closing.is_set() and not final:
             since = time.monotonic()

@@ -33,6 +33,8 @@ _NOWHERE = (LOCALHOST, 1)
 _BACKLOG = 1024
 _NO_DESCRIPTORS_PAUSE = 0.1
 _STOP_SECONDS = 5.0
+# For the link itself: requests of commands, a new connection, files that it reads.
+_RESERVED_DESCRIPTORS = 32
 
 _log = logging.getLogger(__name__)
 
@@ -70,12 +72,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         return self._started
 
     def start(self) -> None:
-        """Listen. Twice is fine.
-
-        Raises:
-            Busy: the port is taken.
-            JlrError: the port cannot be listened on.
-        """
+        """Listen; `Busy` if the port is taken. Twice is fine."""
         if self._started:
             return
         try:
@@ -246,16 +243,12 @@ def _cannot_listen(port: int, error: OSError) -> JlrError:
     )
 
 
-# Descriptors for the link itself: requests of commands, a new connection, files that it reads.
-_RESERVED_DESCRIPTORS = 32
-
-
-def _has_descriptors_to_spare(one: int) -> bool:
+def _has_descriptors_to_spare(descriptor: int) -> bool:
     """Return whether more file descriptors are free than the link needs for itself.
 
     If local connections took all of them, no command could reach the link, and it could not read
-    `known_hosts` or make a new connection. `one` is any open descriptor: a copy of it gets the
-    lowest free number.
+    `known_hosts` or make a new connection. A copy of any open `descriptor` gets the lowest free
+    number.
     """
     if sys.platform == "win32":
         return True  # no such limit
@@ -263,7 +256,7 @@ def _has_descriptors_to_spare(one: int) -> bool:
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        lowest = os.dup(one)
+        lowest = os.dup(descriptor)
     except OSError:
         return False
     os.close(lowest)

@@ -203,7 +203,6 @@ class LinkGuard:
         return memoryview(b"".join(pieces))
 
     def _depth_of(self, path: bytes) -> int:
-        """Return how many folders are between the mount's root and a link."""
         below = path.removeprefix(self._root).split(b"/")
         return 0 if not path.startswith(self._root) or b".." in below else len(below) - 1
 

@@ -120,7 +120,6 @@ def _certified(
 
 
 def _plain_key(blob: bytes | None) -> bytes:
-    """Return the bare key of a certificate or key, `b""` if its kind is unknown."""
     if blob is None or not is_certificate(blob):
         return blob or b""
     try:

@@ -73,7 +73,6 @@ class _Login:
         self.credentials.keep()
 
     def _attempts(self) -> dict[str, Iterator[Outcome]]:
-        """Return the attempts by each permitted method, in the order of the ssh config."""
         login = self.destination.login
         methods: dict[str, Callable[[], Iterator[Outcome]]] = {
             "publickey": lambda: self.keys.attempts(gather(login, self.keys.agent)),

@@ -118,7 +118,6 @@ class PacketReader:
         return True
 
     def _widen(self, plain: bytes) -> bool:
-        """Tell a channel of more room; sshd does so thousands of times for a large upload."""
         if len(plain) < DATA.size:
             return False
         _, _, number, more = DATA.unpack_from(plain)
@@ -149,7 +148,6 @@ class PacketReader:
         return plain
 
     def _fill(self, needed: int) -> None:
-        """Read until the buffer holds `needed` bytes."""
         if self._start == self._end:
             self._start = self._end = 0
         elif self._start + needed > _BUFFER:

@@ -150,7 +150,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
             return True
 
     def _send(self, payloads: Sequence[tuple[bytes | memoryview, ...]]) -> None:
-        """Send messages; hold `_sending`."""
         keys = self._keys_out
         if keys is None:
             for parts in payloads:
@@ -171,7 +170,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         return length, keys.encrypt(keys.nonce(len(plain)), plain, length)
 
     def _write(self, pieces: list[bytes]) -> None:
-        """Write pieces; hold `_sending`."""
         while pieces:
             some, pieces = pieces[:_MOST_PIECES], pieces[_MOST_PIECES:]
             sent = self._socket.sendmsg(some) if _CAN_GATHER else 0

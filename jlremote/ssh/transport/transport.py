@@ -76,25 +76,22 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
 
     @property
     def preferred_keys(self) -> tuple[str, ...]:
-        """The host key algorithms; certificates only where an authority is known."""
         return self._host_key_names
 
     @property
     def description(self) -> str:
-        """The server's software, the type of its key and the cipher, for a log."""
         return f"{self.remote_version}, {self.host_key_type}, {self.remote_cipher}"
 
     @property
     def reason(self) -> str:
-        """Why the connection ended, as the server or the system says; empty if neither does."""
         return self.disconnection or str(self.saved_exception or "")
 
     def get_exception(self) -> Exception | None:
         """Return what ended the connection; bytes that paramiko cannot read are such an error."""
         error: Exception | None = super().get_exception()
-        known = error is None or isinstance(error, paramiko.SSHException | OSError | EOFError)
-        what = f"the server sent what is no SSH: {error}"
-        return error if known else paramiko.SSHException(what)
+        if error is None or isinstance(error, paramiko.SSHException | OSError | EOFError):
+            return error
+        return paramiko.SSHException(f"the server sent what is no SSH: {error}")
 
     def handshake(self, seconds: float) -> None:
         """Exchange keys; the caller verifies the server's key before it does anything else.
@@ -243,7 +240,6 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
             channel.refuse(words or f"code {code}")
 
     def _parse_global_request(self, message: Any) -> None:
-        """Refuse a request, whose name may be any bytes."""
         message.get_string()
         if message.get_boolean():
             self.reply(common.cMSG_REQUEST_FAILURE)
