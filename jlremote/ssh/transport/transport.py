@@ -89,9 +89,8 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
     def get_exception(self) -> Exception | None:
         """Return what ended the connection; bytes that paramiko cannot read are such an error."""
         error: Exception | None = super().get_exception()
-        if error is None or isinstance(error, paramiko.SSHException | OSError | EOFError):
-            return error
-        return paramiko.SSHException(f"the server sent what is no SSH: {error}")
+        is_known = error is None or isinstance(error, paramiko.SSHException | OSError | EOFError)
+        return error if is_known else paramiko.SSHException(f"the server sent no SSH: {error}")
 
     def handshake(self, seconds: float) -> None:
         """Exchange keys; the caller verifies the server's key before it does anything else.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.jupyter.survey import ContainerRestarting, refuse_halted
-from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.ssh.forward.browser_requests import (
     MOST_OF_A_HEAD,
