@@ -40,7 +40,7 @@ def up(transport: Any, gateway: SwitchedGateway, echo_server: Server) -> Switche
     return gateway
 
 
-@pytest.mark.parametrize("size", [0, 1, 1000, 32768, 3 * MEGABYTE + 17])
+@pytest.mark.parametrize("size", [0, 1000, 3 * MEGABYTE + 17])
 def test_bytes_come_back_unchanged(up: SwitchedGateway, forward: TunnelForward, size: int) -> None:
     question = os.urandom(size)
     assert ask(forward.local_port, question) == question
@@ -52,7 +52,7 @@ def test_bytes_are_equal_across_key_exchanges(
     transport.packetizer.REKEY_BYTES = 3 * MEGABYTE
     transport.renegotiate_keys()  # what is agreed from now on is for so many bytes
     exchanges = count_key_exchanges(transport)
-    question = os.urandom(40 * MEGABYTE)
+    question = os.urandom(20 * MEGABYTE)
     assert same(ask_at_once(forward.local_port, question), question)
     assert len(exchanges) >= 5
 
@@ -66,7 +66,7 @@ def test_bytes_are_equal_across_key_exchanges_that_the_server_wants(
         transport = new_transport(sshd, forward_key)
         exchanges = count_key_exchanges(transport)
         gateway.up(transport, echo_server.target)
-        question = os.urandom(40 * MEGABYTE)
+        question = os.urandom(20 * MEGABYTE)
         assert same(ask_at_once(forward.local_port, question), question)
         assert len(exchanges) >= 5
         transport.close()

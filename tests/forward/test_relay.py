@@ -70,7 +70,7 @@ def up(transport: Any, gateway: SwitchedGateway, echo_server: Server) -> Switche
     return gateway
 
 
-@pytest.mark.parametrize("size", [0, 1, 32768, 9 * MEGABYTE + 17])
+@pytest.mark.parametrize("size", [0, 9 * MEGABYTE + 17])
 def test_bytes_come_back_unchanged(up: SwitchedGateway, forward: TunnelForward, size: int) -> None:
     question = os.urandom(size)
     assert same(ask_at_once(forward.local_port, question), question)

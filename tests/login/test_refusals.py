@@ -17,6 +17,7 @@ from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.link.servers import HostServers
 from tests.login.parts import start, started, starting
+from tests.long import LONG
 from tests.outages.parts import within
 from tests.sessions.parts import add, answering, failed, nothing_is_left
 
@@ -60,21 +61,14 @@ def test_no_address_a_closed_port_silence_and_another_protocol_are_different_err
     with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
         add(laptop, "web", port)
         refused(laptop, "web", 5, "SSH server", "`HTTP/1.1 400 Bad Request`")
-    for number, greeting in enumerate((b"\x16\x03\x01\x00\xff" * 400, b"220 mail\r\n")):
-        with answering(greeting) as port:
-            add(laptop, f"other{number}", port, "ConnectTimeout 3")
-            refused(laptop, f"other{number}", 5, "SSH server")
-    with answering(b"Exceeded MaxStartups\r\n") as port:
-        add(laptop, "full", port)
-        refused(laptop, "full", 5, "no more connections at present", "in some minutes")
 
 
 @pytest.mark.parametrize(
     ("option", "words"),
     [
         ("Ciphers aes128-cbc,3des-cbc", "no cipher in common; it has aes128-cbc, 3des-cbc"),
-        ("KexAlgorithms diffie-hellman-group14-sha1", "no key exchange in common; it has diff"),
-        ("MACs hmac-sha1\nCiphers aes128-ctr", "no MAC in common; it has hmac-sha1"),
+        LONG("KexAlgorithms diffie-hellman-group14-sha1", "no key exchange in common; it has diff"),
+        LONG("MACs hmac-sha1\nCiphers aes128-ctr", "no MAC in common; it has hmac-sha1"),
     ],
 )
 def test_a_server_without_safe_algorithms_is_reported_with_its_list(
