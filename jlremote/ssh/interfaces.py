@@ -58,7 +58,7 @@ class Connection(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why it ended, as the server or the system says, on one line; empty if neither does."""
+        """Why the connection ended, in one line of the server or the system; may be empty."""
 
     def execute(
         self,
@@ -134,7 +134,7 @@ class Connection(Protocol):
         """
 
     def wait_closed(self, timeout: float | None = None) -> bool:
-        """Wait up to `timeout` seconds, or for ever, for its end; return whether it is gone."""
+        """Wait up to `timeout` seconds, or for ever, until it is gone; return whether it is."""
 
     def close(self) -> None:
         """Close the connection, jump hosts and proxy commands included. Never raises."""
@@ -151,7 +151,7 @@ class Gateway(Protocol):
         """
 
     def confirm(self, timeout: float) -> tuple[Connection, Target]:
-        """Return the same after a proof that begins now, for connections that are open by now."""
+        """Return both after a proof that begins now, for connections that are open by now."""
 
     def recheck(self) -> None:
         """Prove the target again: it has refused a connection."""

@@ -78,13 +78,13 @@ class LoginRules:
 
 @dataclass(frozen=True)
 class SentVariables:
-    """The variables of a command's environment that its shell on the host is to have."""
+    """The variables of a command's environment that are set for its shell on the host."""
 
     patterns: tuple[str, ...] = ()  # SendEnv
     fixed: tuple[str, ...] = ()  # SetEnv, `NAME=VALUE`
 
     def of(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return them with their values."""
+        """Return the variables to send, with their values."""
         sent = {
             name: value
             for name, value in environment.items()

@@ -40,14 +40,14 @@ _PART_OF_A_FILE = re.compile(rb'"chunk"\s*:')
 
 
 def hosts_of(port: int, *names: str) -> frozenset[bytes]:
-    """Return the `Host` headers of a forward on a local port that has further `names`."""
+    """Return the `Host` headers under which a forward on a local port answers."""
     own = ("localhost", LOCALHOST, f"[{LOCALHOST_6}]", own_address(port), *names)
     without_port = own if port == _HTTP_PORT else ()
     return frozenset(host.encode() for host in (*(f"{name}:{port}" for name in own), *without_port))
 
 
 def is_admitted(begin: bytes | bytearray, hosts: frozenset[bytes], *, over: bool) -> bool | None:
-    """Return whether a connection that begins so may go on: to one of `hosts`, or without HTTP.
+    """Return whether a connection may go on after its first bytes: to `hosts`, or without HTTP.
 
     `None` stands for a beginning that does not tell yet; `over` says that the client may be waiting
     for an answer to it. A request in a form that no browser sends is refused: servers differ in
@@ -82,7 +82,7 @@ def is_list(request: bytes) -> bool:
 
 
 def is_page_load(request: bytes) -> bool:
-    """Return whether a browser loads a page by a request.
+    """Return whether a browser asks for a page to show.
 
     Only that may be answered in place of the server: a script or a WebSocket would take the page
     for the server's own answer.
@@ -102,7 +102,7 @@ def most_to_repeat(request: bytes) -> int:
 
 
 def may_be_repeated(said: bytes) -> bool:
-    """Return whether bytes are one request whose repetition changes nothing (RFC 9110, 9.2.2).
+    """Return whether bytes are one request that can be sent twice (RFC 9110, section 9.2.2).
 
     That is a whole GET, or a page's PUT, of which the rest may be to come: a part of one is not
     obeyed. A WebSocket is not repeated: the page opens another one by itself.

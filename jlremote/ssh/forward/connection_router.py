@@ -45,7 +45,7 @@ class WaitLimits:
 
 
 class Confirmation:
-    """Proves a shared port after the connection to it and before the first byte; one for many.
+    """Proves shared ports after connecting and before the first byte; one proof serves many.
 
     Any user of the host can take a port once its program has ended, also a moment after a proof. A
     program that is proved to hold the port now has held it when the connection was made.
@@ -81,7 +81,6 @@ class Confirmation:
         return True
 
     def forget(self, bridge: SocketBridge) -> None:
-        """Forget a connection that is closed or lost."""
         self._routes.pop(bridge, None)
 
     def _ask(self) -> None:
@@ -136,7 +135,6 @@ class ConnectionRouter:
         self._closing = threading.Event()
 
     def accept(self, sock: socket.socket) -> None:
-        """Route a connection that was just accepted."""
         bridge = SocketBridge(sock, self._loop, self, self._admits)
         self._bridges.add(bridge)
         self._await_far_end(bridge)

@@ -108,7 +108,7 @@ class Credentials:
         return self.asker.ask(Question(kind, printable(text), echo=echo))
 
     def candidates(self, account: str, question: str, *, tries: int, refused: str) -> Iterator[str]:
-        """Yield the remembered password, then up to `tries` typed ones; none refused before.
+        """Yield the remembered password, then up to `tries` typed ones, but none that was refused.
 
         `refused` stands before the question when it is asked again.
         """
@@ -127,7 +127,7 @@ class Credentials:
             yield password
 
     def was_right(self, account: str, secret: str) -> None:
-        """Note a secret, which is kept after the login if the person wants that."""
+        """Note a right secret; `keep` keeps it if the person wants that."""
         self._right[account] = secret
 
     def was_wrong(self, account: str, secret: str) -> None:

@@ -110,7 +110,7 @@ class UserAuthentication:
         return self._outcome(kind, message)
 
     def turned_away(self) -> bool:
-        """Return whether the server ended the login: so it refuses the last permitted attempt."""
+        """Return whether the server hung up, as it does after the last permitted attempt."""
         return TOO_MANY in self._transport.disconnection.lower()
 
     def server_signatures(self) -> tuple[str, ...] | None:

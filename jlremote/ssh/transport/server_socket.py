@@ -1,4 +1,4 @@
-"""A socket to the server: of the first of its addresses that answers, or of a ProxyCommand."""
+"""A socket to the server: to its first address that answers, or to a ProxyCommand."""
 
 from __future__ import annotations
 
