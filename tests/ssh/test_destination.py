@@ -18,7 +18,7 @@ from jlremote.ssh.config.destination import Destination, resolve
 from jlremote.ssh.config.ssh_settings import check_host
 from jlremote.ssh.config.tokens import TokenValues, expand_path
 
-NAMES = TokenValues("lab", "lab.example.org", 2222, "me", jump="bastion")
+TOKENS = TokenValues("lab", "lab.example.org", 2222, "me", jump="bastion")
 
 
 @pytest.fixture
@@ -347,7 +347,7 @@ def test_a_home_folder_that_does_not_exist_is_a_usage_error(path: str, config: P
         with pytest.raises(Usage):
             resolved(config, f"Host lab\n{setting} {path}\n")
     with pytest.raises(Usage, match="cannot find the home folder"):
-        expand_path(path, NAMES)
+        expand_path(path, TOKENS)
 
 
 def test_the_home_folder_is_the_one_that_ssh_takes(
@@ -366,7 +366,7 @@ def test_the_home_folder_is_the_one_that_ssh_takes(
 
 def test_paths_expand_the_home_folder_and_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_FOLDER", "/somewhere")
-    assert expand_path("${SOME_FOLDER}/%r", NAMES) == Path("/somewhere/me")
-    assert expand_path("~/x", NAMES) == Path.home() / "x"
+    assert expand_path("${SOME_FOLDER}/%r", TOKENS) == Path("/somewhere/me")
+    assert expand_path("~/x", TOKENS) == Path.home() / "x"
     with pytest.raises(Usage, match="not set"):
-        expand_path("${NO_SUCH_FOLDER}", NAMES)
+        expand_path("${NO_SUCH_FOLDER}", TOKENS)

@@ -94,7 +94,7 @@ class Relay:
         self._channel.ask_session()
 
     def leads_to(self, transport: Any, target: Target) -> bool:
-        """Return whether the relay may serve another connection on this transport to this target."""
+        """Return whether the relay may serve one more connection to a target on a transport."""
         same = (self._target.relay, self._target.tls_pid) == (target.relay, target.tls_pid)
         goes_on = not self._frames.over and self._last_number < _LAST_NUMBER
         return same and goes_on and self._connection.transport is transport

@@ -30,6 +30,9 @@ From Jupyter to the browser:
    `TunnelChannel._grant` lets the host send more; `ChannelRegistry`
    (`channels/channel_registry.py`) decides how much.
 
+Behind a jump host the connection's socket is one end of a pair; a `SocketBridge` over the jump
+host's connection has the other (`connect.py`).
+
 Read `server_socket`, `transport`, `packetizer` and `packet_reader`. `algorithms` and
 `paramiko_defaults` hold choices. `tests/ssh/test_private_names.py` lists what we rely on.
 """

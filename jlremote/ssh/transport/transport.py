@@ -1,4 +1,4 @@
-"""paramiko's transport without its traps; the list of them is in docs/ssh.md."""
+"""paramiko's transport without its traps; each override says which."""
 
 from __future__ import annotations
 

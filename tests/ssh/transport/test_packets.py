@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import paramiko
@@ -15,7 +16,7 @@ from paramiko import common
 from paramiko.packet import NeedRekeyException
 
 from jlremote.ssh.transport.packet_reader import BLOCK, DATA, NONCE, PADDINGS, Keys
-from jlremote.ssh.transport.packetizer import Packetizer
+from jlremote.ssh.transport.packetizer import Packetizer, send_at_once
 
 IV = bytes(range(12))
 
@@ -170,3 +171,17 @@ def test_nonces_count_packets_and_wrap(first: int, count: int) -> None:
     expected = [NONCE.pack(b"salt", (first + number) % (1 << 64)) for number in range(count)]
     assert nonces == expected
     assert keys.packets == count
+
+
+def test_little_waits_in_the_socket_for_a_line_that_is_full() -> None:
+    """A keystroke goes behind it; the system would take 4 MB."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32 << 10)
+        with socket.create_connection(listener.getsockname()) as ours, listener.accept()[0]:
+            send_at_once(ours)
+            ours.setblocking(False)
+            taken = 0
+            with suppress(BlockingIOError):
+                while True:
+                    taken += ours.send(bytes(32 << 10))
+            assert taken < 1 << 20
