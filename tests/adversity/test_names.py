@@ -15,7 +15,7 @@ import pytest
 from click.shell_completion import CompletionItem
 
 from jlremote.cli.completion import shells
-from jlremote.doctor import host
+from jlremote.doctor import host_checks
 from jlremote.errors import JlrError
 from jlremote.hosts.halted import again
 from jlremote.jobs import containers
@@ -97,8 +97,8 @@ def test_the_hints_of_restart_and_doctor_quote_what_a_host_told() -> None:
     facts: Any = SimpleNamespace(
         host="dgx", machine=evil, image=image, image_needed=True, engine=None
     )
-    assert host._image(facts).mend == (f"`jlr pull dgx '{evil}'`",)
-    [pull] = host._architecture(facts).mend
+    assert host_checks._image(facts).mend == (f"`jlr pull dgx '{evil}'`",)
+    [pull] = host_checks._architecture(facts).mend
     assert pull.endswith(f"`docker pull --platform 'linux/{evil}' '{evil}'`")
 
 

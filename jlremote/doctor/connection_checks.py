@@ -1,4 +1,4 @@
-"""Checks of the connection: name, port, host key, login, shell, clock and forwarding.
+"""Checks of the connection: name, port, host key, login, shell and forwarding.
 
 The link connects in one go and reports the first error; all that lies before it has worked.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jlremote.doctor.findings import Check, Finding, fail, fine, from_error, skip, warn
+from jlremote.doctor.diagnosis import Check, Finding, fail, fine, from_error, warn
 from jlremote.errors import (
     Authentication,
     HostKey,
@@ -20,9 +20,6 @@ from jlremote.errors import (
     NotSSH,
     Unreachable,
 )
-
-# Codes of two factors change every 30 s, and certificates begin and end at moments.
-SKEW_SECONDS = 30.0
 
 CONFIG, NAME, PORT, SSH = "ssh config", "name", "port", "ssh server"
 KEY, LOGIN, SHELL = "host key", "login", "shell"
@@ -38,7 +35,6 @@ class ConnectionFacts:
     address: str = ""  # the host's own address, as its SSH server sees it; empty if unknown
     port: str = ""  # its TCP port there
     user: str = ""  # the name on the host
-    skew: float | None = None  # seconds that the host's clock is ahead, `None` if unknown
     refusal: str | None = None  # why its SSH server permits no forwarding, `None` if it does
     sockets: bool | None = None  # whether it connects to unix sockets there, `None` if unknown
 
@@ -77,18 +73,6 @@ def _config(facts: ConnectionFacts) -> Finding:
     return _stage(CONFIG, lambda _: "can be read").judge(facts)
 
 
-def _clock(facts: ConnectionFacts) -> Finding:
-    if facts.skew is None:
-        return skip("the host's time is unknown")
-    if abs(facts.skew) > SKEW_SECONDS:
-        way = "ahead of" if facts.skew > 0 else "behind"
-        return warn(
-            f"the host's is {abs(facts.skew):.0f} s {way} this machine's",
-            "run `timedatectl` on both: one-time codes and certificates depend on the clock",
-        )
-    return fine("agrees with this machine's")
-
-
 def _forwarding(facts: ConnectionFacts) -> Finding:
     if facts.refusal is not None:
         return fail(
@@ -113,6 +97,5 @@ CHECKS: tuple[Check[ConnectionFacts], ...] = (
     _stage(KEY, lambda _: "is the known one", SSH),
     _stage(LOGIN, lambda f: f"as {f.user}" if f.user else "is accepted", KEY),
     _stage(SHELL, lambda _: "runs scripts", LOGIN),
-    Check("clock", _clock, needs=(SHELL,)),
     Check("forwarding", _forwarding, needs=(SHELL,)),
 )

@@ -11,15 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from jlremote import __version__
-from jlremote.doctor.findings import Finding, Verdict
-from jlremote.doctor.redaction import redacted
+from jlremote.doctor.diagnosis import Finding, Verdict
 from jlremote.errors import JlrError
 from jlremote.hosts.context import Context, known_way
 from jlremote.laptop import paths
 from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import KINDS
 from jlremote.link.wire.files import link_files
-from jlremote.text import one_line, printable, reason_of
+from jlremote.text import one_line, printable, reason_of, redacted
 from jlremote.times import utc
 
 LINES = 200  # of each log, the latest
@@ -31,23 +30,25 @@ def report(
     host: str | None, findings: Sequence[Finding], verdict: Verdict, context: Context
 ) -> str:
     """Return the report: versions, findings, settings for `host`, and the ends of logs."""
-    sections = {
-        f"jlr report of {utc(time.time())}": (_versions(),),
-        "findings": (*map(_line, findings), f"verdict: {one_line(verdict.text)}"),
-        "settings": tuple(_settings(host)),
-        **{f"end of {log}": tuple(_end(log)) for log in _logs(host, context)},
-    }
-    text = "\n".join(f"## {title}\n\n{_text(lines)}\n" for title, lines in sections.items())
-    return redacted(text).replace(f"{Path.home()}{os.sep}", f"~{os.sep}")
-
-
-def _text(lines: Sequence[str]) -> str:
-    return "".join(f"{printable(line)[:LINE_LENGTH]}\n" for line in lines)
-
-
-def _versions() -> str:
     python = f"Python {platform.python_version()} at {sys.executable}"
-    return f"jlr {__version__}, {python}, {platform.platform()}"
+    versions = f"jlr {__version__}, {python}, {platform.platform()}"
+    logs = list[Path]()
+    with suppress(JlrError):
+        logs = _latest("link-*.log")
+        if host is not None:
+            logs = [link_files(host, known_way(host, context).ssh_config).log]
+        logs += _latest("bug-*.log")
+    sections = {
+        f"jlr report of {utc(time.time())}": [versions],
+        "findings": [*map(_line, findings), f"verdict: {one_line(verdict.text)}"],
+        "settings": [*_settings(host)],
+        **{f"end of {log}": _end(log) for log in logs},
+    }
+    text = ""
+    for title, lines in sections.items():
+        shown = "".join(f"{printable(line)[:LINE_LENGTH]}\n" for line in lines)
+        text += f"## {title}\n\n{shown}\n"
+    return redacted(text).replace(f"{Path.home()}{os.sep}", f"~{os.sep}")
 
 
 def _line(finding: Finding) -> str:
@@ -56,7 +57,6 @@ def _line(finding: Finding) -> str:
 
 
 def _settings(host: str | None) -> Iterator[str]:
-    """Yield the settings that are not built in; those that may hold secrets without values."""
     try:
         origins = settings.load().origins(host, {})
     except JlrError as wrong:
@@ -72,25 +72,13 @@ def _settings(host: str | None) -> Iterator[str]:
             yield f"{origin.option} = {value} ({origin.place})"
 
 
-def _logs(host: str | None, context: Context) -> list[Path]:
-    """Return the log of the host's link, else the latest links' logs; and those of bugs."""
-    with suppress(JlrError):
-        bugs = _latest("bug-*.log")
-        if host is None:
-            return [*_latest("link-*.log"), *bugs]
-        return [link_files(host, known_way(host, context).ssh_config).log, *bugs]
-    return []
-
-
 def _latest(pattern: str) -> list[Path]:
-    found = paths.log_directory().glob(pattern)
-    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)[:LOGS]
+    logs = paths.log_directory().glob(pattern)
+    return sorted(logs, key=lambda path: path.stat().st_mtime, reverse=True)[:LOGS]
 
 
-def _end(log: Path) -> Iterator[str]:
+def _end(log: Path) -> list[str]:
     try:
-        text = log.read_text(encoding="utf-8", errors="replace")
+        return log.read_text(encoding="utf-8", errors="replace").splitlines()[-LINES:]
     except OSError as failure:
-        yield f"cannot read it: {reason_of(failure)}"
-        return
-    yield from text.splitlines()[-LINES:]
+        return [f"cannot read it: {reason_of(failure)}"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.containers import creation
+from jlremote.containers import new_container
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.gpus.leases import Lease
@@ -26,7 +26,7 @@ def creating(*answers: Answer, request: StartRequest | None = None) -> Start:
 
 def test_a_container_is_created_in_one_round_trip() -> None:
     begun = creating(RUNS)
-    made = creation.create(begun.context, SPEC, AllocatedGpus())
+    made = new_container.create(begun.context, SPEC, AllocatedGpus())
     assert made is not None
     context, container, launches = made
     assert (context.engine, container.id, launches) == (DOCKER, "c0ffee", True)
@@ -36,7 +36,7 @@ def test_a_container_is_created_in_one_round_trip() -> None:
 
 def test_a_host_without_room_for_a_network_is_told() -> None:
     begun = creating(inspected("launches", "Error response from daemon: no address pool is left "))
-    assert creation.create(begun.context, SPEC, AllocatedGpus()) is not None
+    assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
     [note] = begun.notes.notes
     assert note.startswith("`cont1` has no network of its own: no address pool is left; its bytes")
     assert "`jlr prune dgx`" in note
@@ -57,32 +57,26 @@ def test_a_container_gets_a_network_of_its_own_unless_one_was_chosen(
     options: ContainerOptions, own: bool
 ) -> None:
     begun = creating(RUNS)
-    creation.create(begun.context, replace(SPEC, options=options), AllocatedGpus())
+    new_container.create(begun.context, replace(SPEC, options=options), AllocatedGpus())
     [script] = begun.host.texts("create")
     assert ("docker network create" in script) == own
 
 
-def test_an_entrypoint_that_runs_a_program_of_its_own_is_told_apart() -> None:
-    made = creation.create(creating(inspected("else")).context, SPEC, AllocatedGpus())
-    assert made is not None
-    assert not made[2]
-
-
 def test_a_missing_image_is_no_error_but_nothing() -> None:
     begun = creating(refused("Error: No such image: torch"))
-    assert creation.create(begun.context, SPEC, AllocatedGpus()) is None
+    assert new_container.create(begun.context, SPEC, AllocatedGpus()) is None
 
 
 def test_podman_without_an_init_creates_it_without() -> None:
     begun = creating(refused("Error: container-init binary not found on the host"), RUNS)
-    assert creation.create(begun.context, SPEC, AllocatedGpus()) is not None
+    assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
     assert "created without `--init`" in begun.notes.notes[0]
     assert ["--init " in text for text in begun.host.texts("create")] == [True, False]
 
 
 def test_docker_before_20_10_is_not_told_not_to_pull() -> None:
     begun = creating(refused("unknown flag: --pull"), RUNS)
-    assert creation.create(begun.context, SPEC, AllocatedGpus()) is not None
+    assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
     first, second = begun.host.texts("create")
     assert "--pull=never" in first
     assert "--pull=never" not in second
@@ -102,18 +96,18 @@ def test_a_refusal_is_an_error_that_says_why(
     answer: Answer, kind: type[JlrError], words: str
 ) -> None:
     with pytest.raises(kind, match=words):
-        creation.create(creating(answer).context, SPEC, AllocatedGpus())
+        new_container.create(creating(answer).context, SPEC, AllocatedGpus())
 
 
 def test_a_container_that_ends_without_its_entrypoint_too_is_an_error() -> None:
     begun = creating(refused("bad", 117), refused("sh: not found", 117))
     with pytest.raises(JlrError, match="`cont1` ended at once: sh: not found"):
-        creation.create(begun.context, SPEC, AllocatedGpus())
+        new_container.create(begun.context, SPEC, AllocatedGpus())
 
 
 def test_a_failed_start_removes_only_the_container_of_its_own_mark() -> None:
     begun = creating(RUNS)
-    creation.create(begun.context, SPEC, AllocatedGpus())
+    new_container.create(begun.context, SPEC, AllocatedGpus())
     begun.context.undo.close()
     [removal] = begun.host.texts("script")
     [created] = begun.host.texts("create")
@@ -122,28 +116,28 @@ def test_a_failed_start_removes_only_the_container_of_its_own_mark() -> None:
     assert "docker rm --force --volumes $ids" in removal
 
 
-def test_a_container_that_is_removed_is_named() -> None:
-    begun = start({"create": [RUNS], "script": ["f00d\n"]})
-    creation.create(begun.context, SPEC, AllocatedGpus())
+@pytest.mark.parametrize(
+    ("answer", "note"),
+    [
+        ("f00d\n", "removed the new container `cont1`"),
+        (refused("gone", 1), "left behind on `dgx`: the container `cont1`"),
+    ],
+)
+def test_a_container_that_is_removed_or_left_is_named(answer: Answer, note: str) -> None:
+    begun = start({"create": [RUNS], "script": [answer]})
+    new_container.create(begun.context, SPEC, AllocatedGpus())
     begun.context.undo.close()
-    assert begun.notes.notes == ["removed the new container `cont1`"]
-
-
-def test_a_container_that_cannot_be_removed_is_named() -> None:
-    begun = start({"create": [RUNS], "script": [refused("gone", 1)]})
-    creation.create(begun.context, SPEC, AllocatedGpus())
-    begun.context.undo.close()
-    assert begun.notes.notes == ["left behind on `dgx`: the container `cont1`"]
+    assert begun.notes.notes == [note]
 
 
 def test_leased_gpus_are_tied_to_the_container_in_the_same_round_trip() -> None:
     begun = start({"create": [RUNS], "lease": [""]})
     lease = Lease("cont1", ("GPU-1",), "w", "boot")
-    creation.create(begun.context, SPEC, AllocatedGpus(engine="device=0", lease=lease))
+    new_container.create(begun.context, SPEC, AllocatedGpus(engine="device=0", lease=lease))
     assert [step for step, _ in begun.host.scripts] == ["create", "lease"]
     assert "{{.State.Pid}}" in begun.host.texts("lease")[0]
 
 
 def test_the_owner_s_label_is_found_out_by_the_host() -> None:
-    text = creation.with_owner(DOCKER("create", "--name=x", "torch"))
+    text = new_container.with_owner(DOCKER("create", "--name=x", "torch"))
     assert text == 'docker create "--label=org.jlremote.user=$(id -un || id -u)" --name=x torch'

@@ -1,19 +1,18 @@
-"""Creation and start of a new container, by other means if the entrypoint or docker is unfit."""
+"""Creation of a container, without its entrypoint or by another engine if need be; packages."""
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from jlremote.containers.host_folders import prepared
 from jlremote.errors import JlrError
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.context import Context
-from jlremote.hosts.requests import StartRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.images import commands
 from jlremote.jupyter import scripts
 from jlremote.place.host.contract import USER_LABEL, Completed, run_script
@@ -24,32 +23,16 @@ from jlremote.place.runtimes.docker.old_docker import OtherWay
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
 from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.place.runtimes.runtime import START_LABEL, Container, ContainerSpec
-from jlremote.place.runtimes.scripts import variables, waiting
+from jlremote.place.runtimes.scripts import packages, variables, waiting
 from jlremote.place.runtimes.table import AUTO
 from jlremote.selection import naming
-from jlremote.text import one_line
+from jlremote.text import one_line, printable
 
 _TIMEOUT_SECONDS = 60.0 + waiting.ENTRYPOINT_SECONDS
 _NOT_CREATED, _NOT_STARTED, _ENDED = 125, 126, 117
 _KILLED = 128  # sh: and the signal's number
-_LAST_LINES = 1
+_LAST_LINES = 6  # of pip's output, in an error
 _LOST_SECONDS = 10.0  # of the wait for a creation whose connection is lost
-
-
-def prepare(start: StartContext) -> StartContext:
-    """Resolve the request's folders on the host, before a pull that may take long.
-
-    Raises:
-        Usage: a volume's source is not valid.
-        NotFound: a folder is missing on the host.
-    """
-    request = prepared(start.request, start.host, start.engine, start.note)
-    if request.options.user != start.request.options.user:
-        start.note(
-            f"`{start.name}` runs as you ({request.options.user}), so that files in your folders "
-            "stay yours; `--user root` is for images that need root"
-        )
-    return replace(start, request=request)
 
 
 def create(
@@ -68,13 +51,11 @@ def create(
     # The mark is known before the answer, as Ctrl-C may be pressed in between.
     mark = secrets.token_hex(8)
     start.undo.callback(remove_marked, start, mark)
-    engine, spec, done = attempted(
-        start.engine,
-        spec,
-        start.request,
-        start.context,
-        lambda engine, spec: _attempt(start.with_engine(engine), spec, gpus, mark),
-    )
+
+    def attempt(engine: Engine, spec: ContainerSpec) -> Completed:
+        return _attempt(start.with_engine(engine), spec, gpus, mark)
+
+    engine, spec, done = attempted(start.engine, spec, start.request, start.context, attempt)
     start = start.with_engine(engine)
     if spec.own_entrypoint and (why := _does_not_stay(done)) is not None:
         start.note(f"left out the entrypoint of `{spec.image}`: {why}")
@@ -100,18 +81,13 @@ def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus, mark
 
 
 def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
-    """Return the script that creates a container, starts it and prints its `inspect`.
-
-    The first line says whether it `launches`; that takes an `exec`, so it is only checked if the
-    image has an entrypoint. The second says why it has no network of its own, if it should.
-    """
     engine, name = start.engine, spec.name
     begin, remove = (
         command_line(make(engine, name)) for make in (docker.start_argv, docker.remove_argv)
     )
     inspect = networks.described(engine, name)
     running = command_line(docker.state_argv(engine, name, "Running"))
-    words = command_line(docker.logs_argv(engine, name, _LAST_LINES, follow=False))
+    last_line = command_line(docker.logs_argv(engine, name, 1, follow=False))
     other = scripts.until_foreign_server("exit 1")
     ready = start.runtime.inside(name, waiting.until_ready(other))
     # An `exec` that was killed ends a moment before the engine knows of its container's end.
@@ -130,7 +106,7 @@ case $facts in
   [ "$ready" = 0 ] || how=else
   [ "$ready" != {waiting.ANOTHER_USER} ] || undo {waiting.ANOTHER_USER}
   {until_known}
-  [ "$({running})" = true ] || {{ {words} >&2; undo {_ENDED}; }}
+  [ "$({running})" = true ] || {{ {last_line} >&2; undo {_ENDED}; }}
   facts=$({inspect}) || exit 1;;
 esac
 printf '%s\\n' "$how" "$(printf %s "$why" | tr '\\n' ' ')" "$facts"
@@ -144,8 +120,8 @@ def unless_missing(engine: Engine, image: str) -> str:
     """
     if engine.kind.pulls_never:
         return ""
-    there = command_line(commands.inspect_image_argv(engine, image))
-    return f"LC_ALL=C; export LC_ALL\n{there} >/dev/null || exit {_NOT_CREATED}\n"
+    inspect = command_line(commands.inspect_image_argv(engine, image))
+    return f"LC_ALL=C; export LC_ALL\n{inspect} >/dev/null || exit {_NOT_CREATED}\n"
 
 
 def with_owner(create: Argv, environment: Iterable[str] = (), *, own_network: bool = False) -> str:
@@ -168,7 +144,6 @@ def with_owner(create: Argv, environment: Iterable[str] = (), *, own_network: bo
 
 
 def _does_not_stay(done: Completed) -> str | None:
-    """Return why a container cannot run with its entrypoint, `None` if it can."""
     if done.status == waiting.ANOTHER_USER:
         return "it changes the user, and the image has no `setpriv` to follow; `--user` sets one"
     if done.status == _ENDED:
@@ -190,8 +165,8 @@ def _read(
             f"bytes go through `{start.engine.shown('exec')}`, because others are on the default "
             f"one. `jlr prune {start.request.host}` removes networks that are left over"
         )
-    found = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
-    return None if found is None else (start, found, how == "launches")
+    container = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
+    return None if container is None else (start, container, how == "launches")
 
 
 def remove_marked(start: StartContext, mark: str) -> None:
@@ -241,21 +216,16 @@ def attempted(
         again = attempt(other.engine, spec)
         if again.status != 0 and isinstance(engine_error(other.engine, again), EngineUnusable):
             break  # without such a tool, docker's own refusal is what matters
-        _tell(other, context)
+        _note(other, context)
         engine, done = other.engine, again
     if docker_errors.init_missing(done):
         context.progress.note(
             f"created without `--init`: {engine.name} on `{request.host}` needs the package "
             f"`{engine.kind.init_package}` for it; ended processes may stay as zombies"
         )
-        spec = without_init(spec)
+        spec = replace(spec, options=replace(spec.options, init=False))
         done = attempt(engine, spec)
     return engine, spec, done
-
-
-def without_init(spec: ContainerSpec) -> ContainerSpec:
-    """Return the container without a program that reaps its ended processes."""
-    return replace(spec, options=replace(spec.options, init=False))
 
 
 def foreseen_engine(start: StartContext) -> Engine:
@@ -265,10 +235,62 @@ def foreseen_engine(start: StartContext) -> Engine:
         return start.engine
     gpus = start.request.runtime == AUTO and start.request.gpus not in (None, "none")
     other = old_docker.foreseen(start.engine, start.host.run(steps), gpus=gpus)
-    _tell(other, start.context)
+    _note(other, start.context)
     return other.engine
 
 
-def _tell(other: OtherWay, context: Context) -> None:
+def _note(other: OtherWay, context: Context) -> None:
     if other.why is not None:
         context.progress.note(f"using {other.engine.name}, because {other.why}")
+
+
+def install(
+    start: StartContext, wanted: tuple[str, ...], script: Callable[[tuple[str, ...]], str]
+) -> None:
+    """Install packages (in pip's notation) by `script`, as a step that shows pip's last line.
+
+    Raises:
+        JlrError: pip failed; with its last lines.
+    """
+    if not wanted:
+        return
+    doing = start.runtime.in_image(start.name, script(wanted))
+    lines, begun = list[str](), ""
+    with start.context.progress.step(one_line(f"Install {', '.join(wanted)}")):
+        with start.host.stream(doing) as output:
+            for text in output:
+                *whole, begun = re.split(r"[\r\n]+", begun + text)
+                lines += [line for line in whole if line.strip()]
+                if lines:
+                    start.context.progress.advance(one_line(lines[-1]))
+        if output.status != 0:
+            raise _pip_failed(start, [*lines, begun])
+
+
+def install_again(start: StartContext, container: Container) -> bool:
+    """Install a container's packages again if they are gone; return whether they were.
+
+    A `/tmp` in memory loses them when the container stops. A failure is only noted.
+    """
+    wanted = container.options.packages
+    if not wanted:
+        return False
+    looked = run_script(start.host, start.runtime.in_image(start.name, packages.are_there(wanted)))
+    if looked.status != packages.GONE:
+        return False
+    try:
+        install(start, wanted, packages.install)
+    except JlrError as failure:
+        start.note(f"`{start.name}` has lost its packages: {failure.message}")
+    return True
+
+
+def _pip_failed(start: StartContext, lines: list[str]) -> JlrError:
+    lines = [printable(line).rstrip() for line in lines if line.strip()]
+    last = "\n".join(lines[-_LAST_LINES:]) or "(no output)"
+    hint = "check the names; `-e PIP_INDEX_URL=…` lets the container reach another index"
+    if start.runtime.has_containers and "no space left" in last.lower():
+        hint = docker_errors.space_hint(start.engine)
+    return JlrError(
+        f"cannot install the packages in `{start.name}`; pip's last lines:\n{last}", hint=hint
+    )

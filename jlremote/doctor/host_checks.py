@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
-from jlremote.doctor.findings import (
+from jlremote.doctor.diagnosis import (
     WITHOUT_CONTAINERS,
     Check,
     Finding,
@@ -23,14 +23,12 @@ from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine.engine_errors import (
     DockerIsPodman,
     EngineMissing,
-    EngineUnusable,
 )
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.text import listed, size_in_words
 
 LITTLE_IN_HOME = 1 * 1000**3
 LITTLE_FOR_IMAGES = 10 * 1000**3  # NVIDIA's PyTorch image takes more than 20 GB
-FEW_FILES = 1000
 _SHOWN = 5  # names of networks
 
 # Architectures that images call otherwise than `uname -m`.
@@ -40,49 +38,38 @@ UNKNOWN_GPUS = "cannot tell whether this host has NVIDIA GPUs: "
 
 
 def _disk(facts: HostFacts) -> Finding:
-    rooms = [(facts.home, LITTLE_IN_HOME), (facts.temporary, LITTLE_IN_HOME)]
+    folders = [(facts.home, LITTLE_IN_HOME), (facts.temporary, LITTLE_IN_HOME)]
     if facts.storage is not None:
-        rooms.append((facts.storage, LITTLE_FOR_IMAGES))
-    unusable = [room for room, _ in rooms if room.complaint is not None]
+        folders.append((facts.storage, LITTLE_FOR_IMAGES))
+    unusable = [space for space, _ in folders if space.complaint is not None]
     if unusable:
         return fail(
-            "; ".join(f"nothing can be written to {r.folder}: {r.complaint}" for r in unusable),
-            *(_who_takes_it(room.folder) for room in unusable),
+            "; ".join(f"nothing can be written to {s.folder}: {s.complaint}" for s in unusable),
+            *(_who_takes_it(space.folder) for space in unusable),
         )
-    scarce = [_left(room) for room, least in rooms if _is_scarce(room, least)]
+    scarce = [
+        f"{_size(space)} free in {space.folder}"
+        for space, least in folders
+        if space.free_bytes is not None and space.free_bytes < least
+    ]
     if scarce:
         also = (facts.engine.shown("system", "df"),) if facts.engine else ()
         return warn(f"little space is left: {'; '.join(scarce)}", "df -h", *also)
-    return fine("; ".join(_together([room for room, _ in rooms])))
+    return fine("; ".join(_together([space for space, _ in folders])))
 
 
-def _together(rooms: list[DiskSpace]) -> Iterator[str]:
-    """Yield the free space, once for folders that are on one disk."""
-    for left in dict.fromkeys(map(_size, rooms)):
-        yield f"{left} free in {', '.join(room.folder for room in rooms if _size(room) == left)}"
+def _together(spaces: list[DiskSpace]) -> Iterator[str]:
+    for free in dict.fromkeys(map(_size, spaces)):  # once for folders that are on one disk
+        yield f"{free} free in {', '.join(s.folder for s in spaces if _size(s) == free)}"
 
 
-def _size(room: DiskSpace) -> str:
-    return "?" if room.free_bytes is None else size_in_words(room.free_bytes)
+def _size(space: DiskSpace) -> str:
+    return "?" if space.free_bytes is None else size_in_words(space.free_bytes)
 
 
 def _who_takes_it(folder: str) -> str:
     shown = command_line((folder,))
     return f"df -h {shown}; du -xh --max-depth=1 {shown} | sort -h | tail"
-
-
-def _is_scarce(room: DiskSpace, least: int) -> bool:
-    return _few_files(room) or (room.free_bytes is not None and room.free_bytes < least)
-
-
-def _few_files(room: DiskSpace) -> bool:
-    # A file system without a table of inodes reports 0 of 0.
-    return 0 < (room.free_files or 0) < FEW_FILES
-
-
-def _left(room: DiskSpace) -> str:
-    files = f" and {room.free_files} files" if _few_files(room) else ""
-    return f"{_size(room)} free in {room.folder}{files}"
 
 
 def _logout(facts: HostFacts) -> Finding:
@@ -98,14 +85,14 @@ def _logout(facts: HostFacts) -> Finding:
 
 
 def _scheduler(facts: HostFacts) -> Finding:
-    assert facts.scheduler is not None
-    found = facts.scheduler
-    if found.complaint is not None:
+    scheduler = facts.scheduler
+    assert scheduler is not None
+    if scheduler.complaint is not None:
         return warn(
-            f"{found.version} does not answer: {found.complaint}",
+            f"{scheduler.version} does not answer: {scheduler.complaint}",
             "its jobs go on meanwhile; `scontrol ping` on the host shows when it is back",
         )
-    return fine("; ".join(filter(None, (found.version, found.choices))))
+    return fine("; ".join(filter(None, (scheduler.version, scheduler.choices))))
 
 
 def _apptainer(facts: HostFacts) -> Finding:
@@ -119,39 +106,37 @@ def _apptainer(facts: HostFacts) -> Finding:
 
 
 def _engine(facts: HostFacts) -> Finding:
-    engine = facts.required_engine
-    if isinstance(facts.engine_error, EngineMissing) and facts.scheduler is not None:
+    engine, error = facts.required_engine, facts.engine_error
+    if isinstance(error, EngineMissing) and facts.scheduler is not None:
         return skip("no container engine; `jlr run --slurm` and `--runtime none` need none")
     if facts.engine_version is None:
         # It may be there, and `sudo` before it refuse.
-        if facts.engine_error and not isinstance(facts.engine_error, EngineMissing):
-            return from_error(facts.engine_error)
-        both = any(isinstance(other, EngineMissing) for other in facts.others)
-        chosen = f"; {facts.engine_chosen_by} chooses it" if facts.engine_chosen_by else ""
-        where = f": {facts.looked}" if facts.looked else ""
-        if facts.unasked:
-            which = "docker or podman" if both else f"`{engine.name}`"
-            return fail(f"cannot tell whether the host has {which}{chosen}{where}")
-        return fail(
-            f"neither docker nor podman was found on the host{where}"
-            if both
-            else f"`{engine.name}` was not found on the host{chosen}{where}",
-            *installation.commands(engine.everyday.kind.program, facts.distribution),
-            *(("or images by Apptainer: `--runtime apptainer`",) if facts.apptainer else ()),
-            "or without containers: `--runtime none`",
-        )
+        if error and not isinstance(error, EngineMissing):
+            return from_error(error)
+        return _no_engine(facts)
     if "podman" in facts.engine_version and engine.kind is DOCKER.kind:
         return from_error(DockerIsPodman())
-    by = facts.gpus_by
-    besides = (f"{by.engine.name} gives GPUs, as {by.why}",) if by and by.why else ()
-    return _with_others((facts.engine_version, *besides), facts.others)
-
-
-def _with_others(told: Sequence[str], others: Sequence[EngineUnusable]) -> Finding:
-    """Return that an engine is there, and why the others that were tried cannot be used."""
-    text = "; ".join((*told, *(other.message for other in others)))
+    by, others = facts.gpus_by, facts.others
+    besides = [f"{by.engine.name} gives GPUs, as {by.why}"] if by and by.why else []
+    text = "; ".join((facts.engine_version, *besides, *(other.message for other in others)))
     broken = [o for o in others if not isinstance(o, EngineMissing | DockerIsPodman)]
     return warn(text, *(o.hint for o in broken if o.hint)) if broken else fine(text)
+
+
+def _no_engine(facts: HostFacts) -> Finding:
+    engine = facts.required_engine
+    both = any(isinstance(other, EngineMissing) for other in facts.others)
+    where = f": {facts.looked}" if facts.looked else ""
+    if facts.unasked:
+        which = "docker or podman" if both else f"`{engine.name}`"
+        return fail(f"cannot tell whether the host has {which}{where}")
+    return fail(
+        f"{'neither docker nor podman' if both else f'`{engine.name}`'} was "
+        f"{'' if both else 'not '}found on the host{where}",
+        *installation.commands(engine.everyday.kind.program, facts.distribution),
+        *(("or images by Apptainer: `--runtime apptainer`",) if facts.apptainer else ()),
+        "or without containers: `--runtime none`",
+    )
 
 
 def _permission(facts: HostFacts) -> Finding:
@@ -181,17 +166,17 @@ def _driver(facts: HostFacts) -> Finding:
     if isinstance(gpus, Inventory) and gpus.gpus:
         version = f"{facts.driver}, " if facts.driver else ""
         return fine(f"{version}{_counted(gpus)}")
+    reason = gpus.message if isinstance(gpus, CannotAsk) else ""
     if isinstance(gpus, NvidiaSmiSilent):
         have = f"the driver {facts.driver} is loaded, but " if facts.driver else UNKNOWN_GPUS
-        return fail(f"{have}{gpus.message}", *((gpus.hint,) if gpus.hint else ()))
+        return fail(f"{have}{reason}", *((gpus.hint,) if gpus.hint else ()))
     if not facts.hardware and not facts.driver:
         if isinstance(gpus, NvidiaSmiMissing) and facts.unasked:
-            return warn(f"{UNKNOWN_GPUS}{gpus.message}, and {facts.unasked}")
-        return warn(f"{NO_GPU} ({gpus.message})" if isinstance(gpus, CannotAsk) else NO_GPU)
+            return warn(f"{UNKNOWN_GPUS}{reason}, and {facts.unasked}")
+        return warn(f"{NO_GPU} ({reason})" if reason else NO_GPU)
     if facts.driver:
-        said = gpus.message if isinstance(gpus, CannotAsk) else "it lists no GPU"
         return fail(
-            f"the driver {facts.driver} is loaded but does not work: {said}",
+            f"the driver {facts.driver} is loaded but does not work: {reason or 'it lists no GPU'}",
             "`sudo reboot` is needed after an update of the driver; "
             "`sudo dmesg | grep -i nvrm` on the host tells more",
         )

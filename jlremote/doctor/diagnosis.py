@@ -43,17 +43,17 @@ class Finding:
 
 
 def fine(text: str) -> Finding:
-    """Return the finding that all is well."""
+    """Return the finding of a check that passed."""
     return Finding("", Mark.OK, text)
 
 
 def warn(text: str, *mend: str) -> Finding:
-    """Return the finding that it works, with something worth knowing."""
+    """Return the finding of a check that passed, with something worth knowing."""
     return Finding("", Mark.WARNING, text, mend)
 
 
 def skip(text: str, *mend: str) -> Finding:
-    """Return the finding that it could not be tried."""
+    """Return the finding of a check that could not be tried."""
     return Finding("", Mark.SKIPPED, text, mend)
 
 
@@ -61,12 +61,12 @@ WITHOUT_CONTAINERS = skip("without containers (`--runtime none`)")
 
 
 def fail(text: str, *mend: str, exit_code: int = 1) -> Finding:
-    """Return the finding that it does not work."""
+    """Return the finding of a check that failed."""
     return Finding("", Mark.FAILED, text, mend, exit_code)
 
 
 def from_error(error: JlrError, *mend: str) -> Finding:
-    """Return the finding that it does not work, by an error; its hint is the default `mend`."""
+    """Return the finding of a check that failed by an error; the hint is the default `mend`."""
     hint = (error.hint,) if error.hint else ()
     return fail(error.message, *(mend or hint), exit_code=error.exit_code)
 
@@ -76,7 +76,7 @@ class Check(Generic[Facts]):
     """One check of a table."""
 
     name: str  # the same in every call
-    judge: Callable[[Facts], Finding]  # a pure function of the facts
+    judge: Callable[[Facts], Finding]  # an error that it raises is its finding
     needs: tuple[str, ...] = ()  # the names of checks without which this one makes no sense
 
 
@@ -89,10 +89,13 @@ class Diagnosis:
     def judged(self, group: str, checks: Iterable[Check[Facts]], facts: Facts) -> Iterator[Finding]:
         """Yield the finding of each check; a check is skipped if one that it needs has failed."""
         for check in checks:
-            yield self.add(group, check.name, self.skipped(check.needs) or check.judge(facts))
+            try:
+                finding = self.skipped(check.needs) or check.judge(facts)
+            except JlrError as error:
+                finding = from_error(error)
+            yield self.add(group, check.name, finding)
 
     def add(self, group: str, check: str, finding: Finding) -> Finding:
-        """Keep the finding of a check, with its name, and return it."""
         finding = replace(finding, check=check, group=group)
         self.findings.append(finding)
         return finding
@@ -109,7 +112,6 @@ class Diagnosis:
         return skip(missing.text if missing.mark is Mark.SKIPPED else f"needs `{missing.check}`")
 
     def well(self, *needs: str) -> bool:
-        """Return whether all these checks allow what needs them."""
         return self.skipped(needs) is None
 
 
