@@ -22,7 +22,7 @@ from jlremote.laptop import paths, sessions
 from jlremote.listing.session_report import SessionReport
 
 WORKFLOWS = """
-    sessions.prepare.begin sessions.start.start sessions.start.plan sessions.open.address
+    hosts.links.begin sessions.start.start sessions.start.plan sessions.open.address
     sessions.logs.log sessions.stop.stop sessions.stop.stop_all sessions.shell.shell
     sessions.restart.restart sessions.restart.renew
     sessions.further_ports.add sessions.further_ports.listed sessions.further_ports.remove
@@ -129,7 +129,7 @@ def workflows(_all_loaded: None, monkeypatch: pytest.MonkeyPatch) -> Workflows:
     fakes = Workflows(monkeypatch)
     for name in WORKFLOWS.split():
         fakes.take_over(name)
-    fakes.will("sessions.prepare.begin", None)  # only for speed, so no test announces it
+    fakes.will("hosts.links.begin", None)  # only for speed, so no test announces it
     return fakes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -68,7 +69,7 @@ def forward(
     from jlremote.sessions import further_ports
 
     if remove is not None and port is not None:
-        removal = further_ports.removal(session, remove)
+        removal = f"jlr forward {shlex.quote(session or 'SESSION')} --remove {remove}"
         raise Usage("`--remove` already names the port", hint=f"`{removal}`")
     context = invocation.context()
     if port is not None:
