@@ -13,8 +13,8 @@ from jlremote.cli.invocation import Invocation, global_options
 COMMANDS = {
     "Sessions": {
         "start": ("starting", "Start or reuse a session and open it in the browser."),
-        "open": ("starting", "Open a running session in the browser."),
-        "url": ("starting", "Print a session's URL and nothing else."),
+        "open": ("clients", "Open a running session in the browser."),
+        "url": ("clients", "Print a session's URL and nothing else."),
         "list": ("viewing", "List the sessions, one per line."),
         "status": ("viewing", "Show one session."),
         "logs": ("viewing", "Show the log of a session or the output of a job."),

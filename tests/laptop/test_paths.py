@@ -37,6 +37,15 @@ def test_xdg_variables_move_the_folders(
     assert directory() == tmp_path / below
 
 
+@pytest.mark.parametrize("state", ["relative", "", "/tmp"])
+def test_the_folder_of_names_is_that_of_the_records(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", state and state.replace("/tmp", f"{tmp_path}/x"))
+    assert paths.unchecked_state_directory() == paths.state_directory()
+
+
 def test_only_this_user_can_enter_new_folders(tmp_path: Path) -> None:
     for _ in range(2):
         made = paths.private_directory(tmp_path / "one" / "two")

@@ -1,9 +1,9 @@
 """The commands of `jlr --help`.
 
 A command parses, calls one workflow, and prints. It imports the workflow inside its function, so
-that its help and its completion stay fast. `starting` has start, open and url, `viewing` list,
-status, logs and output, `stopping` what ends sessions and connections. `running` has run,
-`attaching` attach, runs and shell, `ports_and_files` forward, cp and mount, `clients` what programs
-of this machine need. `image_commands` has images and registries, `inspection` gpus and doctor,
-`this_machine` config, notify, demo and completion. `program` names the module of each command.
+that its help and its completion stay fast. `starting` has start, `viewing` list, status, logs and
+output, `stopping` what ends sessions and connections. `running` has run, `attaching` attach, runs
+and shell, `ports_and_files` forward, cp and mount, `clients` open, url and the programs of this
+machine that use a session. `image_commands` has images and registries, `inspection` gpus and
+doctor, `this_machine` config, notify, demo and completion. `program` names each command's module.
 """

@@ -1,6 +1,9 @@
-"""Programs of this machine in a session: `jlr code`, `ssh-config`, `proxy`, `lab` and `kernels`."""
+"""Programs of this machine: `jlr open`, `url`, `code`, `ssh-config`, `proxy`, `lab`, `kernels`."""
 
 from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 import click
 
@@ -10,11 +13,92 @@ from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen import reports, tables
-from jlremote.cli.screen.terminal import answer, answer_json, as_json, tell
+from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown, tell
 from jlremote.errors import JlrError, Usage
 from jlremote.laptop.settings.options import EDITORS
 
 _PROGRAM = "jlremote.cli.kernel_program"
+
+
+# A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.
+_FILE = re.compile(r"\.[A-Za-z]\w*$")
+
+
+@command("open")
+@shared.session_argument
+@click.argument("path", required=False)
+@shared.browser_options
+@shared.shared_option
+@shared.json_option("Print the URL in a JSON object.")
+def open_session(
+    invocation: Invocation,
+    session: str | None,
+    path: str | None,
+    browser: str | None,
+    no_browser: bool,
+    as_shared: bool,
+) -> None:
+    """Open a running session in the browser.
+
+    With PATH, JupyterLab opens that notebook, file or folder. A single argument is a session if one
+    has that name, or if it begins with a host; else it is a PATH in the latest session, if it has a
+    slash or a file extension. HOST/NAME also finds a session that another laptop started.
+
+    Examples:
+        jlr open                      # the only session, or the latest
+        jlr open dgx/cont1 work/train.ipynb
+        jlr open train.ipynb          # a notebook in the latest session
+        jlr open --no-browser         # check that it answers, and print the URL
+    """
+    from jlremote.sessions.open import address
+
+    name = shared.chosen_browser(browser, no_browser)
+    context = invocation.context()
+    selector, file = _session_or_path(session, path, invocation)
+    page = address(selector, file, context, as_shared=as_shared)
+    answer_either(shown(page), {"url": page.url})
+    shared.browse(page, context, browser=name, asked=browser is not None)
+
+
+@command("url")
+@shared.session_argument
+@option("--base part", "Print the URL without its token.", flag_value="base")
+@option("--token part", "Print the token.", flag_value="token")
+@shared.json_option("Print all three as a JSON object.")
+def url(invocation: Invocation, session: str | None, part: str | None) -> None:
+    """Print a session's URL and nothing else.
+
+    The URL contains the token, which gives full access to the session. Give it to a script, or to
+    the "Existing Jupyter Server" of VS Code. Programs that want both apart take --base and --token.
+
+    Examples:
+        jlr url dgx/cont1
+        curl -fsS "$(jlr url cont1)"
+    """
+    from jlremote.sessions.open import address
+
+    found = address(session, None, invocation.context()).url
+    token = parse_qs(urlsplit(found).query).get("token", [""])[0]
+    parts = {"url": found, "base": urljoin(found, "."), "token": token}
+    answer_either(parts[part or "url"], parts)
+
+
+def _session_or_path(
+    session: str | None, path: str | None, invocation: Invocation
+) -> tuple[str | None, str | None]:
+    if session is None or path is not None:
+        return session, path
+    from jlremote.laptop.known_names import host_names
+    from jlremote.laptop.sessions import load_all
+
+    records = load_all()
+    hosts = {record.host for record in records}
+    begin, slash, _ = session.partition("/")
+    if any(session == record.name for record in records):
+        return session, None
+    if slash and ("@" in begin or begin in hosts or begin in host_names(invocation.ssh_config)):
+        return session, None
+    return (None, session) if slash or _FILE.search(session) else (session, None)
 
 
 @command("code")

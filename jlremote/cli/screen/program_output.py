@@ -12,7 +12,6 @@ from __future__ import annotations
 import codecs
 import os
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -98,6 +97,8 @@ class CellOutput:
 
     def _fitting(self, current: str) -> str:
         plain = without_controls(current).expandtabs()
+        import shutil
+
         width = shutil.get_terminal_size().columns
         if len(plain) < width:
             return without_controls(current, self._colours).expandtabs()

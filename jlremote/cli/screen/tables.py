@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -89,6 +88,8 @@ def rows(values: Iterable[T], columns: Columns[T]) -> Iterator[list[str]]:
 
 def show_table(headings: Collection[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table; on a terminal it is cut to the width, the widest column first."""
+    import shutil
+
     from rich.console import Console
 
     colour = coloured(sys.stdout)
