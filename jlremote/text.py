@@ -127,6 +127,11 @@ def one_of(names: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
+def joined(*parts: str | None) -> str | None:
+    """Return the parts that are there as one sentence, `None` for none."""
+    return "; ".join(filter(None, parts)) or None
+
+
 def listed(items: Sequence[str], most: int) -> str:
     """Return the first `most` items, and how many more there are: `a, b and 3 more`."""
     more = len(items) - most

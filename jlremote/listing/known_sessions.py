@@ -33,7 +33,7 @@ from jlremote.place.host.contract import run_script
 from jlremote.place.host.job import Job
 from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import runtime_of, runtimes
-from jlremote.text import one_line
+from jlremote.text import joined, one_line
 
 ANSWER_SECONDS = 5.0
 
@@ -194,8 +194,7 @@ def with_cells(
     run = {kernel: round(seconds) for kernel, seconds in now.running.items()}
     timed = tuple(replace(each, running=run.get(each.id)) for each in kernels)
     lost = recording.ENDED if now.state == "dead" else None
-    detail = "; ".join(filter(None, (lost, report.detail)))
-    return replace(report, kernels=timed, detail=detail or None)
+    return replace(report, kernels=timed, detail=joined(lost, report.detail))
 
 
 def _explained(

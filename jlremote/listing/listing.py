@@ -34,6 +34,7 @@ from jlremote.listing.session_report import SessionReport, of_job, of_present
 from jlremote.mounts import known_mounts
 from jlremote.place.host.job import Job
 from jlremote.selection import session_selection
+from jlremote.text import joined
 
 HOSTS_AT_ONCE = 16
 
@@ -158,8 +159,7 @@ def report(selector: str | None, context: Context) -> SessionReport:
     lost = gpu_fault(link, record) if shown.state == State.UP else None
     if lost is None:
         return shown
-    also = (f"but {lost.message}; {lost.hint}", shown.detail)
-    return replace(shown, detail="; ".join(filter(None, also)))
+    return replace(shown, detail=joined(f"but {lost.message}; {lost.hint}", shown.detail))
 
 
 def _note_unasked(hosts: Sequence[str], context: Context) -> None:

@@ -12,6 +12,7 @@ from jlremote.forwards.jupyter_check import access_note
 from jlremote.jupyter.ports.endpoint import time_limit_warning
 from jlremote.laptop.settings.options import NO_CONTAINER
 from jlremote.link.wire.states import State
+from jlremote.text import joined
 from jlremote.times import utc
 
 if TYPE_CHECKING:
@@ -117,8 +118,7 @@ def of_forward(
     report = of_record(record, forward.state, utc(forward.since), forward.detail)
     if called := forward.endpoint.place.called:
         why = f"its container is called `{called}` by now"
-        detail = "; ".join(filter(None, (forward.detail, why)))
-        report = replace(report, container=called, detail=detail)
+        report = replace(report, container=called, detail=joined(forward.detail, why))
     if forward.state != State.UP:
         return report
     server = forward.server
@@ -127,8 +127,8 @@ def of_forward(
     )
     if access is None:
         return known
-    detail = "; ".join(filter(None, (access_note(access, record.host), report.detail)))
-    return replace(known, access=str(access), detail=detail or None)
+    detail = joined(access_note(access, record.host), report.detail)
+    return replace(known, access=str(access), detail=detail)
 
 
 def with_job(report: SessionReport, job: Job | None) -> SessionReport:
@@ -147,7 +147,7 @@ def with_job(report: SessionReport, job: Job | None) -> SessionReport:
             ended = f"its job ended: {job.detail}"
         return replace(report, state=str(State.JOB_ENDED), url=None, page=None, detail=ended)
     if job.state in ("running", "unknown") and job.detail:
-        report = replace(report, detail="; ".join(filter(None, (report.detail, job.detail))))
+        report = replace(report, detail=joined(report.detail, job.detail))
     return with_time_left(report, None if job.until is None else job.until - time.time())
 
 
@@ -159,7 +159,7 @@ def with_time_left(report: SessionReport, seconds: float | None) -> SessionRepor
     ends = time_limit_warning(report.host, report.name, time.time() + seconds)
     if ends is None or report.state != State.UP:
         return report
-    return replace(report, detail="; ".join(filter(None, (ends, report.detail))))
+    return replace(report, detail=joined(ends, report.detail))
 
 
 def of_job(host: str, job: Job) -> SessionReport:

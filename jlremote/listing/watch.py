@@ -51,13 +51,17 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
     selector, quiet = record.selector, replace(context, asker=ASKS_NOTHING)
     first = listing.report(selector, context)
     yield first
-    seen = _Seen(link_of(record, context), record, first, lambda: listing.report(selector, quiet))
+    seen = SessionView(
+        link_of(record, context), record, first, lambda: listing.report(selector, quiet)
+    )
     while True:
         time.sleep(PAUSE_SECONDS)
-        yield listing.with_mounts([seen.now()], context)[0]
+        yield listing.with_mounts([view.now()], context)[0]
 
 
-class _Seen:
+class SessionView:
+    """The latest report of a session, which needs no waiting."""
+
     def __init__(
         self,
         link: Link,

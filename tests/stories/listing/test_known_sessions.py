@@ -72,7 +72,7 @@ def reported(
     recorder: str = "on",
 ) -> SessionReport:
     now = Recording(recorder, {"7": 65.4} if recorder == "on" else {})
-    monkeypatch.setattr(recording, "look", lambda *_: now)
+    monkeypatch.setattr(recording, "recording_of", lambda *_: now)
     monkeypatch.setattr(known_sessions, "link_of", lambda *_: link)
     [report] = known_sessions.of([record], context(), connected_status)
     return report
