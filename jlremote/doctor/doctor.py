@@ -28,6 +28,7 @@ from jlremote.laptop.settings import settings
 from jlremote.link.client.link import Link
 from jlremote.place.host.addresses import LOCALHOST
 from jlremote.place.host.contract import Steps
+from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.engine_errors import EngineSilent, EngineUnusable
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.engine_containers import Containers
@@ -151,13 +152,14 @@ class _Examination:
                         found = there if there.container and there.server else NOTHING
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
             facts = replace(facts, image_needed=found is NOTHING, others=tuple(others.values()))
-        asked_for = str(settled.get("runtime", AUTO))
+        asked_for, network = str(settled.get("runtime", AUTO)), settled.get("network")
         if asked_for != AUTO:
             facts = replace(facts, gpus_by=None)
         start = StartRequest(
             host=link.name,
             runtime=asked_for,
-            image=named,
+            image=str(image) if image is not None and chosen.has_images else None,
+            options=ContainerOptions(network=network if chosen.has_containers else None),
             python=settled.get("python"),
             conda_env=settled.get("conda-env"),
         )

@@ -89,7 +89,8 @@ def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) 
 def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> Finding:
     engine = trial.facts.required_engine
     # Without its entrypoint, which could end the container at once; only the engine is checked.
-    spec = ContainerSpec(name, image, gpus="all", own_entrypoint=False)
+    options = trial.request.options
+    spec = ContainerSpec(name, image, options=options, gpus="all", own_entrypoint=False)
     with ExitStack() as undo:
         undo.callback(_remove, trial, name, context)
         by, spec, done = new_container.attempted(

@@ -117,6 +117,16 @@ def test_stop_ends_all_of_it_and_remove_deletes_its_files(
     assert not list((engines_host.account.home / ".local/state/jlr/apptainer").glob("*/*"))
 
 
+def test_doctor_proves_an_image_to_the_kernels_answer_and_removes_what_it_made(
+    engines_laptop: Laptop, engines_host: EnginesHost
+) -> None:
+    judged = engines_laptop.jlr(
+        *("doctor", "lab", "--image", SIF, "--runtime", "apptainer", "--no-input"), timeout=120
+    )
+    assert "6*7 is 42" in judged.stdout, judged
+    assert not list((engines_host.account.home / ".local/state/jlr/apptainer").glob("*/*"))
+
+
 def test_a_job_runs_in_an_image_of_its_own(
     engines_laptop: Laptop, engines_host: EnginesHost
 ) -> None:
