@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.programs import wait_until
-from tests.metal.conftest import TORCH, Metal, GpuRuntime, kernel, listed
+from tests.metal.conftest import TORCH, GpuRuntime, Metal, kernel, listed
 
 pytestmark = pytest.mark.hardware
 
