@@ -10,7 +10,7 @@ from typing import Any
 
 from jlremote.errors import NotFound, Usage
 from jlremote.hosts.requests import StartContext
-from jlremote.laptop import mounts
+from jlremote.laptop.sessions import MOUNTS
 from jlremote.place.host.contract import Completed, Host, understood
 from jlremote.place.host.shell_text import command_line, typed_path
 from jlremote.place.runtimes.container_options import ContainerOptions
@@ -61,7 +61,7 @@ def with_workspace(options: ContainerOptions, workspace: str | None, host: str) 
 
 
 def _namesake(here: Path, host: str) -> str:
-    for mount in mounts.load_all():
+    for mount in MOUNTS.load_all():
         if mount.host == host and here.is_relative_to(mount.local):
             return str(PurePosixPath(mount.remote, here.relative_to(mount.local).as_posix()))
     if here == Path.home() or not here.name:

@@ -17,7 +17,7 @@ from jlremote.jobs.stories import scheduled, session_job
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.listing.report import SessionReport
+from jlremote.listing.session_report import SessionReport
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.table import runtime_of

@@ -28,7 +28,7 @@ from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.listing.report import SessionReport, of_forward, with_job
+from jlremote.listing.session_report import SessionReport, of_forward, with_job
 from jlremote.place.host.sudo import by_hand
 from jlremote.place.runtimes.docker.docker_errors import JustCreated
 from jlremote.place.runtimes.runtime import Container, Runtime

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jlremote.laptop.records import FORMAT
+from jlremote.laptop.record_files import FORMAT
 from jlremote.laptop.sessions import SessionRecord
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine

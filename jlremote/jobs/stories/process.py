@@ -15,7 +15,7 @@ from jlremote.hosts.requests import RunRequest, StartContext, StartRequest
 from jlremote.jobs.notebook import as_typed, is_notebook
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
-from jlremote.laptop.records import hint_of_missing
+from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host import kept_jobs, process_mark
 from jlremote.place.host.contract import Completed, run_script, understood

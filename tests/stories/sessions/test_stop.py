@@ -15,9 +15,8 @@ from jlremote.jupyter.api import JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
-from jlremote.laptop import mounts, sessions
-from jlremote.laptop.mounts import MountRecord
-from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import MOUNTS, MountRecord, PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import known_mounts, unmount
 from jlremote.mounts.points import Holder, MountPoint
@@ -229,7 +228,7 @@ def test_programs_that_a_forced_stop_takes_a_mount_from_are_named(
 
     for session in ("cont1", "cont2"):
         folder = held.path if session == "cont1" else "/home/ada/q"
-        mounts.save(MountRecord(folder, "/srv/p", "dgx", session, None, False, 0))
+        MOUNTS.save(MountRecord(folder, "/srv/p", "dgx", session, None, False, 0))
     system = SimpleNamespace(mounted=lambda: [held], holders=holders)
     monkeypatch.setattr(unmount, "this_system", lambda: system)
     monkeypatch.setattr(known_mounts, "is_served", lambda record: True)

@@ -1,4 +1,4 @@
-"""The program that a kernel spec of `jlr kernels install` names; a client of Jupyter's starts it.
+"""The program in a kernel spec of `jlr kernels install`, which a Jupyter client starts.
 
 Its arguments are a session, a kind of kernel and a connection file, or `--end`, a session and a
 kernel. No session begins with `-`, but the server there chooses the names of kinds.
@@ -16,7 +16,7 @@ from jlremote.text import printable
 
 
 def main(*words: str) -> int:
-    """Be a kernel, or wait for the end of stdin and end one; return the exit code."""
+    """Run as a kernel, or end a kernel once stdin ends; return the exit code."""
     from jlremote.kernels import run
 
     # What a client starts has no terminal of its own to ask on.
@@ -27,7 +27,7 @@ def main(*words: str) -> int:
             run.end(session, kernel, context, sys.stdin.buffer.read)
         else:
             session, kind, file = words
-            itself = (sys.executable, "-P", "-m", "jlremote.cli.kernel", "--end", session)
+            itself = (sys.executable, "-P", "-m", "jlremote.cli.kernel_program", "--end", session)
             run.run(session, kind, Path(file), itself, context)
     except JlrError as failure:
         tell(f"jlr: {printable(failure.message)}")

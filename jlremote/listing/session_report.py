@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from jlremote.place.host.job import Job
 
 
+_NOT_IN_JSON = ("page", "is_default", "started_here")
+
+
 @dataclass(frozen=True)
 class SessionReport:
     """A session as it is right now."""
@@ -38,21 +41,16 @@ class SessionReport:
     # `idle-stopped`, on a cluster `queued`, `starting` and `job-ended`; `running` for one
     # that is not forwarded here; …
     state: str
-    # its address for programs, on 127.0.0.1, with the token where one is known
-    url: str | None = None
-    # the address for a browser, of an origin that only this session has, where it was asked for
-    page: str | None = None
-    local_port: int | None = None  # TCP port on 127.0.0.1
-    # since when it is in that state, ISO 8601 in UTC; `None` where that is unknown
-    since: str | None = None
+    since: str | None = None  # since when it is in that state, ISO 8601 in UTC, if that is known
     # one sentence that says why, where the state is not `up`, or what is wrong all the same
     detail: str | None = None
+    # its address for programs, on 127.0.0.1, with the token where one is known
+    url: str | None = None
+    local_port: int | None = None  # TCP port on 127.0.0.1
     image: str | None = None
     # the GPUs as the engine was asked for them (`all`, `0,2`, …), `None` for none
     gpus: str | None = None
     kernels: tuple[Kernel, ...] | None = None  # what runs, `None` where Jupyter was not asked
-    mounts: tuple[MountReport, ...] = ()  # its folders that are mounted on this machine
-    ports: tuple[PortReport, ...] = ()
     # what Jupyter asks for: `token`, `password` or `open` (nothing, so that all users that reach
     # its port can run code); `None` where it was not asked
     access: str | None = None
@@ -67,25 +65,25 @@ class SessionReport:
     node: str | None = None
     time_left: int | None = None
     reason: str | None = None
-    is_default: bool = False  # whether commands mean it, of several sessions, without SESSION
-    started_here: bool = False  # whether this very call launched the Jupyter server
+    mounts: tuple[MountReport, ...] = ()  # its folders that are mounted on this machine
+    ports: tuple[PortReport, ...] = ()
+    # Not in JSON: the address for a browser, of an origin that only this session has; whether
+    # commands mean it, of several, without SESSION; whether this very call launched its Jupyter.
+    page: str | None = None
+    is_default: bool = False
+    started_here: bool = False
 
     @property
     def address(self) -> Address:
-        """Its URLs; empty where it is not up."""
+        """The URLs, empty for a session that is not up."""
         return Address(self.url or "", self.page or self.url or "")
 
     def to_json(self) -> dict[str, Any]:
-        fields = ("name", "host", "container", "runtime", "state", "since", "detail", "url")
-        kernels = None if self.kernels is None else [kernel.to_json() for kernel in self.kernels]
-        facts = {field: getattr(self, field) for field in (*fields, "local_port")}
-        asked = {"image": self.image, "gpus": self.gpus, "kernels": kernels}
-        awake = None if self.awake is None else list(self.awake)
-        rules = {"access": self.access, "idle_stop": self.idle_stop, "awake": awake}
-        rules |= {name: getattr(self, name) for name in ("job", "node", "time_left", "reason")}
-        mounts = [mount.to_json() for mount in self.mounts]
-        ports = [port.to_json() for port in self.ports]
-        return facts | asked | rules | {"mounts": mounts, "ports": ports}
+        facts = {name: value for name, value in vars(self).items() if name not in _NOT_IN_JSON}
+        for name in ("kernels", "mounts", "ports"):
+            if facts[name] is not None:
+                facts[name] = [each.to_json() for each in facts[name]]
+        return facts
 
 
 def of_record(
@@ -134,7 +132,7 @@ def of_forward(
 
 
 def with_job(report: SessionReport, job: Job | None) -> SessionReport:
-    """Return a session's report with what its job at a scheduler tells, `None` for none."""
+    """Add to a session's report what its job at a scheduler says, if it has one."""
     if job is None:
         return report
     report = replace(report, job=job.job, node=job.node, reason=job.reason, gpus=job.gpus)
@@ -154,7 +152,7 @@ def with_job(report: SessionReport, job: Job | None) -> SessionReport:
 
 
 def with_time_left(report: SessionReport, seconds: float | None) -> SessionReport:
-    """Return a report with the time until its job's limit, and a warning before the end."""
+    """Add to a report the time until its job's limit, and a warning before the end."""
     if seconds is None:
         return report
     report = replace(report, time_left=max(0, round(seconds)))

@@ -1,4 +1,4 @@
-"""`jlr gpus`, `jlr doctor`, `jlr disconnect` and `jlr forget`."""
+"""`jlr gpus` and `jlr doctor`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command
+from jlremote.cli.command import command, option
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.screen.terminal import answer, answer_each, answer_json, as_json, tell, watched
+from jlremote.cli.screen.terminal import answer, answer_json, as_json, tell, watched
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import is_pool
 from jlremote.text import printable
@@ -29,27 +29,15 @@ PAUSE_SECONDS = 0.5
 POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
 
 
-@command(
-    "gpus",
-    examples=(
-        "jlr gpus dgx",
-        "jlr gpus dgx --watch",
-        "jlr gpus dgx --watch 5",
-        "jlr gpus @lab                 # all hosts of [pools.lab], in one table",
-        "jlr gpus dgx --json | jq -r '.gpus[] | select(.state == \"free\") | .index'",
-    ),
-)
+@command("gpus")
 @shared.host_argument
-@click.option(
-    "--watch",
+@option(
+    "--watch [SECONDS]",
+    f"Repeat until Ctrl-C, every SECONDS ({PAUSE_SECONDS:g} by default).",
     type=shared.number(0.1, 3600),
-    is_flag=False,
     flag_value=PAUSE_SECONDS,
-    metavar="[SECONDS]",
-    help=f"Repeat until Ctrl-C, every SECONDS ({PAUSE_SECONDS:g} by default).",
 )
 @shared.json_option("Print a JSON object; with --watch one per line.")
-@click.pass_obj
 def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
     """Show the GPUs of a host and their users, containers, ages and load.
 
@@ -61,6 +49,12 @@ def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
     free GPUs, and the jobs that hold the others, yours first; --watch asks once a minute.
 
     HOST may be a pool, `@NAME`: its hosts are asked at the same time.
+
+    Examples:
+        jlr gpus dgx
+        jlr gpus dgx --watch
+        jlr gpus @lab                 # all hosts of [pools.lab], in one table
+        jlr gpus dgx --json | jq -r '.gpus[] | select(.state == "free") | .index'
     """
     if watch is None:
         _show_gpus(host, invocation.context())
@@ -84,7 +78,7 @@ def _show_gpus(host: str, context: Context) -> None:
     if as_json():
         answer_json(gpu_table.document(shown, host))
     else:
-        _print_gpus(shown, context, ())
+        _print_gpus(shown, context)
 
 
 def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
@@ -107,49 +101,35 @@ def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
 
         tables.show_live(gpu_live.drawings(host, snapshots))
     else:
-        told: tuple[str, ...] = ()
+        noted: set[str] = set()
         for shown in snapshots:
-            told = _print_gpus(shown, context, told)
+            _print_gpus(shown, context, noted)
             answer("")
 
 
-def _print_gpus(shown: Shown, context: Context, told: tuple[str, ...]) -> tuple[str, ...]:
-    """Print the tables, and the notes that were not `told`; return those that are now."""
+def _print_gpus(shown: Shown, context: Context, noted: set[str] | None = None) -> None:
     from jlremote.cli.screen import gpu_table
 
     gpu_table.show(shown)
-    notes = gpu_table.notes_of(shown)
-    for note in notes:
-        if note not in told:
+    noted = set() if noted is None else noted
+    for note in gpu_table.notes_of(shown):
+        if note not in noted:
             context.progress.note(note)
-    return notes
+    noted.update(gpu_table.notes_of(shown))
 
 
-@command(
-    "doctor",
-    examples=(
-        "jlr doctor",
-        "jlr doctor dgx",
-        "jlr doctor dgx --image nvcr.io/nvidia/pytorch:24.05-py3",
-        "jlr doctor lab --runtime none --python ~/venv",
-        "jlr doctor dgx --report report.txt     # to attach to a bug report",
-        "jlr doctor dgx --json | jq -r '.checks[] | select(.mark == \"failed\") | .mend[]'",
-    ),
-)
+@command("doctor")
 @shared.optional_host_argument
-@click.option("--image", metavar="IMAGE", help="Try a new container of this image, then remove it.")
+@option("--image IMAGE", "Try a new container of this image, then remove it.")
 @shared.runtime_options
 @shared.python_options
-@click.option(
-    "--report",
-    "report_file",
+@option(
+    "--report report_file FILE",
+    "Write a report without secrets to FILE; a terminal shows it first, and asks.",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write a report without secrets to FILE; a terminal shows it first, and asks.",
 )
 @shared.json_option("Print one JSON object at the end.")
-@click.pass_context
-def doctor(click_context: click.Context, /, *, report_file: Path | None, **options: Any) -> None:
+def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: Any) -> int:
     """Find out what is wrong, and what to do about it.
 
     Without HOST it checks this machine; with HOST the whole chain: name, login, engine, GPUs,
@@ -158,18 +138,22 @@ def doctor(click_context: click.Context, /, *, report_file: Path | None, **optio
 
     ✓ works, ! works with a problem, ✗ does not work, - was not tried. The exit code is 0, or that
     of the first ✗: 4 authentication, 5 unreachable, 6 not found, 1 anything else.
+
+    Examples:
+        jlr doctor dgx
+        jlr doctor dgx --image nvcr.io/nvidia/pytorch:24.05-py3
+        jlr doctor lab --runtime none --python ~/venv
+        jlr doctor dgx --report report.txt     # to attach to a bug report
+        jlr doctor dgx --json | jq -r '.checks[] | select(.mark == "failed") | .mend[]'
     """
-    from jlremote.cli.screen.findings import FindingPrinter
+    from jlremote.cli.screen.doctor_lines import FindingPrinter
     from jlremote.doctor.doctor import DoctorRequest
     from jlremote.doctor.doctor import doctor as examine
 
     request = DoctorRequest(**options)
-    invocation = click_context.ensure_object(Invocation)
     if report_file is not None:
         if as_json():
-            raise Usage(
-                "`--report` and `--json` cannot be combined", hint="leave out one of the two"
-            )
+            raise shared.refused_together("--report", "--json")
         if os.path.lexists(report_file):  # also of a name that is too long for a file
             raise Usage(f"`{report_file}` exists already", hint="name a new file, or remove it")
     printer = FindingPrinter(quiet=invocation.quiet)
@@ -187,7 +171,7 @@ def doctor(click_context: click.Context, /, *, report_file: Path | None, **optio
         answer_json({"host": request.host} | verdict.to_json() | {"checks": checks})
     else:
         printer.close(verdict)
-    click_context.exit(verdict.exit_code)
+    return verdict.exit_code
 
 
 def _write_report(text: str, file: Path, *, asks: bool) -> None:
@@ -198,46 +182,3 @@ def _write_report(text: str, file: Path, *, asks: bool) -> None:
         return
     paths.write_new(file, text)
     tell(f"wrote `{file}`; read it once more before you send it")
-
-
-@command("disconnect", examples=("jlr disconnect dgx", "jlr disconnect --all --yes"))
-@shared.optional_host_argument
-@click.option("--all", "every", is_flag=True, help="Every host, also without a session.")
-@shared.yes_option
-@shared.json_option("Print a JSON array.")
-@click.pass_obj
-def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool) -> None:
-    """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
-
-    Open shells, copies and ssh clients over it end; a terminal is told which, and asked. Jobs of
-    `jlr run` go on. The next command for the host connects again, and may ask for a password or a
-    code again; a `jlr list` without HOST does not. On a machine that others use, close its pages
-    first: they send their secrets to any program that takes their port.
-    """
-    if every == bool(host):
-        raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
-    from jlremote.selection import destruction
-
-    context = invocation.context()
-    names = destruction.disconnect(host, context, yes=yes)
-    ended = ((f"disconnected from {name}", {"host": name}) for name in names)
-    none = f"not connected to {host}" if host else "no connections"
-    answer_each(ended, context, none=none)
-
-
-@command("forget", examples=("jlr forget dgx",))
-@shared.host_argument
-@shared.json_option("Print a JSON array.")
-@click.pass_obj
-def forget(invocation: Invocation, host: str) -> None:
-    """Delete the passwords and passphrases of a host from the keychain.
-
-    Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
-    the answer.
-    """
-    from jlremote.hosts import links
-
-    context = invocation.context()
-    accounts = links.forget(host, context)
-    deleted = ((f"forgot the {account}", {"forgotten": account}) for account in accounts)
-    answer_each(deleted, context, none=f"nothing is remembered for {host}")

@@ -1,4 +1,4 @@
-"""`jlr stop`, `jlr restart` and `jlr renew`."""
+"""`jlr stop`, `restart`, `renew`, `disconnect` and `forget`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jlremote.cli.command import command
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
@@ -21,35 +21,18 @@ if TYPE_CHECKING:
     from jlremote.sessions.stop import StopReport
 
 
-@command(
-    "stop",
-    examples=(
-        "jlr stop",
-        "jlr stop dgx/cont1 --container",
-        "jlr stop dgx/cont1 --remove --force",
-        "jlr stop cont1 cont2",
-        "jlr stop --all",
-        "jlr stop train-3f2a --remove                         # a job",
-    ),
-)
+@command("stop")
 @click.argument(
     "chosen", nargs=-1, metavar="[SESSION]...", shell_complete=candidates.sessions_and_jobs
 )
-@click.option("--container", is_flag=True, help="Stop the container too.")
-@click.option("--remove", is_flag=True, help="Stop the container and delete it.")
-@click.option("--all", "every", is_flag=True, help="Stop every session of every host.")
-@click.option("--force", is_flag=True, help="Stop it even if kernels or programs work.")
+@option("--container", "Stop the container too.")
+@option("--remove", "Stop the container and delete it.")
+@option("--all every", "Stop every session of every host.")
+@option("--force", "Stop it even if kernels or programs work.")
 @shared.yes_option
 @shared.json_option("Print a JSON array.")
-@click.pass_obj
 def stop(
-    invocation: Invocation,
-    chosen: tuple[str, ...],
-    container: bool,
-    remove: bool,
-    every: bool,
-    force: bool,
-    yes: bool,
+    invocation: Invocation, /, *, chosen: tuple[str, ...], every: bool, **options: bool
 ) -> None:
     """Stop a session: its Jupyter server, its kernels and the local port.
 
@@ -63,10 +46,17 @@ def stop(
 
     SESSION may be a job: it gets SIGTERM, and is killed after ten seconds, or at once with --force.
     --remove then deletes it with its output.
+
+    Examples:
+        jlr stop
+        jlr stop dgx/cont1 --container
+        jlr stop dgx/cont1 --remove --force
+        jlr stop cont1 cont2
+        jlr stop train-3f2a --remove                         # a job
     """
     from jlremote.hosts.requests import StopRequest
 
-    request = StopRequest(container=container, remove=remove, force=force, yes=yes)
+    request = StopRequest(**options)
     if every and chosen:
         raise Usage(
             "`--all` and a session cannot be combined",
@@ -74,28 +64,20 @@ def stop(
         )
     context = invocation.context()
     done = _all_stopped(request, context) if every else _each_stopped(chosen, request, context)
-    told = (
+    lines = (
         (f"{one.host}/{one.name}: {', '.join(one.done) or 'nothing to stop'}", vars(one))
         for one in done
     )
-    answer_each(told, context, none="no sessions")
+    answer_each(lines, context, none="no sessions")
 
 
-@command(
-    "restart",
-    examples=(
-        "jlr restart cont1",
-        "jlr restart dgx/cont1 --force        # although kernels work",
-        "jlr restart cont1 --container        # with all else that runs in it",
-    ),
-)
+@command("restart")
 @click.argument("session", shell_complete=candidates.sessions)
-@click.option("--container", is_flag=True, help="Restart the container too.")
-@click.option("--force", is_flag=True, help="Restart it even if kernels or programs work.")
+@option("--container", "Restart the container too.")
+@option("--force", "Restart it even if kernels or programs work.")
 @shared.yes_option
 @shared.json_option("Print the session as a JSON object.")
-@click.pass_obj
-def restart(invocation: Invocation, session: str, container: bool, force: bool, yes: bool) -> None:
+def restart(invocation: Invocation, /, *, session: str, **options: bool) -> None:
     """Stop a session and start it again: a new Jupyter server, on the same local ports.
 
     It has the variables of `jlr start --env` again; of a cluster's job one with the same options is
@@ -103,24 +85,31 @@ def restart(invocation: Invocation, session: str, container: bool, force: bool, 
     terminals and, with the container, all that works in it end only with --force. On a terminal
     --container and --force say what is lost, and ask. A page that is open in the browser must be
     loaded anew, by `jlr open`.
+
+    Examples:
+        jlr restart cont1
+        jlr restart dgx/cont1 --force        # although kernels work
+        jlr restart cont1 --container        # with all else that runs in it
     """
     from jlremote.hosts.requests import StopRequest
     from jlremote.sessions import restart as workflow
 
-    request = StopRequest(container=container, force=force, yes=yes, again=True)
+    request = StopRequest(**options, again=True)
     report = workflow.restart(session, request, invocation.context())
     answer_either(shown(report.address), report.to_json())
 
 
-@command("renew", examples=("jlr renew", "jlr renew hpc/work"))
+@command("renew")
 @click.argument("session", required=False, shell_complete=candidates.sessions)
 @shared.json_option("Print the successor as a JSON object.")
-@click.pass_obj
 def renew(invocation: Invocation, session: str | None) -> None:
     """Queue a job that follows the one of a session on a cluster, before its time limit ends that.
 
     It asks for the same, begins when the present job is over, and takes over the session's name and
     local port. Its kernels are new: variables are lost, files stay. `jlr stop` cancels both jobs.
+
+    Examples:
+        jlr renew hpc/work
     """
     from jlremote.sessions import restart as workflow
 
@@ -132,10 +121,57 @@ def renew(invocation: Invocation, session: str | None) -> None:
     answer_either(words, report.to_json())
 
 
+@command("disconnect")
+@shared.optional_host_argument
+@option("--all every", "Every host, also without a session.")
+@shared.yes_option
+@shared.json_option("Print a JSON array.")
+def disconnect(invocation: Invocation, host: str | None, every: bool, yes: bool) -> None:
+    """End the connection to a host, and its forwards; Jupyter and its kernels keep running.
+
+    Open shells, copies and ssh clients over it end; a terminal is told which, and asked. Jobs of
+    `jlr run` go on. The next command for the host connects again, and may ask for a password or a
+    code again; a `jlr list` without HOST does not. On a machine that others use, close its pages
+    first: they send their secrets to any program that takes their port.
+
+    Examples:
+        jlr disconnect dgx
+        jlr disconnect --all --yes
+    """
+    if every == bool(host):
+        raise Usage("name a host or use `--all`", hint="`jlr list` shows the hosts")
+    from jlremote.selection import destruction
+
+    context = invocation.context()
+    names = destruction.disconnect(host, context, yes=yes)
+    ended = ((f"disconnected from {name}", {"host": name}) for name in names)
+    none = f"not connected to {host}" if host else "no connections"
+    answer_each(ended, context, none=none)
+
+
+@command("forget")
+@shared.host_argument
+@shared.json_option("Print a JSON array.")
+def forget(invocation: Invocation, host: str) -> None:
+    """Delete the passwords and passphrases of a host from the keychain.
+
+    Those of its jump hosts are deleted, too. The next login asks again, also whether to remember
+    the answer.
+
+    Examples:
+        jlr forget dgx
+    """
+    from jlremote.hosts import links
+
+    context = invocation.context()
+    accounts = links.forget(host, context)
+    deleted = ((f"forgot the {account}", {"forgotten": account}) for account in accounts)
+    answer_each(deleted, context, none=f"nothing is remembered for {host}")
+
+
 def _each_stopped(
     chosen: tuple[str, ...], request: StopRequest, context: Context
 ) -> Iterator[StopReport]:
-    """Stop sessions and jobs, the default without a name; then raise what was refused."""
     from jlremote.sessions import stop as workflow
 
     refused = []
@@ -149,7 +185,6 @@ def _each_stopped(
 
 
 def _all_stopped(request: StopRequest, context: Context) -> Iterator[StopReport]:
-    """Stop all sessions; then raise what was refused."""
     from jlremote.sessions import stop as workflow
 
     report = workflow.stop_all(request, context)
@@ -159,7 +194,6 @@ def _all_stopped(request: StopRequest, context: Context) -> Iterator[StopReport]
 
 
 def _stopped(name: str | None, request: StopRequest, context: Context) -> StopReport:
-    """Stop a session or a job and return what was done."""
     from jlremote.jobs.stories import jobs
     from jlremote.sessions import stop as workflow
 

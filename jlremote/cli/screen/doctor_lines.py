@@ -25,11 +25,11 @@ _SIGNS = {
     Mark.SKIPPED: ("-", None),
 }
 _PLAIN = {"✓": "+", "✗": "x", "→": "->"}
-_INDENT = 4
+_INDENT = " " * (4 + NAME_WIDTH)
 
 
 class FindingPrinter:
-    """A printer of findings on stdout, with a heading for each machine; `quiet`, only of problems.
+    """A printer of findings on stdout, under a heading for each machine; `quiet`: problems only.
 
     Checks that were not tried for the same reason come last, on one line.
     """
@@ -57,36 +57,28 @@ class FindingPrinter:
                 text = f"{', '.join(checks)}: {reason}"
                 answer("\n".join(_lines(Finding("not tried", Mark.SKIPPED, text))))
         sign, colour = _SIGNS[verdict.mark]
-        first, *rest = (
-            click.style(line, bold=True) for line in _wrapped(one_line(verdict.text), 2)
-        )
-        head = f"{click.style(_fit(sign), fg=colour)} {first}"
-        answer("\n".join([*([""] if self._group else []), head, *(f"  {line}" for line in rest)]))
+        lines = (click.style(line, bold=True) for line in _wrapped(one_line(verdict.text), 2))
+        text = f"{click.style(_fit(sign), fg=colour)} " + "\n  ".join(lines)
+        answer(f"\n{text}" if self._group else text)
 
 
 def _lines(finding: Finding) -> Iterator[str]:
     sign, colour = _SIGNS[finding.mark]
-    head = f"  {click.style(_fit(sign), fg=colour)} {finding.check:<{NAME_WIDTH}}"
-    dim = finding.mark is Mark.SKIPPED
-    first, *rest = _wrapped(one_line(finding.text), _INDENT + NAME_WIDTH)
-    yield f"{head}{click.style(first, dim=dim or None)}"
-    for line in rest:
-        yield " " * (_INDENT + NAME_WIDTH) + click.style(line, dim=dim or None)
-    for mend in finding.mend:
-        yield from _mend_lines(one_line(mend))
-
-
-def _mend_lines(mend: str) -> Iterator[str]:
-    """Give the lines of a mend; a command is not wrapped, so that it can be copied."""
-    indent, arrow = " " * (_INDENT + NAME_WIDTH), _fit("→")
-    is_sentence = "`" in mend
-    lines = _wrapped(mend, _INDENT + NAME_WIDTH + len(arrow) + 1) if is_sentence else [mend]
-    for begin, line in zip([arrow, *[" " * len(arrow)] * (len(lines) - 1)], lines, strict=True):
-        yield f"{indent}{click.style(f'{begin} {line}', fg='cyan')}"
+    dim = finding.mark is Mark.SKIPPED or None
+    first, *rest = _wrapped(one_line(finding.text), len(_INDENT))
+    begin = f"  {click.style(_fit(sign), fg=colour)} {finding.check:<{NAME_WIDTH}}"
+    yield f"{begin}{click.style(first, dim=dim)}"
+    yield from (_INDENT + click.style(line, dim=dim) for line in rest)
+    arrow = f"{_fit('→')} "
+    for mend in map(one_line, finding.mend):
+        # A command is not wrapped, so that it can be copied.
+        lines = _wrapped(mend, len(_INDENT + arrow)) if "`" in mend else [mend]
+        for number, line in enumerate(lines):
+            mark = " " * len(arrow) if number else arrow
+            yield f"{_INDENT}{click.style(mark + line, fg='cyan')}"
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """Return a text in lines that fit the terminal; elsewhere it stays on one line."""
     if not watched(sys.stdout):
         return [text]
     width = max(30, shutil.get_terminal_size().columns - indent)

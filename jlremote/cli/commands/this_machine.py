@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from jlremote.cli.command import command
+from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
@@ -25,60 +24,37 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jlremote.laptop.settings.settings import Origin
-    from jlremote.listing.report import SessionReport
+    from jlremote.listing.session_report import SessionReport
 
 _NEW_FILE = """\
 # Settings of jlr. Keys are the names of long options; `jlr config HOST` shows their values.
 #
-# [defaults]
+# [defaults]                          # also [hosts.NAME] and [profiles.NAME]
 # host = "dgx"
-# browser = "firefox"
-#
-# [profiles.torch]
-# image = "nvcr.io/nvidia/pytorch:24.05-py3"
-# shm-size = "8g"
-#
-# [hosts.dgx]
-# profile = "torch"
 # volume = ["/raid/me:/data"]
 """
 
 
-@command(
-    "config",
-    examples=(
-        "jlr config                        # the settings for every host",
-        "jlr config dgx                    # the settings for dgx",
-        "jlr config dgx --profile nvidia   # and with a profile",
-        "jlr config dgx --json | jq '.[] | select(.option == \"image\")'",
-        "jlr config set host dgx           # the host of a bare `jlr start`",
-        "jlr config set volume /raid/me:/data ~/hf:/hf --host dgx",
-        "jlr config set gpus --host dgx    # remove it",
-        "jlr config --edit",
-        'cat "$(jlr config --path)"',
-    ),
-)
+@command("config")
 @click.argument(
     "host", required=False, metavar="[HOST | set OPTION", shell_complete=candidates.hosts
 )
 @click.argument("change", nargs=-1, metavar="[VALUE]...]", shell_complete=candidates.settings)
-@click.option(
-    "--profile",
-    metavar="PROFILE",
+@option(
+    "--profile PROFILE",
+    "Show the settings with this profile; with `set`, change the profile.",
     shell_complete=candidates.profiles,
-    help="Show the settings with this profile; with `set`, change the profile.",
 )
-@click.option(
-    "--host",
-    "of_host",
-    metavar="HOST",
+@option(
+    "--host of_host HOST",
+    "With `set`: change the settings of this host.",
     shell_complete=candidates.hosts,
-    help="With `set`: change the settings of this host.",
 )
-@click.option("--path", is_flag=True, help="Print only the path of the file.")
-@click.option("--edit", is_flag=True, help="Open the file in your editor (VISUAL, EDITOR).")
+@option("--path", "Print only the path of the file.")
+@option("--edit", "Open the file in your editor (VISUAL, EDITOR).")
 @shared.json_option("Print a JSON array; with `set` an object.")
 def config(
+    _invocation: Invocation,
     host: str | None,
     change: tuple[str, ...],
     profile: str | None,
@@ -93,6 +69,14 @@ def config(
 
     A flag wins over JLR_<OPTION> in the environment, which wins over [hosts.HOST],
     [profiles.PROFILE] and [defaults] in the file. Lists add up; each item has a line.
+
+    Examples:
+        jlr config                        # the settings for every host
+        jlr config dgx --json | jq '.[] | select(.option == "image")'
+        jlr config set host dgx           # the host of a bare `jlr start`
+        jlr config set volume /raid/me:/data ~/hf:/hf --host dgx
+        jlr config set gpus --host dgx    # remove it
+        cat "$(jlr config --path)"
     """
     from jlremote.laptop.settings import settings
 
@@ -117,7 +101,6 @@ def config(
 
 
 def _set(words: tuple[str, ...], host: str | None, profile: str | None) -> None:
-    """Change a setting, and tell where."""
     from jlremote.gpus.choice import parse_request
     from jlremote.laptop.settings.setting_change import change
 
@@ -130,11 +113,11 @@ def _set(words: tuple[str, ...], host: str | None, profile: str | None) -> None:
     option, *values = words
     if option == "gpus" and len(values) == 1:
         parse_request(values[0])
-    place = f"[{'.'.join(table)}]"
+    name = f"[{'.'.join(table)}]"
     file = change(table, option, values)
     text = f"{option} = {' '.join(values)}" if values else f"no {option}"
-    facts = {"option": option, "value": values, "from": place}
-    answer_either(f"{text} in {place} of {file}", facts)
+    facts = {"option": option, "value": values, "from": name}
+    answer_either(f"{text} in {name} of {file}", facts)
 
 
 def _show(origins: list[Origin]) -> None:
@@ -152,27 +135,21 @@ def _in_words(value: object) -> str:
 
 
 def _edit(file: Path) -> None:
-    """Open the file in an editor; a new one has an example."""
-    import subprocess
-
     from jlremote.laptop import paths
 
     if not file.exists():
         paths.write_whole(file.resolve(), _NEW_FILE)
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if not editor:
+    try:
         click.edit(filename=str(file))
-    # As git and click do: the variable may have options, so a shell splits it.
-    elif status := subprocess.call(f'{editor} "{file}"', shell=True):  # noqa: S602
-        raise Usage(
-            f"the editor `{editor}` exited with {status}", hint="set VISUAL or EDITOR to an editor"
-        )
+    except click.ClickException as failure:
+        hint = "set VISUAL or EDITOR to an editor"
+        raise Usage(f"cannot edit `{file}`: {failure.message}", hint=hint) from failure
 
 
-@command("notify", examples=("jlr notify test", "jlr config set notify true"))
+@command("notify")
 @click.argument("action", metavar="test", type=click.Choice(["test"]))
 @shared.json_option("Print an object: `shown` is `desktop` or `terminal`.")
-def notify(action: str) -> None:
+def notify(_invocation: Invocation, action: str) -> None:
     """Show a notice on the desktop of this machine, to try `--notify`.
 
     Where there is no desktop, the terminal's bell rings and its title tells. With --notify, or
@@ -180,6 +157,10 @@ def notify(action: str) -> None:
     ran longer than a minute has ended, when a kernel has died, when GPUs have become free for
     --wait, and fifteen minutes before a time limit. What is told of cells and kernels is what the
     session's recorder knows, so --no-record leaves that out.
+
+    Examples:
+        jlr notify test
+        jlr config set notify true
     """
     way = announce("jlr", f"this is a {action} of notices")
     if way is None:
@@ -194,32 +175,30 @@ def notify(action: str) -> None:
     answer_either(words[way], {"shown": way})
 
 
-@command("demo", examples=("jlr demo", "jlr demo --runtime none --no-browser"))
-@click.option("--image", metavar="IMAGE", help="Image of the container; needs a container engine.")
-@click.option("--port", type=shared.port, metavar="PORT", help="Use exactly this local port.")
-@click.option(
+@command("demo")
+@option("--image IMAGE", "Image of the container; needs a container engine.")
+@option("--port local_port PORT", "Use exactly this local port.", type=shared.port)
+@option(
     "--runtime",
+    "Where Jupyter runs. `auto`: in a container, if there are an engine and an image.",
     type=click.Choice(["auto", "docker", "none"]),
     default="auto",
     show_default=True,
-    help="Where Jupyter runs. `auto`: in a container, if there are an engine and an image.",
 )
 @shared.browser_options
 @shared.json_option("Print the session as a JSON object.")
-@click.pass_obj
 def demo(
-    invocation: Invocation,
-    image: str | None,
-    port: int | None,
-    runtime: str,
-    browser: str | None,
-    no_browser: bool,
+    invocation: Invocation, /, *, browser: str | None, no_browser: bool, **options: Any
 ) -> None:
     """Try jlr on this machine, without a server.
 
     It starts an SSH server on the loopback interface and a session behind it, as on any host, and
     opens a notebook. Ctrl-C or `jlr stop` ends it, and nothing is left but files that you made,
     which it moves to the folder for temporary files.
+
+    Examples:
+        jlr demo
+        jlr demo --runtime none --no-browser
     """
     from jlremote.demo.demo import DemoRequest
     from jlremote.demo.demo import demo as run_demo
@@ -236,26 +215,24 @@ def demo(
         context.progress.note("Ctrl-C ends the demo")
 
     try:
-        run_demo(DemoRequest(image=image, local_port=port, runtime=runtime), context, ready)
+        run_demo(DemoRequest(**options), context, ready)
     except KeyboardInterrupt:
         if not running:
             raise
 
 
-@command(
-    "completion",
-    examples=(
-        "jlr completion bash > ~/.local/share/bash-completion/completions/jlr",
-        "jlr completion zsh > ~/.zfunc/_jlr       # with ~/.zfunc in fpath",
-        "jlr completion fish > ~/.config/fish/completions/jlr.fish",
-    ),
-)
+@command("completion")
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+def completion(_invocation: Invocation, shell: str) -> None:
     """Print the completion script for your shell, which is `bash`, `zsh` or `fish`.
 
     It completes hosts from your ssh config, sessions, commands and options.
+
+    Examples:
+        jlr completion bash > ~/.local/share/bash-completion/completions/jlr
+        jlr completion zsh > ~/.zfunc/_jlr       # with ~/.zfunc in fpath
+        jlr completion fish > ~/.config/fish/completions/jlr.fish
     """
-    from jlremote.cli.completion import shells
+    from jlremote.cli.completion import shell_answers as shells
 
     answer(shells.script(shell), newline=False)

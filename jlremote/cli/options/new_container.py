@@ -13,8 +13,7 @@ import click
 
 from jlremote.cli.command import option, options
 from jlremote.cli.completion import candidates
-from jlremote.cli.options.origin import named_as_set
-from jlremote.cli.options.shared import IMAGE_FOLDER
+from jlremote.cli.options.shared import IMAGE_FOLDER, named_as_set
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import NO_MEANING
 from jlremote.text import reason_of
@@ -30,88 +29,66 @@ _OPTIONAL = ("image", "image-folder", "workspace", "workdir", "user", "shm-size"
 _FIELDS = {"name": "name_rule", "port": "local_port"}
 _SHOWN = {"engine_arguments": "-- …", "packages": "--install"}
 
-_container = partial(option, "Container")
-_repeated = partial(option, "Container", multiple=True)
+_container = partial(option, group="Container")
+_repeated = partial(option, group="Container", multiple=True)
 # To be `settled` together.
 creation_options = options(
     _container(
-        "--image",
-        metavar="IMAGE",
-        help="Image of a new container; with --runtime apptainer a .sif file, a folder or "
+        "--image IMAGE",
+        "Image of a new container; with --runtime apptainer a .sif file, a folder or "
         "docker://NAME.",
     ),
-    _container("--image-folder", metavar="FOLDER", help=IMAGE_FOLDER),
+    _container("--image-folder FOLDER", IMAGE_FOLDER),
     _repeated(
-        *("-v", "--volume"),
-        metavar="SOURCE:TARGET[:OPTIONS]",
-        help="Mount a folder of the host (`~/...`: of your home), or a volume. A bare `-v` is "
+        "-v --volume SOURCE:TARGET[:OPTIONS]",
+        "Mount a folder of the host (`~/...`: of your home), or a volume. A bare `-v` is "
         "`--verbose`.",
     ),
+    _repeated("-e --env NAME[=VALUE]", "Set a variable; without VALUE, copy this machine's."),
     _repeated(
-        "-e",
-        "--env",
-        metavar="NAME[=VALUE]",
-        help="Set a variable; without VALUE, copy this machine's.",
-    ),
-    _repeated(
-        "--env-file",
+        "--env-file FILE",
+        "Set variables from a file of this machine, a line `NAME=VALUE` each.",
         type=click.Path(exists=True, dir_okay=False),
-        metavar="FILE",
-        help="Set variables from a file of this machine, a line `NAME=VALUE` each.",
     ),
     _container(
-        "--workspace",
-        is_flag=False,
-        flag_value=".",
-        metavar="[=DIR]",
-        help="Mount DIR of the host at /workspace and work there. Default: the folder that is "
+        "--workspace [=DIR]",
+        "Mount DIR of the host at /workspace and work there. Default: the folder that is "
         "mounted here, else the one of this folder's name.",
+        flag_value=".",
     ),
-    _container("-w", "--workdir", metavar="FOLDER", help="Working folder."),
+    _container("-w --workdir FOLDER", "Working folder."),
     _container(
-        *("-u", "--user"),
-        metavar="USER[:GROUP]",
-        help="User. Default: you, if folders of the host are mounted; else the image's.",
+        "-u --user USER[:GROUP]",
+        "User. Default: you, if folders of the host are mounted; else the image's.",
     ),
-    _container("--shm-size", metavar="SIZE", help="Size of /dev/shm, for example 1g."),
+    _container("--shm-size SIZE", "Size of /dev/shm, for example 1g."),
     _repeated(
-        "--ulimit",
-        metavar="NAME=SOFT[:HARD]",
-        help="A limit, for example memlock=-1; `memlock=` drops a profile's.",
+        "--ulimit NAME=SOFT[:HARD]",
+        "A limit, for example memlock=-1; `memlock=` drops a profile's.",
     ),
-    _container("--ipc", metavar="MODE", help="Shared memory: `private`, `host`, ..."),
-    _container("--network", metavar="NETWORK", help="`bridge`, `host` or a name."),
-    _container(
-        "--init/--no-init", default=None, help="Run a small init as first process. Default: yes."
-    ),
-    _container(
-        "--rm/--no-rm", default=None, help="Remove the container and its contents when it stops."
-    ),
+    _container("--ipc MODE", "Shared memory: `private`, `host`, ..."),
+    _container("--network NETWORK", "`bridge`, `host` or a name."),
+    _container("--init/--no-init", "Run a small init as first process. Default: yes."),
+    _container("--rm/--no-rm", "Remove the container and its contents when it stops."),
     _repeated(
-        "--log-opt",
-        metavar="NAME=VALUE",
-        help="Limit the container's log. Default: max-size=50m; `max-size=` lifts it.",
+        "--log-opt NAME=VALUE",
+        "Limit the container's log. Default: max-size=50m; `max-size=` lifts it.",
     ),
     _repeated(
-        *("--install", "--packages", "packages"),
-        metavar="PACKAGE",
-        help="Install a Python package, for example jupyterlab. Repeatable.",
+        "--install --packages packages PACKAGE",
+        "Install a Python package, for example jupyterlab. Repeatable.",
     ),
     option(
-        "GPUs",
-        "--gpus",
-        metavar="GPUS",
-        help="`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
+        "--gpus GPUS",
+        "`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
+        group="GPUs",
     ),
+    option("--share-gpus", "Also take GPUs that are in use.", group="GPUs", default=None),
     option(
-        "GPUs", "--share-gpus", is_flag=True, default=None, help="Also take GPUs that are in use."
-    ),
-    option(
-        "Session",
-        "--profile",
-        metavar="PROFILE",
+        "--profile PROFILE",
+        "Take options from [profiles.PROFILE]; `nvidia` is built in.",
+        group="Session",
         shell_complete=candidates.profiles,
-        help="Take options from [profiles.PROFILE]; `nvidia` is built in.",
     ),
 )
 
@@ -149,7 +126,6 @@ def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(path: str) -> Iterator[str]:
-    """Yield the variables of an engine's `--env-file`: a line each, without comments."""
     try:
         text = Path(path).read_text("utf-8-sig")
     except UnicodeDecodeError as failure:
@@ -162,7 +138,7 @@ def _lines(path: str) -> Iterator[str]:
 
 
 def with_value(item: str, given_by: str) -> str:
-    """Return a variable with its value; one without gets this machine's, as with `docker run`."""
+    """Return `NAME=VALUE`; a bare `NAME` gets this machine's value, as with `docker run`."""
     name, given, _ = item.partition("=")
     if name.split() != [name]:  # an engine would take some of them
         raise Usage(
@@ -180,7 +156,7 @@ def with_value(item: str, given_by: str) -> str:
 
 
 def request_fields(request: type[Any], chosen: dict[str, Any]) -> dict[str, Any]:
-    """Return the settled options that are fields of a request, by the names of the fields."""
+    """Return the settled options that a request has fields for, by field name."""
     known = {field.name for field in fields(request)}
     named = {_FIELDS.get(name, name.replace("-", "_")): value for name, value in chosen.items()}
     return {name: value for name, value in named.items() if name in known}
@@ -226,7 +202,7 @@ def after_dashes(options: dict[str, Any]) -> dict[str, Any]:
     has a name that begins with a dash.
     """
     words = [options["host"], options["container"], *options["engine_arguments"]]
-    ends = (place for place, word in enumerate(words) if word is None or word.startswith("-"))
+    ends = (index for index, word in enumerate(words) if word is None or word.startswith("-"))
     first = min(next(ends, 2), 2)
     host, container = [*words[:first], None, None][:2]
     arguments = tuple(word for word in words[first:] if word is not None)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jlremote.cli.command import command, option
-from jlremote.cli.commands.work.jobs import detach_keys_option, document, show_to_its_end
+from jlremote.cli.commands.attaching import detach_keys_option, document, show_to_its_end
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options import cluster, creation, shared
-from jlremote.cli.options.origin import named_as_set
+from jlremote.cli.options import cluster, new_container, shared
+from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
 from jlremote.errors import Usage
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
@@ -21,64 +21,38 @@ if TYPE_CHECKING:
     from jlremote.hosts.requests import RunRequest, Scheduled
 
 
-@command(
-    "run",
-    takes_command=True,
-    examples=(
-        "jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py",
-        "jlr run @lab --image torch --gpus auto -- python train.py  # on a host of [pools.lab]",
-        "jlr run dgx --in cont1 -- python -m pkg.train",
-        "jlr run dgx --in cont1 --gpus none -- python -m pkg.prepare",
-        "jlr run dgx --image torch --gpus all -it --rm -- python",
-        "jlr run dgx --image torch -i -- python - < here.py",
-        "jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10",
-        "jlr run dgx --image torch --json -- ./check.sh | jq .exit_code",
-        "jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py",
-        "jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py",
-        "jlr run dgx --in cont1 train.ipynb -p epochs=10      # a notebook to its end",
-        "jlr attach sweep",
-    ),
-)
+@command("run", takes_command=True)
 @shared.host_argument
 @click.argument("notebook", required=False)
 @option(
-    "Session",
-    "--in",
-    "inside",
-    metavar="SESSION",
+    "--in inside SESSION",
+    "Run in the container of this session, or in any running container.",
+    group="Session",
     shell_complete=candidates.sessions,
-    help="Run in the container of this session, or in any running container.",
 )
 @option(
-    "Session",
-    *("-p", "--parameter", "parameters"),
+    "-p --parameter parameters NAME=VALUE",
+    "Set a variable of the notebook, as papermill does. Repeatable.",
+    group="Session",
     multiple=True,
-    metavar="NAME=VALUE",
-    help="Set a variable of the notebook, as papermill does. Repeatable.",
 )
 @option(
-    "Session",
-    *("-k", "--kernel"),
-    metavar="KIND",
-    help="Run the notebook with this kind of kernel. Default: the one that it names.",
+    "-k --kernel KIND",
+    "Run the notebook with this kind of kernel. Default: the one that it names.",
+    group="Session",
 )
-@option(
-    "Session", "--name", metavar="NAME", help="Name of the job and its container. Default: random."
-)
-@option("Session", "-d", "--detach", is_flag=True, help="Print the job's name and do not wait.")
-@option(
-    "Session", "-i", "--interactive", is_flag=True, help="Pass this command's stdin to the job."
-)
-@option("Session", "-t", "--tty", "terminal", is_flag=True, help="Attach the job to this terminal.")
+@option("--name NAME", "Name of the job and its container. Default: random.", group="Session")
+@option("-d --detach", "Print the job's name and do not wait.", group="Session")
+@option("-i --interactive", "Pass this command's stdin to the job.", group="Session")
+@option("-t --tty terminal", "Attach the job to this terminal.", group="Session")
 @detach_keys_option
-@creation.creation_options
+@new_container.creation_options
 @shared.wait_option
 @shared.notify_option
 @shared.runtime_options
 @cluster.cluster_options
 @cluster.launcher_options
 @shared.json_option("Print the job as a JSON object (of --array: an array), its output on stderr.")
-@click.pass_obj
 def run(
     invocation: Invocation,
     /,
@@ -119,14 +93,24 @@ def run(
     --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
 
     With --json the job is printed once it has ended, with its exit code, and at once with --detach.
+
+    Examples:
+        jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py
+        jlr run @lab --image torch --gpus auto -- python train.py  # on a host of [pools.lab]
+        jlr run dgx --in cont1 -- python -m pkg.train
+        jlr run dgx --image torch --gpus all -it --rm -- python
+        jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10
+        jlr run dgx --image torch --json -- ./check.sh | jq .exit_code
+        jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py
+        jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py
+        jlr run dgx --in cont1 train.ipynb -p epochs=10      # a notebook to its end
     """
     command, options = _of_notebook(notebook, kernel, parameters, command, options)
     if not command:
         raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
     if as_json() and options["terminal"] and not options["detach"]:
-        raise Usage("`-t` and `--json` cannot be combined", hint="leave out one, or add `--detach`")
+        raise shared.refused_together("-t", "--json")
     watched = _interaction(options)
-    from jlremote.jobs.stories import run
     from jlremote.jobs.stories import run as workflow
 
     context = invocation.context()
@@ -136,32 +120,28 @@ def run(
         request = replace(_request(host, command, name, inside, others, how), **watched)
         request = replace(request, wanted=replace(request.wanted, wait=shared.waiting(wait)))
         if how is not None and options["dry_run"]:
-            from jlremote.jobs.stories.scheduled import estimate
-
-            words = estimate(host, how, context)
-            answer_either(words, {"estimate": words})
+            cluster.show_estimate(host, how, context)
             return 0
-        found = workflow.run(request, context)
-    if request.wanted.notify:
-        for each in found:
-            run.watch(each, context)
+        started = workflow.run(request, context)
+    for job in started if request.wanted.notify else ():
+        workflow.watch(job, context)
     array = how is not None and how.resources.array
     if request.detach:
-        told = [document(each.host.name, each.job) for each in found]
-        names = "\n".join(each.job.name for each in found)
-        answer_either(names, told if array else told[0])
+        documents = [document(job.host.name, job.job) for job in started]
+        names = "\n".join(job.job.name for job in started)
+        answer_either(names, documents if array else documents[0])
         return 0
-    codes = []
-    ends: list[dict[str, Any]] | None = [] if as_json() else None
-    for each in found:
-        context.progress.note(f"job {each.selector}")
+    codes, ends = [], []
+    for job in started:
+        context.progress.note(f"job {job.selector}")
         cancels = options["cancel_on_interrupt"]
         gives, keys = request.interactive, request.detach_keys
-        code = show_to_its_end(each, context, keys, cancels=cancels, gives=gives, told=ends)
+        code, facts = show_to_its_end(job, context, keys, cancels=cancels, gives=gives)
         codes.append(code)
+        ends.append(facts)
         if request.wanted.notify:
-            run.tell_end(each, code, context)
-    if ends:
+            workflow.tell_end(job, code, context)
+    if as_json():
         answer_json(ends if array else ends[0])
     return max(codes)
 
@@ -173,11 +153,7 @@ def _of_notebook(
     command: tuple[str, ...],
     options: dict[str, Any],
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the command and the options of a job; those that run the notebook, if one is named.
-
-    Raises:
-        Usage: there is a notebook and a command, or what is for a notebook, and none.
-    """
+    """Return the command and the options of a job; those that run the notebook, if one is named."""
     if notebook is None and (parameters or kernel is not None):
         given = "-p NAME=VALUE" if parameters else "-k KIND"
         raise Usage(
@@ -195,11 +171,7 @@ def _of_notebook(
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:
-    """Take what says how the job is watched out of the options, and return it.
-
-    Raises:
-        Usage: there is no terminal here.
-    """
+    """Take what says how the job is watched out of the options, and return it."""
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
 
     names = ("interactive", "terminal", "detach", "detach_keys")
@@ -218,42 +190,42 @@ def _request(
     options: dict[str, Any],
     how: Scheduled | None,
 ) -> RunRequest:
-    """Return the request; the engine must not delete the job before it was read."""
     from jlremote.hosts.requests import RunRequest, StartRequest, container_options
 
-    chosen = creation.settled(host, options)
+    chosen = new_container.settled(host, options)
     if how is not None:
         if options["image"] is None and chosen.get("runtime") not in IMAGE_RUNTIMES:
             chosen.pop("image", None)  # one of the settings is an engine's
         _refuse_beside_slurm(inside, options, chosen)
     elif inside is not None or chosen.get("runtime") == "none":  # no container of its own
         elsewhere = "--runtime none" if inside is None else "--in"
-        creation.refuse_creation(options, elsewhere, "env", "env_file", "workdir", "user", "rm")
+        new_container.refuse_creation(
+            options, elsewhere, "env", "env_file", "workdir", "user", "rm"
+        )
     elif chosen.get("runtime") in IMAGE_RUNTIMES:
-        creation.refuse_of_engines(options, chosen["runtime"], "packages")
-    wanted = container_options(chosen)
+        new_container.refuse_of_engines(options, chosen["runtime"], "packages")
+    container = container_options(chosen)
+    fields = new_container.request_fields(StartRequest, chosen)
     # Of the settings, `container` and `idle-stop` are those of sessions.
-    fields = creation.request_fields(StartRequest, chosen) | {"container": name, "idle_stop": None}
+    fields |= {"container": name, "idle_stop": None}
     if inside is not None:
         fields.pop("image", None)
-    where = StartRequest(host, options=replace(wanted, remove=None), **fields)
-    return RunRequest(where, command, inside, how, remove=bool(wanted.remove))
+    # The engine must not delete the job before its output was read.
+    where = StartRequest(host, options=replace(container, remove=None), **fields)
+    return RunRequest(where, command, inside, how, remove=bool(container.remove))
 
 
 def _refuse_beside_slurm(
     inside: str | None, options: dict[str, Any], chosen: dict[str, Any]
 ) -> None:
-    """Refuse what only engines and single machines have; settings are left alone."""
     if "image" in chosen:
-        creation.refuse_of_engines(options, chosen.get("runtime", IMAGE_RUNTIMES[0]), "packages")
-    else:
-        creation.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
-    if options["gpus"] or options["share_gpus"]:
-        raise Usage("`--gpus` is not for a cluster", hint="`--slurm --gres gpu:N` asks for N GPUs")
-    if inside is not None:
-        raise Usage(
-            "`--in` and `--slurm` cannot be combined", hint="`--no-slurm`, or leave out `--in`"
+        new_container.refuse_of_engines(
+            options, chosen.get("runtime", IMAGE_RUNTIMES[0]), "packages"
         )
+    else:
+        new_container.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
+    if inside is not None:
+        raise shared.refused_together("--in", "--slurm")
     if options["sudo"] or options["runtime"] not in (None, "auto", "none", *IMAGE_RUNTIMES):
         raise Usage(
             "`--slurm` runs the command without a container engine",

@@ -22,7 +22,13 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
-from jlremote.listing.report import SessionReport, of_forward, of_record, of_unreached, with_job
+from jlremote.listing.session_report import (
+    SessionReport,
+    of_forward,
+    of_record,
+    of_unreached,
+    with_job,
+)
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.job import Job
 from jlremote.place.runtimes.runtime import Container
@@ -38,14 +44,14 @@ def of(
     ask: Callable[[Link], LinkStatus],
     told: Callable[[Link], Mapping[str, Job]] | None = None,
 ) -> list[SessionReport]:
-    """Report sessions that share a link; `told` asks for the jobs of a cluster's sessions."""
+    """Report sessions that share a link; `told` gives the jobs of a cluster."""
     link = link_of(records[0], context)
     status = status_of(link, ask)
     if isinstance(status, Unreached):
         return [of_unreached(record, status) for record in records]
     jobs = _jobs(link, records, told)  # first: it notes ends that only the scheduler knows
-    found = (_with_ports(_report_of(link, status, record), record, link) for record in records)
-    return [with_job(report, jobs.get(report.name)) for report in found]
+    listed = (_with_ports(_report_of(link, status, record), record, link) for record in records)
+    return [with_job(report, jobs.get(report.name)) for report in listed]
 
 
 def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[SessionReport] | None:
@@ -62,17 +68,17 @@ def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[Sessi
         return []
 
 
-def stopped_among(records: Sequence[SessionRecord], there: Presence) -> list[SessionReport]:
+def stopped_among(records: Sequence[SessionRecord], presence: Presence) -> list[SessionReport]:
     """Report the stopped sessions whose containers run on the host, or are paused there."""
     containers = {
-        (there.runtime, key): one.container
-        for one in there.containers
+        (presence.runtime, key): one.container
+        for one in presence.containers
         for key in (one.container.name, one.container.id)
     }
-    found = ((each, containers.get((each.runtime, each.engine_name))) for each in records)
+    pairs = ((each, containers.get((each.runtime, each.engine_name))) for each in records)
     return [
         _stopped_in(record, container)
-        for record, container in found
+        for record, container in pairs
         if container and (container.running or container.paused or container.restarting)
     ]
 
@@ -80,7 +86,7 @@ def stopped_among(records: Sequence[SessionRecord], there: Presence) -> list[Ses
 def of_left(
     record: SessionRecord, context: Context, ask: Callable[[Link], LinkStatus]
 ) -> SessionReport:
-    """Report a session that was stopped, by its container where its host is reached."""
+    """Report a stopped session, with the state of its container if the host answers."""
     try:
         runtime, link = runtime_of(record), link_of(record, context)
         if not runtime.has_containers:
@@ -96,7 +102,6 @@ def of_left(
 
 
 def _stopped_in(record: SessionRecord, container: Container | None) -> SessionReport:
-    """Report a session that was stopped in a container, `None` for one that was removed."""
     try:
         refuse_halted(record.host, record.name, runtime_of(record), container)
     except JlrError as ended:
@@ -105,7 +110,6 @@ def _stopped_in(record: SessionRecord, container: Container | None) -> SessionRe
 
 
 def _is_connected(link: Link) -> bool:
-    """Return whether a link is connected, without a dial."""
     try:
         return not link.disconnected and link.status().state == State.UP
     except JlrError:  # its process does not run
@@ -115,7 +119,6 @@ def _is_connected(link: Link) -> bool:
 def _jobs(
     link: Link, records: Sequence[SessionRecord], told: Callable[[Link], Mapping[str, Job]] | None
 ) -> Mapping[str, Job]:
-    """Return the jobs of sessions on a cluster by name, in one question to its scheduler."""
     known = (runtimes().get(record.runtime) for record in records)  # a newer jlr may have more
     if not any(runtime.in_jobs for runtime in known if runtime):
         return {}
@@ -124,11 +127,11 @@ def _jobs(
     return (told or session_job.told)(link)
 
 
-def _with_ports(found: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
+def _with_ports(report: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
     if not record.ports:
-        return found
-    told = link.status().further(record.name)  # asked now: the session may just have been restored
-    return replace(found, ports=address.reports(record, told))
+        return report
+    ports = link.status().further(record.name)  # asked now: the session may just have been restored
+    return replace(report, ports=address.reports(record, ports))
 
 
 def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> SessionReport:
@@ -150,7 +153,6 @@ def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> Session
 
 
 def _asked(link: Link, record: SessionRecord, forward: ForwardStatus) -> SessionReport:
-    """Report a session with the kernels of its server."""
     api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
     try:
         kernels = api.kernels()
@@ -164,22 +166,21 @@ def _asked(link: Link, record: SessionRecord, forward: ForwardStatus) -> Session
 def _with_use(
     link: Link, record: SessionRecord, report: SessionReport, api: JupyterApi
 ) -> SessionReport:
-    """Return a report with what keeps a session from its idle stop."""
     runtime = runtimes()[record.runtime]
     busy = [kernel.notebook for kernel in report.kernels or () if kernel.state == "busy"]
     open_ones = api.terminals()
-    told = [f"the kernel of {notebook}" for notebook in busy]
-    told += [f"{open_ones} terminal{'s' if open_ones > 1 else ''}"] if open_ones else []
+    keeping = [f"the kernel of {notebook}" for notebook in busy]
+    keeping += [f"{open_ones} terminal{'s' if open_ones > 1 else ''}"] if open_ones else []
     script = runtime.on_machine(record.name, scripts.look_at_use(runtime, record.name))
     done = run_script(link, runtime.inside(record.name, script))
-    told += [one_line(line) for line in done.stdout.splitlines()[:10]]
-    return replace(report, awake=tuple(told))
+    keeping += [one_line(line) for line in done.stdout.splitlines()[:10]]
+    return replace(report, awake=tuple(keeping))
 
 
 def with_cells(
     link: Link, record: SessionRecord, report: SessionReport, *, idle: bool = False
 ) -> SessionReport:
-    """Return a report with how long cells have been running, and a recorder that has ended.
+    """Add to a report how long cells have been running, and whether the recorder has ended.
 
     The host is asked if a kernel is busy, with `idle` if all are idle.
     """
@@ -200,7 +201,6 @@ def with_cells(
 def _explained(
     link: Link, record: SessionRecord, forward: ForwardStatus, silent: JlrError
 ) -> SessionReport:
-    """Report a session whose server did not answer, after its forward was checked."""
     try:
         now = link.check(record.name)
         if now is None or (now.state == State.UP and now.endpoint == forward.endpoint):
@@ -215,5 +215,4 @@ def _explained(
 
 
 def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
-    """Report a session in the state that an error stands for."""
     return of_record(record, error.state or State.DOWN, None, error.message)

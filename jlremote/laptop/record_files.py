@@ -61,21 +61,27 @@ class Records(Generic[Record]):
     """All records of one kind, in a folder of their own."""
 
     def __init__(
-        self, folder: str, kind: type[Record], key: Sequence[str], **parts: Callable[[Any], object]
+        self,
+        folder: str,
+        kind: type[Record],
+        key: Sequence[str],
+        order: Callable[[Record], Any] = lambda _: 0,
+        **parts: Callable[[Any], object],
     ) -> None:
         """Describe records of a dataclass, in a folder, with file names made of the `key` fields.
 
-        `parts` convert fields whose values need more than a check of their type: from JSON's value
-        to the field's, or to `None` if that is wrong.
+        `order` gives the value that they are sorted by. `parts` convert fields whose values need
+        more than a check of their type: from JSON's value to the field's, or to `None` if that is
+        wrong.
         """
         self._folder = folder
         self._kind = kind
         self._key = key
+        self._order = order
         self._parts = parts
 
     @cached_property
     def _wanted(self) -> dict[str, Any]:
-        """The type of each field; to find them out takes longer than to read a record."""
         return get_type_hints(self._kind)
 
     def folder(self) -> Path:
@@ -87,11 +93,7 @@ class Records(Generic[Record]):
         return paths.private_directory(paths.state_directory() / self._folder)
 
     def save(self, record: Record) -> None:
-        """Write a record, whole.
-
-        Raises:
-            JlrError: it cannot be written.
-        """
+        """Write a record, whole."""
         document = {"format": FORMAT} | asdict(record)
         paths.write_whole(self._file_of(record), json.dumps(document, indent=2) + "\n")
 
@@ -100,16 +102,16 @@ class Records(Generic[Record]):
         self._file_of(record).unlink(missing_ok=True)
 
     def delete_key(self, *key: str) -> None:
-        """Delete the record of a key likewise."""
+        """Delete the record of a key; none is fine."""
         self._file(*key).unlink(missing_ok=True)
 
     def find(self, *key: str) -> Record | None:
         return self._load(self._file(*key))
 
     def load_all(self) -> list[Record]:
-        """Return all records; files that hold none are passed over."""
-        found = map(self._load, self.folder().glob("*.json"))
-        return [record for record in found if record is not None]
+        """Return all records in their order; files that hold none are passed over."""
+        loaded = map(self._load, self.folder().glob("*.json"))
+        return sorted((record for record in loaded if record is not None), key=self._order)
 
     def unreadable(self) -> list[Path]:
         """Return the files that hold no record: cut short, or another program's."""
@@ -123,10 +125,10 @@ class Records(Generic[Record]):
 
     def _load(self, file: Path) -> Record | None:
         document = _document(file)
-        wanted = self._wanted
-        if document is None or document.keys() != wanted.keys():
+        kinds = self._wanted
+        if document is None or document.keys() != kinds.keys():
             return None
-        for field, kind in wanted.items():
+        for field, kind in kinds.items():
             value, part = document[field], self._parts.get(field)
             if isinstance(value, str) and "\0" in value:  # no path or argument has one
                 return None
@@ -162,11 +164,11 @@ def selected(known: Sequence[NamedRecord], selector: str, kind: str) -> NamedRec
     Raises:
         Usage: records of several hosts are called so; `kind` is their plural in the message.
     """
-    found = matching(known, selector)
-    if len({record.host for record in found}) > 1:
-        places = ", ".join(f"`{record.host}/{record.name}`" for record in found)
+    matches = matching(known, selector)
+    if len({record.host for record in matches}) > 1:
+        places = ", ".join(f"`{record.host}/{record.name}`" for record in matches)
         raise Usage(f"`{selector}` is the name of several {kind}", hint=f"name one: {places}")
-    return next(iter(found), None)
+    return next(iter(matches), None)
 
 
 def hint_of_missing(known: Sequence[Named], selector: str, hint: str) -> str:
@@ -192,9 +194,8 @@ def _document(file: Path) -> dict[str, Any] | None:
 
 
 def _bytes_of(path: Path) -> bytes:
-    """Return a file's contents; `OSError` for a FIFO or a device, which may have no end."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"`{path}` is not a file")
+            raise OSError(f"`{path}` is not a file")  # a FIFO or a device may have no end
         return file.read(MOST_BYTES)

@@ -11,7 +11,7 @@ from jlremote.jupyter.api import Access, Kernel
 from jlremote.jupyter.presence import Present
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.listing.report import of_forward, of_present, of_record, of_unreached
+from jlremote.listing.session_report import of_forward, of_present, of_record, of_unreached
 from tests.link.fakes import new_endpoint
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, image="torch", gpus="all")
@@ -20,22 +20,9 @@ EPOCH = "1970-01-01T00:00:00Z"
 
 
 def test_a_record_is_reported_with_its_state() -> None:
+    known = {"name": "cont1", "host": "dgx", "local_port": 8901, "image": "torch", "gpus": "all"}
     report = of_record(RECORD, "stopped")
-    assert (report.name, report.host, report.container, report.state) == (
-        "cont1",
-        "dgx",
-        "cont1",
-        "stopped",
-    )
-    assert (report.url, report.local_port, report.image, report.gpus) == (
-        None,
-        8901,
-        "torch",
-        "all",
-    )
-
-
-def test_a_session_without_a_container_has_none() -> None:
+    assert vars(report).items() >= (known | {"container": "cont1", "url": None}).items()
     assert of_record(replace(RECORD, runtime="none"), "up").container is None
 
 

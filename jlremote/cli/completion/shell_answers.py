@@ -1,4 +1,4 @@
-"""Completion in bash, zsh and fish: click's answers, read by our scripts, which lie beside this."""
+"""Completion in bash, zsh and fish: what click answers to the scripts in this folder."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class _WholeWords(ShellComplete):
     """
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
-        found = super().get_completions(args, incomplete)
-        items = [item for item in found if str(item.value).isprintable()]
+        items = super().get_completions(args, incomplete)
+        items = [item for item in items if str(item.value).isprintable()]
         option, equals, _ = incomplete.partition("=")
         if equals and option.startswith("--"):
             return [
@@ -43,17 +43,17 @@ class _WholeWords(ShellComplete):
 
 
 class Bash(_WholeWords, BashComplete):
-    """Bash, whose words end at `COMP_WORDBREAKS`: it replaces only what follows the last one."""
+    """Bash: it splits words at `COMP_WORDBREAKS`, and replaces only the last part."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the words before the one that is being typed, and that one."""
+        """Return the finished words, and the word that is being typed."""
         line = os.environ.get("COMP_LINE", "")
         words = split_arg_string(line)
         self._incomplete = "" if line[-1:].isspace() or not words else words.pop()
         return words[1:], self._incomplete
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """Return the line that the script reads: the type, and the value from the last break on."""
+        """Return a line for the script: the type, and the last part of the value."""
         breaks = os.environ.get("COMP_WORDBREAKS", "")
         # An @ ends a word too, but begins the next one with itself.
         ends = (self._incomplete.rfind(mark) + (mark != "@") for mark in breaks)
