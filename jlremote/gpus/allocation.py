@@ -73,7 +73,7 @@ def take(
 
     So it does for the next server `of` a session that was defined with them.
 
-    With `holds` the place in the queue, and GPUs whose turn it was, outlast this command.
+    With `holds` the next start of the session may take over what this one has waited for.
 
     Raises:
         Busy: they are in use; names the users of each.
@@ -412,16 +412,16 @@ def _take(
     def about_to_lease(lease: Lease) -> None:
         start.undo.callback(taking.release, start.host, lease)
 
-    def now(word: str | None, found: Inventory | None = None) -> Taken:
-        return taking.take(wish, word, about_to_lease, start.note, found)
-
     found = taking.ask(start.host, engines, start.note, within)
     if of is not None and all(name.startswith(("GPU-", "MIG-")) for name in asked.names):
         _refuse_others(start, of, asked.names, found)
     taken = wait.pick_up(start, wish, found) if holds else None
-    if taken is None:
-        waits = request.wait is not None
-        taken = wait.in_turn(start, wish, now, found, holds=holds) if waits else now(None, found)
+    try:
+        taken = taken or taking.take(wish, None, about_to_lease, start.note, found)
+    except Busy as busy:
+        if request.wait is None:
+            raise
+        taken = wait.in_turn(start, wish, busy, holds=holds)
     shared = request.share_gpus
     _tell_unsure(start, taken, shared=shared)
     return _of(taken.chosen, taken.found, start.runtime, lease=taken.lease, shared=shared)

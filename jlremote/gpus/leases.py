@@ -186,8 +186,8 @@ class QueueTicket:
     count: int
     word: str
     boot: str  # the host's boot id
-    pid: int = 0  # of the process of the host that waits, 0 for a start that the laptop waits for
-    process_start: str = "0"
+    pid: int  # of the process of the host that waits
+    process_start: str
 
     @property
     def _names(self) -> tuple[str, str]:
@@ -237,7 +237,7 @@ def read_queue(
         kind, word = name[: len(_ARRIVAL)], name.rpartition("+")[2]
         sign = links.get(_SIGN + name[len(_ARRIVAL) :])
         fresh = sign is not None and sign[0] == owner and abs(now - sign[1]) <= PLACE_SECONDS
-        gone = sign is not None and sign[2][4:] != ["0"] and not sign[3]
+        gone = sign is not None and not sign[3]
         if gone or not fresh or len(target) != 5 or target[2] != boot or count(target[3]) is None:
             dead[name] = owner
         elif kind == _ARRIVAL and name[len(_ARRIVAL) :].rpartition("+")[0] == line:

@@ -1,4 +1,4 @@
-"""The taking of GPUs that a session or job wants: choice and lease, at once or in its turn."""
+"""The taking of GPUs that a session or job wants: choice and lease."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ from dataclasses import dataclass
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus import leases
 from jlremote.gpus.assigned import Within
-from jlremote.gpus.choice import CannotTell, Chosen, GpuRequest, choose, refuse_to_overtake
+from jlremote.gpus.choice import Chosen, GpuRequest, choose, refuse_to_overtake
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.leases import Lease, QueueTicket, ahead
+from jlremote.gpus.leases import Lease
 from jlremote.gpus.snapshot import read
 from jlremote.gpus.snapshot_script import Engines, snapshot
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line
-from jlremote.times import in_words
 
 # A driver that sleeps between questions takes seconds for each GPU.
 ASK_SECONDS = 90.0
 # Another start takes a second or two; then its container runs, or it has failed.
 TRIES = 8
 RACE_SECONDS = (0.1, 0.7)
-PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,6 @@ class Wish:
     engines: Engines  # the engines to ask for containers
     share: bool = False  # whether those that others use may be taken
     within: Within | None = None  # the container whose own ones they are to be
-    # The process of the host that waits for them, by its pid and start, if one does.
-    process: tuple[int, str] = (0, "0")
 
     @property
     def count(self) -> int:
@@ -90,8 +86,8 @@ def take(
 ) -> Taken:
     """Choose and lease GPUs, again if another start leased the same at the same moment.
 
-    `word` is that of the place in the queue, `None` for none, and `found` is what the host has said
-    a moment ago. `about_to_lease` is told of each lease before it is made.
+    `word` names the place in the queue, `None` for none; `found` is a snapshot of a moment ago.
+    `about_to_lease` is called with each lease before it is made.
 
     Raises:
         Busy: the GPUs are in use, or others wait for them.
@@ -118,74 +114,10 @@ def take(
     raise Busy(f"lost the race for GPUs on `{wish.host.name}`", hint="run the command again")
 
 
-def take_in_turn(
-    wish: Wish,
-    seconds: float,
-    attempt: Callable[[str, Inventory], Taken],
-    tell: Callable[[int, str], None],
-    last: Busy,
-    passing: tuple[type[JlrError], ...],
-    about_to_stand: Callable[[QueueTicket], object] = lambda _: None,
-) -> Taken:
-    """Stand in the queue until it is this wish's turn; return what `attempt` took.
-
-    `attempt` is given the word of the place and what the host has just said. `tell` is given the
-    place in the queue, the first is 1, and why the wish has to wait. Errors in `passing` are no
-    reason to give up. `about_to_stand` is told of the place before it is taken.
-
-    Raises:
-        Busy: the time is over.
-    """
-    until, ticket = time.monotonic() + seconds, None
-    try:
-        while time.monotonic() < until:
-            with suppress(CannotTell, *passing):
-                if ticket is None:
-                    ticket = _ticket(wish)
-                    about_to_stand(ticket)
-                found = _stand(wish, ticket)
-                place = len(ahead(found.queue, ticket.word)) + 1
-                tell(place, last.message)
-                try:
-                    return attempt(ticket.word, found)
-                except Busy as busy:
-                    last = busy
-                    tell(place, last.message)
-            time.sleep(min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
-    finally:
-        if ticket is not None:
-            leave(wish, ticket)
-    raise Busy(f"no GPUs after {in_words(int(seconds))}: {last.message}", hint=last.hint)
-
-
-def _ticket(wish: Wish) -> QueueTicket:
-    found = ask(wish.host, wish.engines, within=wish.within)
-    word = secrets.token_hex(4)
-    return QueueTicket(found.line, wish.name, wish.count, word, found.boot, *wish.process)
-
-
-def leave(wish: Wish, ticket: QueueTicket) -> None:
-    """Give a place in the queue up."""
-    with suppress(JlrError):
-        run_script(wish.host, ticket.leave())
-
-
 def release(host: Host, lease: Lease) -> None:
     """Delete a lease."""
     with suppress(JlrError):
         run_script(host, leases.release(lease))
-
-
-def _stand(wish: Wish, ticket: QueueTicket) -> Inventory:
-    """Keep the place in the queue, and return what the host says then."""
-    steps = {"stand": ticket.stand(), "gpus": snapshot(wish.engines)}
-    done = wish.host.run(steps, timeout=ASK_SECONDS)
-    if done["stand"].status != 0:
-        raise JlrError(
-            f"cannot wait for GPUs on `{wish.host.name}`: {done['stand'].complaint}",
-            hint="leave out `--wait`",
-        )
-    return read(done["gpus"].stdout, wish.host.name, wish.within)
 
 
 def _others_start(found: Inventory) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from jlremote.containers import image_definition
 from jlremote.errors import Busy, JlrError, NotFound
-from jlremote.gpus import allocation, leases
+from jlremote.gpus import allocation, leases, wait
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest, StartRequest
 from jlremote.hosts.start_context import StartContext
@@ -73,11 +73,7 @@ def launched(start: StartContext, plan: ProcessPlan) -> Completed:
     if done.status == kept_jobs.TAKEN:
         raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
     if done.status == NO_PYTHON and plan.wait is not None:
-        oldest = ".".join(map(str, kept_jobs.WAITERS_PYTHON))
-        raise JlrError(
-            f"cannot wait on `{start.request.host}`: it has no Python from {oldest} on",
-            hint="`jlr run … --wait` without `--detach` waits from here",
-        )
+        raise wait.no_python(start.request.host)
     if done.status == kept_jobs.NO_FOLDER:
         home = f"your home on `{start.request.host}`"
         raise JlrError(f"cannot write the job's files in {home}: {done.complaint}", hint=DISK_HINT)

@@ -134,16 +134,13 @@ def test_a_detached_job_is_promised_gpus_in_the_words_of_its_engine(
     assert with_gpus(promised.labels["org.jlremote.gpus"], chosen) == f"{uuid(1)},{uuid(0)}"
 
 
-def test_without_python_on_the_host_a_start_waits_from_here(state: list[float]) -> None:
+def test_a_wait_on_a_host_without_python_is_refused() -> None:
     answers: dict[str, list[Answer]] = {
-        "script": [ALL_BUSY], "earlier": [""], "launch": [refused("", sending.NO_PYTHON)],
-        "stand": [""], "gpus": [ALL_BUSY, FREE], "lease": [""],
+        "script": [ALL_BUSY, ""], "earlier": [""], "launch": [refused("", sending.NO_PYTHON)],
     }  # fmt: skip
     begun = start(answers, StartRequest("dgx", "cont1", gpus="auto", wait=60.0), CONTAINERS)
-    taken = allocation.take(begun.context)
-    assert taken.shown == "0"
-    assert len(state) == 1
-    assert begun.notes.notes[0].startswith("number 1 in the queue: a GPU was asked for")
+    with pytest.raises(JlrError, match=r"`--wait` needs Python 3.8 or later on `dgx`"):
+        allocation.take(begun.context)
 
 
 def test_a_host_where_no_lease_can_be_made_is_named() -> None:
