@@ -189,8 +189,6 @@ def _saving(folder: str) -> str:
 def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = True) -> str:
     """Return the script that runs JupyterLab, on loopback only if the network is the host's."""
     jupyter = (packages.USE if start.runtime.has_images else "") + ON_PATH
-    if start.runtime.has_containers:
-        jupyter = packages.hint_at_pip(f"{start.request.host}/{start.name}") + jupyter
     if start.request.python is not None:
         jupyter = with_python(start.request.python)
     elif start.request.conda_env is not None:

@@ -185,11 +185,6 @@ def take_again(start: StartContext, container: Container) -> AllocatedGpus:
 def _refuse_others(
     start: StartContext, container: Container, uuids: Sequence[str], found: Inventory
 ) -> None:
-    """Refuse to start a container whose GPUs are gone, or that would get others instead.
-
-    Raises:
-        NotFound, JlrError: it is so.
-    """
     host, kind = start.request.host, "container" if start.runtime.has_containers else "session"
     what = f"the {kind} `{container.name}`"
     deletes = start.way_to_delete(container, "and a new start gets other GPUs")
@@ -225,7 +220,6 @@ def explain_others(start: StartContext, container: Container) -> None:
 
 
 def _given(container: Container) -> tuple[str, ...]:
-    """Return the UUIDs that jlr chose for a session's container when it created it."""
     labels = container.labels if container.is_session else {}
     return tuple(filter(None, labels.get(GPUS_LABEL, "").split(",")))
 
@@ -263,7 +257,6 @@ def explain_unchanged(start: StartContext, have: str | None, uuids: str | None =
 
 
 def _may_be_same(start: StartContext, asked: GpuRequest, have: str) -> bool:
-    """Return whether indices that were asked for are, or may be, those that UUIDs name."""
     if "-" not in have or not any(name.replace(":", "").isdigit() for name in asked.names):
         return False
     value = f"device={have.removeprefix('device=')}"
@@ -346,7 +339,6 @@ def _as_asked(start: StartContext, asked: GpuRequest, within: Within | None) -> 
 
 
 def _plain(asked: GpuRequest, runtime: Runtime) -> AllocatedGpus:
-    """Return the allocation of a request that needs no choice."""
     if asked.kind == "none":
         # NVIDIA's images request all GPUs, and get them if NVIDIA's runtime is the default.
         return AllocatedGpus(
@@ -363,7 +355,6 @@ def _plain(asked: GpuRequest, runtime: Runtime) -> AllocatedGpus:
 
 
 def _unseen(asked: GpuRequest) -> AllocatedGpus:
-    """Return the allocation on a host that cannot be asked: the engine chooses."""
     if asked.kind == "free":
         return AllocatedGpus(engine=str(asked.count), shown=str(asked.count))
     names = ",".join(asked.names)
@@ -401,10 +392,6 @@ def _take(
     of: Container | None = None,
     within: Within | None = None,
 ) -> AllocatedGpus:
-    """Choose and lease GPUs, also those `of` a container that starts again.
-
-    With `--wait` it takes them as soon as it is this start's turn.
-    """
     request = start.request
     engines = engines_asked(request.host)
     wish = Wish(start.host, start.name, asked, engines, request.share_gpus, within)
@@ -428,7 +415,6 @@ def _take(
 
 
 def _tell_unsure(start: StartContext, taken: Taken, *, shared: bool) -> None:
-    """Note what may be others' of the GPUs that were taken."""
     mine = [device for device in taken.found.devices if device.uuid in taken.chosen.uuids]
     if not shared and any(device.free is None for device in mine):
         start.note(f"{place_names(mine)} may be in use: {taken.found.unseen}")

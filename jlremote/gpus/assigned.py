@@ -217,7 +217,6 @@ def _unseen(told: Mapping[str, Sequence[str]], unread: Iterable[str]) -> str:
 
 
 def _jobs(told: Mapping[str, Sequence[str]]) -> tuple[int | None, tuple[_Job, ...]]:
-    """Return how many GPUs Slurm has on this node, and who has got them."""
     for line in told.get("node", ()):
         node, _, gres = line.partition("|")
         has, _, used = gres.partition("GresUsed=")
@@ -230,7 +229,6 @@ def _jobs(told: Mapping[str, Sequence[str]]) -> tuple[int | None, tuple[_Job, ..
 
 
 def _job(text: str, node: str) -> _Job:
-    """Return a job from `scontrol show job`, with its GPUs on a node."""
     facts = dict(re.findall(r"(JobId|UserId)=([^\s(]+)", text)[::-1])  # the first counts
     places = re.findall(r"\bNodes=(\S+) CPU_IDs=\S* Mem=\S* GRES=(\S*)", text)
     here = [gres for nodes, gres in places if nodes == node] or [gres for _, gres in places][:1]
@@ -238,7 +236,6 @@ def _job(text: str, node: str) -> _Job:
 
 
 def _indices(gres: str) -> Iterator[int]:
-    """Yield the numbers in `gpu:h100:3(IDX:0-1,3)`."""
     for found in _GRES.finditer(gres):
         for part in filter(None, (found[2] or "").split(",")):
             first, _, last = part.partition("-")
@@ -248,7 +245,6 @@ def _indices(gres: str) -> Iterator[int]:
 
 
 def _since(status: str, now: float) -> float | None:
-    """Return a container's start time from docker's `Up 2 hours`."""
     told = re.search(
         r"(?i)up (?:less than |about )?(an?|\d+) (second|minute|hour|day|week|month)", status
     )

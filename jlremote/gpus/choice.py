@@ -211,7 +211,6 @@ def _refuse_mixed(devices: Sequence[Device], host: str) -> None:
 
 
 def _devices_called(name: str, inventory: Inventory, host: str) -> tuple[Device, ...]:
-    """Return the devices that a typed name stands for."""
     for gpu in inventory.gpus:
         if name in (str(gpu.index), gpu.whole.uuid):
             return _parts(gpu, host)
@@ -229,7 +228,6 @@ def _devices_called(name: str, inventory: Inventory, host: str) -> tuple[Device,
 
 
 def _begins(uuid: str, name: str) -> bool:
-    """Return whether a UUID begins with `name`; CUDA accepts the first digits, too."""
     long_enough = name.startswith(("GPU-", "MIG-")) and len(name) > len("GPU-") + 3
     return long_enough and uuid.startswith(name)
 

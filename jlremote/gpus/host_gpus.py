@@ -42,7 +42,6 @@ def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
 
 
 def _of_cluster(link: Host, failure: CannotAsk) -> ClusterGpus:
-    """Return the GPUs that a scheduler knows; raise `failure` where there is none."""
     told = run_script(link, SLURM.gpus(), timeout=ASK_SECONDS)
     if told.status == NOT_FOUND:
         raise failure
@@ -61,8 +60,9 @@ def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | C
         SchedulerSilent: the scheduler does not answer to the first question.
     """
     link = link_on(host, context)
+    own = own_gpus(link, seconds)
     try:
-        first, own = _anywhere(link, lambda: _first(link, seconds))
+        first = next(own)
     except CannotAsk as failure:
         yield from _watch_cluster(link, max(seconds, CLUSTER_SECONDS), failure, context)
     else:
@@ -82,10 +82,20 @@ def _watch_cluster(
             context.progress.note(silent.message)
 
 
-def _first(link: Link, seconds: float) -> tuple[Inventory, Iterator[Inventory]]:
-    """Return the first look at the host's own GPUs, and the others."""
-    own = _own(link, seconds)
-    return next(own), own
+def own_gpus(link: Link, seconds: float) -> Iterator[Inventory]:
+    """Yield the host's own GPUs every `seconds` seconds, as its one script prints them.
+
+    Raises:
+        CannotAsk: nothing on the host knows, or the script ended.
+    """
+
+    def begin() -> tuple[Inventory, Iterator[Inventory]]:
+        looks = _own(link, seconds)
+        return next(looks), looks
+
+    first, others = _anywhere(link, begin)
+    yield first
+    yield from others
 
 
 def _own(link: Link, seconds: float) -> Iterator[Inventory]:
@@ -102,7 +112,6 @@ def _own(link: Link, seconds: float) -> Iterator[Inventory]:
 
 
 def _next(last: Inventory | None, snapshot: str, host: str) -> Inventory:
-    """Return the GPUs of a snapshot, after those of the last one."""
     try:
         found = read(snapshot, host)
     except CannotAsk as silent:

@@ -140,7 +140,6 @@ class Gpu:
         return tuple((device, process) for device in places for process in device.processes)
 
     def with_each_device(self, change: Callable[[Device], Device]) -> Gpu:
-        """Return the GPU with `change` applied to the whole and to each MIG device."""
         return replace(self, whole=change(self.whole), slices=tuple(map(change, self.slices)))
 
     @property
@@ -194,12 +193,10 @@ class Inventory:
 
     @property
     def whole_gpus(self) -> tuple[Device, ...]:
-        """The GPUs that sessions can get as a whole."""
         return tuple(gpu.whole for gpu in self.gpus if not gpu.failed and not gpu.mig)
 
     @property
     def mig_devices(self) -> tuple[Device, ...]:
-        """The MIG devices that sessions can get."""
         return tuple(part for gpu in self.gpus if not gpu.failed for part in gpu.slices)
 
     def with_lost(self, known: Iterable[Gpu]) -> Inventory:
@@ -213,8 +210,6 @@ class Inventory:
         return replace(self, gpus=tuple(replace(gpu, busy=None) for gpu in self.gpus), notes=(why,))
 
     def without(self, leases: Collection[str]) -> Inventory:
-        """Return the inventory without the claims of some leases."""
-
         def left(device: Device) -> Device:
             kept = tuple(claim for claim in device.claims if claim.lease not in leases)
             return replace(device, claims=kept)

@@ -207,7 +207,6 @@ class QueueTicket:
         )
 
     def leave(self) -> str:
-        """Return the script that gives the place up."""
         return f"{ENTER}rm -f -- {shlex.join(self._names)}\n"
 
 

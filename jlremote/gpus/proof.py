@@ -96,7 +96,6 @@ def surplus(output: str, asked: int) -> int:
 
 
 def _listed(said: str) -> int:
-    """Count the GPUs in the output of `nvidia-smi -L`; slices count, and not their GPU."""
     kinds = [line.split(maxsplit=1)[0] for line in said.splitlines() if line.strip()]
     sliced = sum(pair == ("GPU", "MIG") for pair in pairwise(kinds))
     return kinds.count("GPU") + kinds.count("MIG") - sliced

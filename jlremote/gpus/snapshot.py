@@ -66,7 +66,6 @@ def _described(part: Device, gpu: Xml.Element) -> Device:
 
 
 def _instance(element: Xml.Element) -> tuple[str, str]:
-    """Return the ids that a process and its device have in common."""
     names = ("gpu_instance_id", "compute_instance_id")
     gpu, compute = (element.findtext(name, "").strip() for name in names)
     return gpu, compute
@@ -291,7 +290,6 @@ class _Reading:
         )
 
     def _container(self, groups: str) -> str | None:
-        """Return the name of the container that a process's control groups belong to."""
         for identity in re.findall(r"[0-9a-f]{64}", groups):
             known = self.containers.get(identity)
             return known.name if known else identity[:12]
@@ -299,7 +297,6 @@ class _Reading:
 
 
 def _row(line: str, fields: str) -> dict[str, str] | None:
-    """Return a GPU's values by field, `None` for another kind of line."""
     names = fields.split(",")
     values = [value.strip() for value in line.split(",")]
     if len(values) != len(names) or count(values[0]) is None:
@@ -320,7 +317,6 @@ def _fails(row: Mapping[str, str]) -> bool:
 
 
 def _number(text: str) -> float | None:
-    """Return a number, `None` for `[N/A]`, `[Not Supported]`, `ERR!` and the like."""
     return number(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text.strip()) else None
 
 

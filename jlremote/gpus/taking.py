@@ -131,7 +131,6 @@ def _leased(
     about_to_lease: Callable[[Lease], object],
     note: Callable[[str], None],
 ) -> Taken | None:
-    """Lease the chosen GPUs; return `None` if another start was faster."""
     lease = Lease(wish.name, chosen.uuids, secrets.token_hex(4), found.boot)
     about_to_lease(lease)
     again = snapshot(wish.engines)

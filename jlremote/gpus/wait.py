@@ -113,7 +113,6 @@ def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | No
 
 
 def _await(start: StartContext, wish: Wish) -> Taken:
-    """Wait for the program on the host, and take its GPUs over."""
     progress, shown = start.context.progress, None
     with progress.step(f"Wait for {how_many(wish.count)} on {wish.host.name}"):
         while True:
@@ -132,7 +131,6 @@ def _await(start: StartContext, wish: Wish) -> Taken:
 
 
 def _may_be_there(start: StartContext, inventory: Inventory) -> bool:
-    """Return whether the host shows a lease or a place of this user and session."""
     mine = (start.name, inventory.user)
     claims = (claim for device in inventory.devices for claim in device.claims)
     places = ((place.session, place.user) for place in inventory.queue)
@@ -140,7 +138,6 @@ def _may_be_there(start: StartContext, inventory: Inventory) -> bool:
 
 
 def _look(start: StartContext) -> tuple[dict[str, Any] | None, bool]:
-    """Return what the waiter's file `waiting` has, `None` without one, and whether it is alive."""
     printed = run_script(start.host, kept_jobs.look(start.name))
     with suppress(ValueError):
         told = document(printed.stdout)
@@ -150,7 +147,6 @@ def _look(start: StartContext) -> tuple[dict[str, Any] | None, bool]:
 
 
 def _take_over(start: StartContext, wish: Wish, held: dict[str, Any]) -> Taken:
-    """Make the lease that of this start, and end its holder."""
     with understood("the waiting start"):
         kinds = ("uuids", "places")
         chosen = Chosen(*(tuple(map(str, held[kind])) for kind in kinds))

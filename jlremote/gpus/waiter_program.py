@@ -129,11 +129,6 @@ class Waiter:
         return QueueTicket(now.line, wish.name, wish.count, word, now.boot, *self._process)
 
     def _stand(self, ticket: QueueTicket) -> Inventory:
-        """Keep the place in the queue, and return a new snapshot of the host.
-
-        Raises:
-            JlrError: the host takes no place.
-        """
         wish = self._wish
         steps = {"stand": ticket.stand(), "gpus": snapshot(wish.engines)}
         done = wish.host.run(steps, timeout=taking.ASK_SECONDS)
@@ -143,12 +138,10 @@ class Waiter:
         return read(done["gpus"].stdout, wish.host.name, wish.within)
 
     def give_up(self) -> None:
-        """Release what was taken."""
         for lease in self._leases:
             taking.release(self._wish.host, lease)
 
     def become(self, taken: Taken, command: list[str]) -> NoReturn:
-        """Become the job's command, with the GPUs that were taken."""
         chosen = taken.chosen
         self._keep(taken.lease)
         self._begin(chosen)
@@ -203,11 +196,9 @@ class Waiter:
         return 0
 
     def end(self, why: str) -> None:
-        """Say why the job ends without having begun."""
         self._write({"end": why})
 
     def _keep(self, lease: Lease | None) -> None:
-        """Let the lease last as long as this process."""
         if lease is not None:
             self._wish.host.run({"keep": leases.keep(lease, *self._process)})
 

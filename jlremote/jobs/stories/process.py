@@ -13,7 +13,7 @@ from jlremote.gpus import allocation, leases, wait
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest, StartRequest
 from jlremote.hosts.start_context import StartContext
-from jlremote.jobs.notebook import as_typed, is_notebook
+from jlremote.jobs.notebook import as_typed
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.records import hint_of_missing
@@ -156,8 +156,6 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
     else:
         # The process is marked to be signalled, because signals end at the engine's client.
         before = take + variables.writable_home(place) + packages.USE + KEEP_ODD_VARIABLES
-        if is_notebook(request.command):  # as in kernels of the session
-            before += packages.hint_at_pip_in_job(f"{start.request.host}/{place}", place)
         before += process_mark.MARK_ITSELF
         marked = ("sh", "-c", before + kept_jobs.adopting(), "sh", *request.command)
         plain = {**gpus.environment, **plain, process_mark.VARIABLE: mark}

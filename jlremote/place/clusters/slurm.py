@@ -269,11 +269,9 @@ class Slurm:
         return _PLAIN
 
     def cancel(self, job: str) -> str:
-        """Cancel by `scancel`: SIGTERM, and SIGKILL after the site's KillWait."""
         return f"{_ON_PATH}scancel {job}"
 
     def estimate(self, resources: Resources) -> str:
-        """Try a submission of stdin by `sbatch --test-only`."""
         return f"{_ON_PATH}{_first(('sbatch', '--test-only', *_asked(resources)))}"
 
     def read_estimate(self, answer: Completed) -> str:
@@ -281,14 +279,12 @@ class Slurm:
         return one_line(said.replace("sbatch: ", ""))
 
     def runs_images(self) -> str:
-        """Look for the option of pyxis, NVIDIA's plug-in for `srun`."""
         return (
             f"{_ON_PATH}srun --help 2>/dev/null | grep -q -e '--container-image' || exit\n"
             "echo 'srun --container-image=IMAGE COMMAND'"
         )
 
     def presence(self) -> str:
-        """Print Slurm's version, a list, and the partitions and accounts."""
         return (
             f"{_ON_PATH}{_LOOK} || exit 0\nsbatch --version\n"
             f"printf '{PRINT_GROUP}'; {_first(('squeue', '--me'))} 2>&1\n"
@@ -307,7 +303,6 @@ class Slurm:
         return SchedulerFacts(one_line(version), silence, self.read_choices(choices))
 
     def choices(self) -> str:
-        """Print what the user may ask for."""
         return f"{_ON_PATH}{_CHOICES}"
 
     def read_choices(self, printed: str) -> str | None:
@@ -345,12 +340,10 @@ SLURM = Slurm()
 
 
 def _first(argv: tuple[str, ...], seconds: int = _SECONDS) -> str:
-    """Return a command with a time limit; words that follow it are its own, too."""
     return f"$(command -v timeout >/dev/null && echo timeout {seconds}) {command_line(argv)}"
 
 
 def _asked(resources: Resources) -> tuple[str, ...]:
-    """Return the arguments of `sbatch`: only what was asked, and what jlr needs."""
     given = {name: getattr(resources, name) for name in _FLAGS}
     given["cpus-per-task"] = resources.cpus
     for argument in resources.arguments:

@@ -150,7 +150,6 @@ def _jobs(printed: str, now: str) -> Iterator[GpuJob]:
 
 
 def _gpus(gres: str) -> dict[str, int]:
-    """Return the count of each type in `gpu:a100:2(S:0-1),gpu:1`; without a type it is `gpu`."""
     found: dict[str, int] = defaultdict(int)
     for each in _GPU.finditer(re.sub(r"\([^()]*\)", "", gres)):
         found[each["type"] or "gpu"] += count(each["count"]) or 0

@@ -74,7 +74,6 @@ class Listener:
 
     @property
     def everywhere(self) -> bool:
-        """Whether it is bound to all addresses."""
         return self.address in ("0.0.0.0", "::")  # noqa: S104
 
     @property
@@ -118,11 +117,6 @@ def socket_inodes(descriptors: str) -> frozenset[str]:
 
 
 def _address(digits: str) -> str:
-    """Return an address of the table: words of 32 bits, each with its last byte first.
-
-    Raises:
-        ValueError: it is none.
-    """
     words = (bytes.fromhex(digits[at : at + 8])[::-1] for at in range(0, len(digits), 8))
     raw = b"".join(words)
     if len(raw) == IPv4Address(0).max_prefixlen // 8:

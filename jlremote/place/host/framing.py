@@ -177,7 +177,6 @@ class FromMarker:
 
     @property
     def noise(self) -> str:
-        """The last output before the marker."""
         return self._before.decode("utf-8", "replace")
 
     def take(self, data: bytes) -> bytes:

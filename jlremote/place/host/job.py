@@ -69,7 +69,6 @@ class Job:
 
     @property
     def ending(self) -> str:
-        """How it ended, in words."""
         how = "" if self.exit_code is None else f" with exit code {self.exit_code}"
         if self.ended and self.since:
             how += f" after {times.in_words(max(0, int(self.ended - self.since)))}"
@@ -96,11 +95,9 @@ class FolderJobs:
     _known: str  # shell text: the functions that `_until_over` needs
 
     def _until_over(self) -> str:
-        """Return shell text that waits until the job of `$directory` is over."""
         raise NotImplementedError
 
     def folder(self, key: str) -> str:
-        """Return shell text that sets `$directory`."""
         return f"directory={self.root}/{shlex.quote(key)}\n"
 
     def follow(self, key: str, stdout: int, stderr: int) -> str:
@@ -127,14 +124,12 @@ class FolderJobs:
         return f'{self.folder(key)}rm -rf -- "$directory" || exit\n'
 
     def _show(self, key: str, stdout: str, stderr: str) -> str:
-        """Return the script that prints both files, each by an option of `tail`."""
         return (
             f'{self.folder(key)}tail {stdout} "$directory/stdout"\n'
             f'tail {stderr} "$directory/stderr" >&2\n'
         )
 
     def _watch(self, key: str, stdout: str, stderr: str) -> str:
-        """Return the script that prints them as they grow, until the job or stdin ends."""
         watching = (
             f'{self.folder(key)}{self._known}tail {stdout} -f "$directory/stdout" & out=$!\n'
             f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'

@@ -161,7 +161,6 @@ def launch(plan: ProcessPlan) -> str:
 
 
 def _told(plan: ProcessPlan) -> str:
-    """Return what the keeper is told of a job; no argument has its variables."""
     ending = plan.sweep or (sweep_argv(plan.mark) if plan.mark else ())
     files = {
         "command": plan.shown,
@@ -183,7 +182,6 @@ def _told(plan: ProcessPlan) -> str:
 
 
 def _put_waiter(plan: Mapping[str, Any]) -> str:
-    """Return the shell text that puts a waiter and its plan into `$directory`, as files."""
     return f"""\
 printf '%s\\n' "$python" >"$directory/.python"
 cat >"$directory/.waiter" <<'jlr-program-end'
@@ -195,7 +193,6 @@ jlr-plan-end
 
 
 def _first_words(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a waiter with this plan tells first; that of a start names what it wants."""
     return {"why": plan["why"]} | ({"start": plan["gpus"]} if "hold" in plan else {})
 
 
@@ -234,7 +231,6 @@ exec "$@"
 
 
 def _code(keys: str) -> str:
-    """Return keys, as docker takes them, as the bytes that a terminal sends, in hexadecimal."""
     return bytes(ord(key[-1]) & (0x1F if key[:-1] else 0x7F) for key in keys.split(",")).hex()
 
 

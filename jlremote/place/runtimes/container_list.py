@@ -93,7 +93,6 @@ def read(engine: Engine, done: Completed) -> tuple[ListedContainer, ...]:
 
 
 def _processes(lines: Iterable[str]) -> Iterable[ContainerProcess]:
-    """Give the processes of a table with the columns user, pid and arguments."""
     for line in lines:
         columns = line.split(None, 2)
         if len(columns) == 3:

@@ -104,7 +104,6 @@ class Containers(Runtime):
         return f'{{ [ "$PPID" = 0 ] || {same}; }}'
 
     def detached(self, name: str, script: str) -> str:
-        """Run `script` in the container in the background."""
         return command_line(
             self.engine("exec", "--detach", self.reference(name), *AS_MAIN_USER, "sh", "-c", script)
         )
@@ -185,7 +184,6 @@ _KILLED = 128 + 9
 
 
 def _halt(inspected: Mapping[str, Any]) -> str:
-    """Return in words why a container does not run, empty for one that does."""
     state = inspected["State"]
     status = "paused" if state.get("Paused") else str(state.get("Status", ""))
     if status in _HALTS:
@@ -228,7 +226,6 @@ def _alone_on(inspected: Mapping[str, Any], known: Mapping[str, list[str]]) -> M
 
 
 def _volumes(inspected: Mapping[str, Any]) -> tuple[Volume, ...]:
-    """Return the mounts with a folder behind them; a tmpfs has none."""
     return tuple(
         Volume(mount["Source"], mount["Destination"], mount.get("Name"))
         for mount in inspected.get("Mounts") or []

@@ -68,7 +68,6 @@ class Container:
 
     @property
     def on_host_network(self) -> bool:
-        """Whether it shares the host's network."""
         return self.addresses == ("127.0.0.1",)
 
     @property

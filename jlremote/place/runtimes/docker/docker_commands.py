@@ -120,7 +120,6 @@ def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
 
 
 def _flags(options: ContainerOptions) -> Iterator[str]:
-    """Give the flags of the options and the default `--init`."""
     if options.init is not False:
         yield "--init"
     if options.remove:
@@ -158,7 +157,6 @@ def _log_flags(options: ContainerOptions) -> Iterator[str]:
 
 
 def _valued(option: str, items: Iterable[str]) -> tuple[str, ...]:
-    """Return the last item of each name, without those that an empty value takes away."""
     last = {key(option, item): item for item in items}
     return tuple(item for item in last.values() if not item.endswith("="))
 

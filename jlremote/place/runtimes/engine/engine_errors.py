@@ -176,7 +176,6 @@ def is_podman(engine: Engine, answered: Completed) -> bool:
 
 
 def _absent(engine: Engine, failed: Completed, complaint: str) -> Engine | None:
-    """Return the missing program: the engine's, or the one that does its everyday commands."""
     for tried in (engine, engine.everyday):
         # The errors of `sh`, of bash, and of `env`.
         words = rf"\b{tried.kind.program}\W?: (command )?(not found|no such file or directory)"

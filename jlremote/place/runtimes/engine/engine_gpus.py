@@ -113,7 +113,6 @@ def _visible(config: Mapping[str, Any]) -> str | None:
 
 
 def _named(devices: Iterable[str]) -> str | None:
-    """Return the value that names devices: indices, UUIDs, or the word for all."""
     names = list(devices)
     if "all" in names:
         return "all"
