@@ -71,9 +71,8 @@ def take(
 ) -> AllocatedGpus:
     """Choose the requested GPUs and lease them, those of a container for a job `within` it.
 
-    So it does for the next server `of` a session that was defined with them.
-
-    With `holds` the next start of the session may take over what this one has waited for.
+    `of` is a session that was defined with them, and gets its next server. With `holds` the next
+    start of the session may take over what this one has waited for.
 
     Raises:
         Busy: they are in use; names the users of each.
@@ -107,9 +106,7 @@ def _check_wait(request: StartRequest) -> None:
 
 
 def within(start: StartContext, container: Container) -> Within | None:
-    """Return the container to whose own GPUs a job in it is limited.
-
-    One without an engine sees all GPUs of its machine.
+    """Return the container whose GPUs limit a job in it; without an engine there is none.
 
     Raises:
         Usage: it has no GPUs, or a scheduler gives them.
@@ -140,11 +137,7 @@ def within(start: StartContext, container: Container) -> Within | None:
 def take_or_promise(
     start: StartContext, *, detached: bool, within: Within | None = None
 ) -> AllocatedGpus:
-    """Choose the requested GPUs and lease them; with `--wait`, a detached job may wait for them.
-
-    Raises:
-        Busy, NotFound, CannotAsk: as `take` does.
-    """
+    """Take GPUs as `take` does; with `--wait`, let a detached job wait for them on the host."""
     if not detached or start.request.wait is None:
         return take(start, holds=False, within=within)
     without = replace(start, request=replace(start.request, wait=None))
@@ -279,10 +272,9 @@ def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched:
 
 
 def prove(start: StartContext, engine: str | None, has: str | None = None) -> None:
-    """Note why a session that was just started cannot use the GPUs of the engine's `--gpus`.
+    """Note why a session that was just started cannot use its GPUs, or has too many.
 
-    So it does for one that sees more of them, or `has` some though none were asked for. A driver
-    that hangs does not fail the start: its `nvidia-smi` ends by no signal.
+    A driver that hangs does not fail the start: its `nvidia-smi` ends by no signal.
     """
     if engine is None:
         given = " ".join(start.request.options.engine_arguments)

@@ -37,11 +37,7 @@ class GpuRequest:
 
 
 def parse_request(text: str) -> GpuRequest:
-    """Return the request of `--gpus TEXT`.
-
-    Raises:
-        Usage: it is no GPU selection.
-    """
+    """Return the request of `--gpus TEXT` (`Usage`: it is no GPU selection)."""
     bare = text.strip()
     if len(bare) > 1 and bare[0] == bare[-1] == '"' and bare.count('"') == 2:
         bare = bare[1:-1]  # docker's manual writes --gpus '"device=0,2"'

@@ -51,9 +51,8 @@ def _of_cluster(link: Host, failure: CannotAsk) -> ClusterGpus:
 def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | ClusterGpus]:
     """Yield the GPUs of a host every `seconds` seconds, until the iterator is closed.
 
-    A GPU that the driver names no more stays, as a failed one. While `nvidia-smi` hangs or fails,
-    what was last known comes with the reason as its note. A scheduler is asked once a minute, and
-    its silence is noted.
+    What was last known stays while `nvidia-smi` hangs or fails, with the reason as its note; a GPU
+    that it names no more is a failed one. A scheduler is asked once a minute.
 
     Raises:
         CannotAsk: nothing on the host knows.
@@ -129,11 +128,6 @@ def ask(
 
 
 def _anywhere(host: Link, look: Callable[[], T]) -> T:
-    """Look at the GPUs of a host; without an `nvidia-smi`, again where a login shell finds one.
-
-    Raises:
-        CannotAsk: there is none, or a login shell does not answer.
-    """
     try:
         return look()
     except NvidiaSmiMissing as missing:

@@ -101,10 +101,9 @@ def keep(lease: Lease, pid: int, process_start: str) -> str:
 def keep_for(lease: Lease, pid_argv: Iterable[str]) -> str:
     """Return the step that lets a lease last as long as the container of the step before.
 
-    If that step made none, the start keeps the lease, as it may try again. The container's label
-    says the same, but only to users who may ask its engine. If the container's process cannot be
-    seen, the lease is deleted and the label alone reserves the devices. `pid_argv` prints the pid
-    of its first process.
+    If that step failed, the start keeps the lease. If the container's process, whose pid `pid_argv`
+    prints, cannot be seen, the lease is deleted, and the container's label alone reserves the
+    devices.
     """
     return f"""\
 {ENTER}[ "$status" = 0 ] || exit

@@ -44,11 +44,8 @@ def of_pool(pool: str, context: Context) -> list[_Answer]:
 def watch_pool(pool: str, seconds: float, context: Context) -> Iterator[list[_Answer]]:
     """Yield the GPUs of a pool every `seconds` seconds, until the iterator is closed.
 
-    Each host is watched by a thread, so the others do not wait for one that hangs. What was last
-    known of it comes with the reason as its note.
-
-    Raises:
-        NotFound: there is no such pool.
+    A thread watches each host, so none waits for one that hangs (`NotFound`: there is no such
+    pool).
     """
     hosts = [_WatchedHost(host) for host in members(pool)]
     for host in hosts:

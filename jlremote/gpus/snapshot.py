@@ -27,11 +27,7 @@ _DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,9}): \(UUID: (MIG-[^)]+)
 
 
 def read_mig(listing: str, document: str) -> dict[str, tuple[Device, ...]]:
-    """Return the MIG devices by their GPU's UUID.
-
-    The place of each is its number on the GPU; those of which the document says nothing have no
-    memory and no processes.
-    """
+    """Return the MIG devices by their GPU's UUID; the place of each is its number on the GPU."""
     known = {gpu.findtext("uuid", ""): gpu for gpu in _gpus(document)}
     found: dict[str, list[Device]] = {}
     here = ""

@@ -49,8 +49,7 @@ def plan(wish: Wish, seconds: float, why: str) -> dict[str, Any]:
 def in_turn(start: StartContext, wish: Wish, busy: Busy, *, holds: bool) -> Taken:
     """Wait until it is the turn of this start, and return its GPUs; `busy` is why it waits.
 
-    Losing the connection for a while does not lose the place in the queue. With `holds` the next
-    start of the session may take over what this one leaves behind.
+    With `holds` the next start of the session may take over what this one leaves behind.
 
     Raises:
         Busy: the time of `--wait` is over, or there is a job of that name.

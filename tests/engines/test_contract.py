@@ -59,15 +59,6 @@ def test_it_is_found_again_without_naming_the_engine(session: Session) -> None:
     assert (status["state"], status["runtime"]) == ("up", session.runtime)
 
 
-def test_a_setting_in_other_words_is_no_difference(session: Session) -> None:
-    same = ["--image", f"{IMAGE}:latest", "--user", "0:0", "--log-opt", "max-size=50m"]
-    if session.runtime == FILES:
-        same = ["--image", f"~/{SIF}", "--env", "COLOUR=blue"]
-    again = session.laptop.jlr("start", "lab", session.name, *same, "--no-browser")
-    assert again.status == 0, again
-    assert "already exists" not in again.stderr, again
-
-
 def test_its_log_comes_from_that_engine(session: Session) -> None:
     result = session.laptop.jlr("logs", session.name)
     assert "Jupyter Server" in result.stdout, result

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 
 from tests.gpus.conftest import GpuHost
 from tests.images.parts import USER, missing_programs, running_registry, unlocked_keychain
-from tests.jobs.parts import at_terminal
-from tests.lab.accounts import all_leases
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.programs import Result, wait_until
+from tests.lab.programs import Result
 from tests.long import LONG
 from tests.sessions.parts import failed
 
@@ -41,27 +37,7 @@ def test_a_job_keeps_its_gpu_until_it_ends(
     assert '"reserved"' not in ada.jlr("gpus", "lab", "--json").stdout
 
 
-def test_a_job_at_a_terminal_keeps_its_gpu(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
-) -> None:
-    name = container.name()
-    asked = ("--image", "lab/plain", "--name", name, "--gpus", "auto", "-it", "--rm")
-    with at_terminal(ada, "run", "lab", *asked, "--", "sh") as terminal:
-        terminal.wait_for("# ", seconds=60)
-
-        def holds() -> bool:
-            """Return whether a lease names a process: without one it is only that of the start."""
-            leases = []
-            for link in all_leases():
-                with suppress(FileNotFoundError):  # it was being made
-                    leases.append(str(link.readlink()))
-            return any(f":{name}:" in one and not one.endswith(":0:0") for one in leases)
-
-        wait_until(holds, "the lease of the container's process")
-        terminal.type("exit 3\r")
-        assert terminal.process.wait(60) == 3
-
-
+@pytest.mark.long
 def test_a_pull_keeps_no_gpu_from_the_job_that_waits_for_it(
     ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
 ) -> None:

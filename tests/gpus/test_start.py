@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -117,81 +116,6 @@ def test_a_count_takes_free_ones_where_the_engine_would_take_the_first(
     assert f"--gpus=device={gpu_host.gpus.uuids[1]} " in plan.stdout, plan
 
 
-def test_a_gpu_and_a_mig_device_are_refused_together_and_given_alone(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
-) -> None:
-    part, (gpu, _) = f"MIG-{uuid4()}", gpu_host.gpus.uuids
-    listed = f"GPU 0: NVIDIA H200 (UUID: {gpu})\n  MIG 1g.18gb     Device  0: (UUID: {part})\n"
-    gpu_host.gpus.state["list"] = listed
-    gpu_host.gpus.change(0, mig_mode_current="Enabled")
-    for named in ("0,1", f"{part},1"):
-        refused = start(ada, "lab", container.name(), *NEW, "--gpus", named)
-        failed(refused, 2, "GPUs of `lab` (1) and MIG devices (0:0)", "`--gpus device=0:0`")
-    assert container.remove_all() == []
-    for named in ("0", "0:0"):
-        name = container.name()
-        job(ada, name, f"device={named}")
-        asked = json.loads(Container(engine, name).inspect("{{json .HostConfig.DeviceRequests}}"))
-        assert [request["DeviceIDs"] for request in asked] == [[part]]
-        container.remove_all()
-
-
-def test_a_count_is_of_gpus_or_of_mig_devices_and_never_of_both(
-    ada: Laptop,
-    gpu_host: GpuHost,
-    other_account: Account,
-    sleeper: Sleeper,
-    container: ContainerFactory,
-    engine: Engine,
-) -> None:
-    gpu_host.gpus.install(3)
-    parts = [f"MIG-{uuid4()}" for _ in range(2)]
-    lines = [f"  MIG 3g.71gb     Device  {at}: (UUID: {part})\n" for at, part in enumerate(parts)]
-    divided = f"GPU 0: NVIDIA H200 (UUID: {gpu_host.gpus.uuids[0]})\n"
-    gpu_host.gpus.state["list"] = divided + "".join(lines)
-    gpu_host.gpus.change(0, mig_mode_current="Enabled")
-    gpu_host.gpus.occupy(1, sleeper(other_account))
-    job(ada, container.name(), "device=0:0")
-    # GPU 2 and 0:1 are free, which are two devices.
-    failed(start(ada, "lab", container.name(), *NEW, "--gpus", "2"), 7, "1 of 2 on `lab` is")
-    failed(start(ada, "lab", container.name(), *NEW, "--gpus", "3"), 6, "which do not mix")
-    container.remove_all()
-    name = container.name()
-    job(ada, name, "2")
-    asked = json.loads(Container(engine, name).inspect("{{json .HostConfig.DeviceRequests}}"))
-    assert [request["DeviceIDs"] for request in asked] == [parts]
-
-
-@pytest.mark.parametrize("busy", ["0,1", LONG("device=0"), LONG("uuid")])
-def test_a_named_gpu_that_is_in_use_is_refused_with_its_user(
-    ada: Laptop,
-    gpu_host: GpuHost,
-    container: ContainerFactory,
-    busy: str,
-) -> None:
-    train = container("lab/plain")
-    gpu_host.gpus.occupy(0, int(train.inspect("{{.State.Pid}}")))
-    wanted = gpu_host.gpus.uuids[0] if busy == "uuid" else busy
-    words = ("`root` in container", train.name, "since", "python3", "--gpus auto")
-    failed(start(ada, "lab", container.name(), *NEW, "--gpus", wanted), 7, "in use", *words)
-    assert container.remove_all() == [train.name]
-
-
-def test_a_gpu_in_use_is_shared_on_request(
-    ada: Laptop,
-    gpu_host: GpuHost,
-    other_account: Account,
-    sleeper: Sleeper,
-    container: ContainerFactory,
-) -> None:
-    gpu_host.gpus.occupy(0, sleeper(other_account))
-    plan = start(
-        ada, "lab", container.name(), *NEW, "--gpus", "device=0", "--share-gpus", "--dry-run"
-    )
-    assert f"--gpus=device={gpu_host.gpus.uuids[0]} " in plan.stdout, plan
-    assert "--label=org.jlremote.gpus= " in plan.stdout, "a shared GPU is not reserved"
-
-
 def test_all_takes_all_and_names_their_users(
     ada: Laptop,
     gpu_host: GpuHost,
@@ -213,21 +137,6 @@ def test_none_is_none_also_in_images_that_ask_for_all(
     job(ada, name, "none")
     environment = Container(engine, name).inspect("{{.Config.Env}}")
     assert "NVIDIA_VISIBLE_DEVICES=void" in environment
-
-
-def test_an_existing_container_is_compared_with_what_is_asked_for(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
-) -> None:
-    name, given = container.name(), gpu_host.gpus.uuids[1]
-    engine.docker(
-        *("run", "--detach", "--gpus", f"device={given}", "--name", name),
-        *("lab/jupyter", "sleep", "1d"),
-    )
-    for asked, same in (("1", True), ("device=1", True), ("2", False), ("device=0", False)):
-        begun = start(ada, "lab", name, "--gpus", asked)
-        assert begun.status == 0, begun
-        told = f"`{name}` already exists with GPUs `{given[:12]}`; `--gpus` applies"
-        assert (told in begun.stderr) == ("`--gpus` applies" in begun.stderr) == (not same), begun
 
 
 @pytest.mark.parametrize(
@@ -253,15 +162,6 @@ def test_an_impossible_request_is_an_error_and_leaves_nothing(
 ) -> None:
     failed(start(ada, "lab", container.name(), *NEW, f"--gpus={gpus}"), status, *words)
     assert container.remove_all() == []
-
-
-def test_auto_needs_nvidia_smi_and_a_number_does_not(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
-) -> None:
-    gpu_host.gpus.remove()
-    failed(start(ada, "lab", container.name(), *NEW, "--gpus", "auto"), 1, "no `nvidia-smi`")
-    plan = start(ada, "lab", container.name(), *NEW, "--gpus", "0,2", "--dry-run")
-    assert """--gpus="device=0,2"'""" in plan.stdout, plan
 
 
 def at_once(*starts: tuple[Laptop, str]) -> list[dict[str, Any]]:
@@ -365,6 +265,7 @@ def test_gpus_are_proved_when_a_container_is_created_and_started(
         assert (why is None and told not in said) or (why is not None and why in said), said
 
 
+@pytest.mark.long
 def test_an_image_without_nvidia_smi_proves_them_by_devices_and_the_driver(
     ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
 ) -> None:

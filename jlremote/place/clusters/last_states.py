@@ -131,8 +131,7 @@ def read_ending(text: str) -> Ending:
 def ask(scheduler: Slurm, root: str, seconds: int | None = None) -> str:
     """Return shell text that prints the queue, and notes the last states of jobs that are over.
 
-    `root` is shell text: the folder of the jobs' folders. The scheduler has `seconds` to answer,
-    `None` for its own limit.
+    `root` is shell text, the folder of the jobs' folders; `seconds` limit the scheduler's answer.
     """
     queue = _QUEUE.replace("QUEUE\n2>&1\n", f"{scheduler.queue(seconds)} 2>&1\n")
     queue = queue.replace("WAITING", "|".join(scheduler.waiting_states))

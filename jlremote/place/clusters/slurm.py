@@ -233,10 +233,8 @@ class Slurm:
     def step(self, job: str, *, terminal: bool = False, name: str = "") -> str:
         """Run `"$@"` on the first node of a running job, beside what the job has there.
 
-        Its stdin and stdout are the command's. `job` is shell text; `name` is the step's.
-        `--overlap` needs Slurm 20.11.
-        Right after a restart slurmctld takes no steps for some seconds. Without `--immediate` srun
-        then waits for SlurmctldTimeout, which is two minutes, before it asks again.
+        `job` is shell text; `name` is the step's. Right after a restart slurmctld takes no steps
+        for some seconds; without `--immediate` srun waits for two minutes before it asks again.
         """
         argv = (
             *("srun", "--overlap", "--immediate", "--quiet"),

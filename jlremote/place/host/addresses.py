@@ -40,9 +40,8 @@ class Target:
 def own_address(port: int) -> str:
     """Return the address that belongs to one local port, as 127.34.184.1 does to port 8888.
 
-    Every address of 127.0.0.0/8 is this machine (RFC 1122, section 3.2.1.3), and servers accept it
-    as they do 127.0.0.1. To a browser it is another host: cookies and service workers of other
-    ports, which it would share among all ports of 127.0.0.1, stay away.
+    All of 127.0.0.0/8 is this machine (RFC 1122, section 3.2.1.3). To a browser each address is
+    another host, so cookies and service workers of other ports stay away.
     """
     return f"127.{port >> 8}.{port & 0xFF}.1"
 

@@ -84,11 +84,8 @@ class Job:
 class FolderJobs:
     """Jobs whose output is in the files `stdout` and `stderr` of a folder each.
 
-    Its methods return scripts, as those of all kinds of jobs do, for a job that is told by its
-    `key`: `follow` prints the output as it comes until the job or stdin ends, `rest` what is there.
-    Both leave out the first `stdout` and `stderr` bytes. `signal` is for the job and its children,
-    `stop` sends SIGTERM, and SIGKILL after ten seconds or with `force`; `remove` is for one
-    that is over.
+    Methods return scripts for the job of a `key`: `follow` prints the output until the job or stdin
+    ends, `rest` what is there, both without the first bytes of each file.
     """
 
     root: str  # shell text: the folder of their folders

@@ -135,8 +135,7 @@ class ProcessPlan:
 def launch(plan: ProcessPlan) -> str:
     """Return the script that begins a job and prints its pid and start.
 
-    It fails with `TAKEN` if there is a job of that name, with `NO_FOLDER` if no folder can be
-    created, with `NO_PYTHON` if the host has no Python for the job.
+    It fails with `TAKEN` (a job has that name), `NO_FOLDER` or `NO_PYTHON`.
     """
     no_folder = f'{{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}'
     python = f'{FIND_PYTHON}[ -n "$python" ] || exit {NO_PYTHON}\n'

@@ -112,10 +112,7 @@ def enter(program: str, spec: ContainerSpec, directory: str) -> str:
     """Return the script that runs its arguments in the image, as a process of the host.
 
     `directory` is shell text: the folder that has the `/tmp` of what runs there. Variables go
-    through the environment, as all users of a host can read arguments.
-
-    Raises:
-        Usage: invalid name of a variable.
+    through the environment, as all users of a host can read arguments (`Usage`: a name is invalid).
     """
     options = spec.options
     words = (
@@ -147,11 +144,7 @@ def written_definition(spec: ContainerSpec) -> str:
 
 
 def read_definition(text: str) -> tuple[str, str | None, ContainerOptions]:
-    """Return image, GPUs and options from the text of `container.json`.
-
-    Raises:
-        ValueError, LookupError, TypeError: it is no such text.
-    """
+    """Return image, GPUs and options from the text of `container.json`."""
     told: dict[str, Any] = document(text)
     options: dict[str, Any] = {
         field: tuple(value) if isinstance(value, list) else value

@@ -113,9 +113,7 @@ _SHOWN = 5
 def changes_in_words(printed: str, volumes: Sequence[str]) -> tuple[str, ...]:
     """Return in words what would be deleted with a container.
 
-    Args:
-        printed: the lines of `docker diff`, `A` for added and `C` for changed.
-        volumes: the folders in the container that stay.
+    `printed` has the lines of `docker diff`; `volumes` are the folders that stay.
     """
     paths = sorted(line[2:] for line in printed.splitlines() if line[:2] in ("A ", "C "))
     kept = tuple(f"{volume.rstrip('/')}/" for volume in volumes)

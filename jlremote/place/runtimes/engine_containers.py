@@ -142,8 +142,8 @@ def read_container(
 ) -> Container:
     """Return a container from one element of `docker container inspect`'s array.
 
-    `session` is the name of its session, if that need not be the engine's name for it; `known` is
-    what is known of networks (`networks.split`).
+    `session` is its session's name if the engine's may differ; `known` are networks
+    (`networks.split`).
     """
     state, config = inspected["State"], inspected["Config"]
     called, labels = inspected["Name"].lstrip("/"), config.get("Labels") or {}

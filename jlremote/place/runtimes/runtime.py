@@ -166,11 +166,7 @@ class Runtime(ABC):
 
     @property
     def required_engine(self) -> Engine:
-        """The engine of a runtime that has containers.
-
-        Raises:
-            Usage: it has none.
-        """
+        """The engine of a runtime that has containers (`Usage`: it has none)."""
         if self.engine is None:
             raise Usage("the runtime has no containers", hint="`--runtime docker`, or `podman`")
         return self.engine
@@ -225,8 +221,7 @@ class Runtime(ABC):
     def owns(self, container: Container) -> str:
         """Return shell text that checks whether `$process`, a folder of `/proc`, is the session's.
 
-        It is for `on_machine`. `$own` is the control group of the shell that asks. A session on the
-        host has no bounds but its user.
+        It is for `on_machine`; `$own` is the control group of the shell that asks.
         """
         return '[ -O "$process" ]'
 
@@ -268,7 +263,7 @@ class Runtime(ABC):
     def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
         """Return the command that ends all processes of what is attached there with a mark.
 
-        Its last argument is to follow; see `sweep_argv`. It is empty where what was attached is a
-        process of the caller's own machine, with all that it begins.
+        A signal is to follow (see `sweep_argv`). It is empty where those are the caller's own
+        processes.
         """
         return ()

@@ -75,13 +75,9 @@ def for_container(runtime: Runtime, container_id: str) -> Runtime:
 
 
 def runtime_named(name: str, *, sudo: bool = False) -> Runtime:
-    """Return the runtime of a name; `auto` is docker until the host was asked.
+    """Return the runtime of a name, or the one behind `sudo` (`Usage`: there is none).
 
-    The name is a value of `--runtime` or of a session's record; with `sudo`, return the one behind
-    `sudo`.
-
-    Raises:
-        Usage: there is no such runtime.
+    `auto` is docker until the host was asked.
     """
     wanted = DOCKER.name if name == AUTO else name
     wanted = f"sudo {wanted}" if sudo and not wanted.startswith("sudo ") else wanted

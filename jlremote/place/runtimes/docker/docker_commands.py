@@ -43,10 +43,8 @@ NO_LABELS: Mapping[str, str] = MappingProxyType({})
 def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:
     """Return the command that creates (and does not start) a container.
 
-    Instead of the image's command it runs the script, then waits (see `waiting`); later scripts are
-    run by `exec`, and `--init` reaps their orphans. The person's own words come last: if one is no
-    option after all, the container still has its name and labels, and is found. It never pulls, as
-    a pull may take minutes and is a step of its own.
+    It runs the script, then waits (see `waiting`); `--init` reaps orphans of later `exec`s. The
+    person's own words come last: if one is no option, the container still has its name and labels.
     """
     shell, *command = waiting.command(spec.script)
     words = spec.options.engine_arguments
@@ -81,8 +79,8 @@ def _image(engine: Engine, spec: ContainerSpec) -> Argv:
 def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
     """Return the command that creates (and does not start) a container that runs `command`.
 
-    The image's entrypoint runs, as with the engine's `run`. If a script is to run first, a shell
-    takes the entrypoint's place, and `command` begins with the entrypoint.
+    If a script is to run first, a shell takes the entrypoint's place; then `command` begins with
+    that.
     """
     begin = ("-c", f'{spec.script}exec "$@"', "sh") if spec.script else ()
     told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
@@ -167,11 +165,7 @@ def inspect_argv(engine: Engine, name: str) -> Argv:
 
 
 def events_argv(engine: Engine, since: str) -> Argv:
-    """Return the command that prints events which end or rename containers, or move them.
-
-    Each is a line with the container's id. They begin as long ago as `since`, e.g. `2s`. `died` is
-    podman's.
-    """
+    """Return the command that prints events since e.g. `2s` which end, rename or move containers."""
     names = ("die", "died", "rename", "connect", "disconnect")
     filters = (f"--filter=event={name}" for name in names)
     return engine("events", f"--since={since}", *filters)
@@ -271,8 +265,7 @@ def list_ids_argv(engine: Engine, *, every: bool) -> Argv:
 def top_argv(engine: Engine, name: str) -> Argv:
     """Return the command that prints user, pid and arguments of a container's processes.
 
-    Docker runs the host's `ps`. Podman has column names for the host's view; with options it would
-    run the container's `ps`.
+    Docker runs the host's `ps`; podman has column names for the host's view.
     """
     podman = "podman" in engine.name
     columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")

@@ -125,8 +125,7 @@ ls -d {SHARED}/bin {SHARED}/lib/python*/site-packages
 def share(engine: Engine, name: str, *, fresh: bool) -> str:
     """Return the script that makes the user's own packages in a container part of its image.
 
-    They are linked below `SHARED`, and the folders of programs and of packages there printed, one a
-    line. With `fresh`, those of an earlier call are left out that are gone.
+    They are linked below `SHARED`, and their folders printed; with `fresh`, without what is gone.
     """
     who = ("sh", "-c", 'printf "%s %s" "$(id -u)" "$HOME"')
     ask = command_line(engine("exec", name, *AS_MAIN_USER, *who))

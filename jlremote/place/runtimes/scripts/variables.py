@@ -65,11 +65,9 @@ def parted(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
 def off_arguments(create: Argv, environment: Iterable[str]) -> tuple[Argv, Argv, str]:
     """Return the words of a command that creates a container, without the values of variables.
 
-    The other two are the variables that it must be run with itself, `NAME=VALUE`, and its stdin: a
-    line for each variable. Values of more lines do not fit there.
-
-    Raises:
-        Usage: `sudo` would drop one of the former, or no shell takes its name.
+    With them come the variables that it must be run with, `NAME=VALUE`, as they have several lines,
+    and its stdin, a line for each other one (`Usage`: `sudo` would drop one, or no shell takes its
+    name).
     """
     words, own, lines = list(create), [], []
     for item in environment:
