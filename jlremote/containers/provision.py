@@ -55,9 +55,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
         package_install.install(start, start.request.options.packages, packages.install)
         return start, container, found if launches else _own_program(start)
     _explain_kept(start, container)
-    if container.running:
-        allocation.explain_others(start, container)
-    else:
+    if not container.running:
         container = _start(start, container)
     if not found.server and package_install.restore(start, container):
         found = survey(start.host, start.runtime, start.name)

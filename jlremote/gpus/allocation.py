@@ -138,14 +138,20 @@ def take_or_promise(
     start: StartContext, *, detached: bool, within: Within | None = None
 ) -> AllocatedGpus:
     """Take GPUs as `take` does; with `--wait`, let a detached job wait for them on the host."""
-    if not detached or start.request.wait is None:
+    request = start.request
+    if not detached or request.wait is None:
         return take(start, holds=False, within=within)
-    without = replace(start, request=replace(start.request, wait=None))
-    _check_wait(start.request)
+    _check_wait(request)
     try:
-        return take(without, holds=False, within=within)
+        at_once = replace(start, request=replace(request, wait=None))
+        return take(at_once, holds=False, within=within)
     except Busy as busy:
-        return promise(start, busy, within)
+        asked, found = parse_request(request.gpus or ""), ask(start.host, within=within)
+        # Named ones are known, though they are in use; words stand for the others.
+        known = choose(asked, found, request.host, share=True) if asked.names else None
+        promised = _of(known or taking.promised(asked.count), found, start.runtime)
+        wish = Wish(start.host, start.name, asked, engines_asked(request.host), within=within)
+        return replace(promised, wait=wait.plan(wish, request.wait, busy.message))
 
 
 def take_again(start: StartContext, container: Container) -> AllocatedGpus:
@@ -187,8 +193,7 @@ def _refuse_others(
         failed = {gpu.whole.uuid for gpu in found.gpus if gpu.failed}
         fails = " (its driver answers with an error)" if failed.intersection(gone) else ""
         raise NotFound(
-            f"`{host}` has no more {', '.join(gone)}{fails}, which was given to {what}",
-            hint=hint,
+            f"`{host}` has no more {', '.join(gone)}{fails}, which was given to {what}", hint=hint
         )
     gets = resolved(container.engine_gpus, found.gpus)
     if gets and set(gets) != set(uuids):
@@ -197,19 +202,6 @@ def _refuse_others(
             f"{', '.join(gets)}: it names its GPUs by index, and `{host}` counts them anew at boot",
             hint=hint,
         )
-
-
-def explain_others(start: StartContext, container: Container) -> None:
-    """Note that a container that runs has other GPUs than it was given; by UUID it cannot."""
-    uuids = _given(container)
-    if not uuids or container.engine_gpus is None or "-" in container.engine_gpus:
-        return
-    with suppress(CannotAsk):
-        found = ask(start.host)
-        try:
-            _refuse_others(start, container, uuids, found)
-        except JlrError as others:
-            start.note(f"{others.message}; {others.hint}")
 
 
 def _given(container: Container) -> tuple[str, ...]:
@@ -412,20 +404,6 @@ def _tell_unsure(start: StartContext, taken: Taken, *, shared: bool) -> None:
         start.note(f"{place_names(mine)} may be in use: {taken.found.unseen}")
     for name in dict.fromkeys(c.name for d in mine for c in d.claims if c.kind == "all"):
         start.note(f"the container `{name}` has all GPUs, and so {place_names(mine)}, too")
-
-
-def promise(start: StartContext, busy: Busy, within: Within | None = None) -> AllocatedGpus:
-    """Return an allocation for a job that waits on the host: words stand for GPUs that it may get.
-
-    `busy` is why it waits.
-    """
-    request = start.request
-    asked, found = parse_request(request.gpus or ""), ask(start.host, within=within)
-    # Named ones are known, though they are in use.
-    known = choose(asked, found, request.host, share=True) if asked.names else None
-    promised = _of(known or taking.promised(asked.count), found, start.runtime)
-    wish = Wish(start.host, start.name, asked, engines_asked(request.host), within=within)
-    return replace(promised, wait=wait.plan(wish, request.wait or 0.0, busy.message))
 
 
 def give_back(start: StartContext, taken: AllocatedGpus) -> None:

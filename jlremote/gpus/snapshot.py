@@ -222,10 +222,7 @@ class _Reading:
         )
 
     def _gpu(
-        self,
-        row: Mapping[str, str],
-        processes: Processes,
-        layout: Mapping[str, tuple[Device, ...]],
+        self, row: Mapping[str, str], processes: Processes, layout: Mapping[str, tuple[Device, ...]]
     ) -> Gpu:
         uuid, index = row["uuid"], whole_number(row["index"])
         mig = row.get("mig.mode.current") == "Enabled"

@@ -51,10 +51,7 @@ def test_what_its_cells_print_is_recorded(session: Session) -> None:
 
 def test_it_is_found_again_without_naming_the_engine(session: Session) -> None:
     again = session.start()
-    assert (again["runtime"], again["local_port"]) == (
-        session.runtime,
-        session.first["local_port"],
-    )
+    assert (again["runtime"], again["local_port"]) == (session.runtime, session.first["local_port"])
     status = told(session.laptop, "status", session.name, "--json")
     assert (status["state"], status["runtime"]) == ("up", session.runtime)
 

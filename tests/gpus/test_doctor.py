@@ -54,8 +54,7 @@ def test_a_driver_that_is_too_old_is_told_as_that_and_not_as_a_missing_toolkit(
 ) -> None:
     name = f"{container.name()}-image"
     container.engine.docker(
-        *("build", "--tag", name, "-"),
-        stdin="FROM lab/plain\nENV NVIDIA_REQUIRE_CUDA=cuda>=99.0\n",
+        *("build", "--tag", name, "-"), stdin="FROM lab/plain\nENV NVIDIA_REQUIRE_CUDA=cuda>=99.0\n"
     )
     try:
         toolkit = examined(ada, "lab", "--image", name).of("toolkit")

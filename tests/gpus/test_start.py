@@ -16,7 +16,6 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
-from tests.long import LONG
 from tests.sessions.parts import START_SECONDS, failed, start, started
 
 
@@ -53,25 +52,6 @@ def test_auto_takes_a_free_gpu_and_reserves_it(
     again = start(ada, "lab", session.name, "--gpus", "auto:2")
     assert f"`{session.name}` already exists with GPUs `{shown}`; `--gpus` applies" in again.stderr
     assert [name for name in container.remove_all() if name != session.name] == []
-
-
-def test_a_user_without_the_engine_sees_its_containers_reservations(
-    ada: Laptop,
-    gpu_host: GpuHost,
-    without_engine: Laptop,
-    account: Account,
-    container: ContainerFactory,
-) -> None:
-    name = container.name()
-    job(ada, name, "auto")
-    answer = without_engine.jlr("gpus", "lab", "--json")
-    kept, free = json.loads(answer.stdout)["gpus"]
-    assert (kept["state"], free["state"]) == ("reserved", "free")  # its own docker does not run
-    [claim] = kept["kept_for"]
-    assert (claim["user"], claim["name"]) == (account.name, name)
-    container.remove_all()
-    answer = without_engine.jlr("gpus", "lab", "--json")
-    assert [gpu["state"] for gpu in json.loads(answer.stdout)["gpus"]] == ["free", "free"]
 
 
 def test_a_lease_of_a_running_container_that_vanished_is_told_and_made_again(
@@ -143,22 +123,12 @@ def test_none_is_none_also_in_images_that_ask_for_all(
     ("gpus", "status", "words"),
     [
         ("7", 6, ("has 2 GPUs, and 7 were asked for", "shows its GPUs: 0, 1")),
-        ("device=7", 6, ("there is no GPU `7` on `lab`", "shows its GPUs: 0, 1")),
-        LONG("0,9", 6, ("there is no GPU `9`",)),
-        LONG("GPU-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
-        LONG("MIG-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
-        ("auto:0", 2, ("asks for no GPU",)),
-        ("0", 2, ("device=0",)),
         ("both", 2, ("`both` is not a GPU selection", "auto:N")),
         ("", 2, ("`--gpus` has no value",)),
     ],
 )
 def test_an_impossible_request_is_an_error_and_leaves_nothing(
-    ada: Laptop,
-    container: ContainerFactory,
-    gpus: str,
-    status: int,
-    words: tuple[str, ...],
+    ada: Laptop, container: ContainerFactory, gpus: str, status: int, words: tuple[str, ...]
 ) -> None:
     failed(start(ada, "lab", container.name(), *NEW, f"--gpus={gpus}"), status, *words)
     assert container.remove_all() == []
@@ -176,18 +146,6 @@ def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
     if process.returncode == 0:
         return dict(json.loads(said))
     return {"status": process.returncode, "said": said}
-
-
-@pytest.mark.long
-def test_two_people_at_once_never_get_the_same(
-    ada: Laptop, bert: Laptop, gpu_host: GpuHost, container: ContainerFactory
-) -> None:
-    for laptop in (ada, bert):  # or the link's start would keep them apart
-        assert laptop.jlr("gpus", "lab").status == 0
-    answers = at_once((ada, container.name()), (bert, container.name()))
-    shown = sorted(uuid[:12] for uuid in gpu_host.gpus.uuids)
-    assert sorted(answer.get("gpus", "") for answer in answers) == shown, answers
-    assert len(leases_of(gpu_host)) == 2
 
 
 def test_of_two_starts_for_the_last_gpu_exactly_one_gets_it(
@@ -216,11 +174,7 @@ def test_a_start_that_fails_gives_the_gpu_back(
 
 
 def test_a_stopped_container_does_not_start_on_gpus_that_are_others_by_now(
-    ada: Laptop,
-    bert: Laptop,
-    gpu_host: GpuHost,
-    container: ContainerFactory,
-    engine: Engine,
+    ada: Laptop, bert: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
 ) -> None:
     mine = started(ada, container.name(), *NEW, "--gpus", "device=1")
     assert ada.jlr("stop", mine.name, "--container", "--yes").status == 0
@@ -249,12 +203,7 @@ def test_gpus_are_proved_when_a_container_is_created_and_started(
     ), created
     here = Container(engine, name)
     for lines, why in (
-        ("GPU 0: NVIDIA H200 (UUID: GPU-1)", f"{told}it has 1 of the 2 that you asked for"),
         ("GPU 0: NVIDIA H200 (UUID: GPU-1)\nGPU 1: NVIDIA H200 (UUID: GPU-2)", None),
-        (
-            "".join(f"GPU {at}: NVIDIA H200 (UUID: GPU-{at})\n" for at in range(3)),
-            f"the container `{name}` sees 3 GPUs, and you asked for 2",
-        ),
         (BROKEN, f"{told}`nvidia-smi` in it says `{BROKEN[:-1]}`"),
     ):
         program = "/usr/bin/nvidia-smi"
@@ -263,28 +212,6 @@ def test_gpus_are_proved_when_a_container_is_created_and_started(
         engine.docker("stop", "--time", "0", name)
         said = " ".join(start(ada, "lab", name).stderr.split())
         assert (why is None and told not in said) or (why is not None and why in said), said
-
-
-@pytest.mark.long
-def test_an_image_without_nvidia_smi_proves_them_by_devices_and_the_driver(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
-) -> None:
-    """As NVIDIA's toolkit puts them there; it is the lab that does so here."""
-    library = "/usr/lib64/libcuda.so.1"
-    devices = "--device=/dev/null:/dev/nvidia0", "--device=/dev/zero:/dev/nvidia1"
-    told = "cannot use its GPUs: "
-    for given, why in ((devices, None), (devices[:1], "it has 1 of the 2 that you asked for")):
-        name = container.name()
-        words = (*NEW, "--gpus", "0,1", "--share-gpus", "--no-browser", "--", *given)
-        created = ada.jlr("start", "lab", name, *words, timeout=START_SECONDS)
-        undriven = f"{told}it has their devices, and not the driver's `libcuda.so.1`"
-        assert undriven in " ".join(created.stderr.split()), created
-        Container(engine, name).execute("sh", "-c", "mkdir -p ${0%/*}; touch $0", library)
-        engine.docker("stop", "--time", "0", name)
-        again = start(ada, "lab", name)
-        said = " ".join(again.stderr.split())
-        assert (again.status, told in said) == (0, why is not None), again
-        assert why is None or f"{told}{why}" in said, again
 
 
 LOST = "#!/bin/sh\necho 'Failed to initialize NVML: Unknown Error'\nexit 255\n"

@@ -38,10 +38,7 @@ _CANNOT_BE: Mapping[str, tuple[str, str]] = {
     ),
     "env": (r"invalid environment variable", "write `NAME=VALUE`, or `NAME`"),
     "shm-size": (r"--shm-size\b.*: invalid size", "write `64m`, `1g` and the like"),
-    "ulimit": (
-        r"ulimit\b.*: (invalid|strconv|ulimit) ",
-        "write `memlock=-1`, `nofile=1024:4096`",
-    ),
+    "ulimit": (r"ulimit\b.*: (invalid|strconv|ulimit) ", "write `memlock=-1`, `nofile=1024:4096`"),
     "volume": (
         (
             r"invalid (volume )?(spec|mode: |mount|(container|host) path)|"

@@ -25,11 +25,7 @@ OF_PROCESSES: tuple[Bare | Apptainer, ...] = (Bare(), Apptainer())
 _ON_HOSTS: Mapping[str, Runtime] = MappingProxyType(
     {
         runtime.name: runtime
-        for runtime in (
-            *map(Containers, ENGINES.values()),
-            *OF_PROCESSES,
-            Apptainer("singularity"),
-        )
+        for runtime in (*map(Containers, ENGINES.values()), *OF_PROCESSES, Apptainer("singularity"))
     }
 )
 

@@ -214,16 +214,6 @@ def test_gpus_of_a_container_are_those_that_it_was_given_and_still_has() -> None
         assert [gpu.index for gpu in Within("cont1", value, kept).limit(found)] == own
 
 
-@pytest.mark.parametrize(
-    ("engine", "said"), [("device=0", True), ("device=1", False), (f"device={uuid(1)}", False)]
-)
-def test_a_container_that_runs_with_another_gpu_is_told(engine: str, said: bool) -> None:
-    begun = asking(None)
-    allocation.explain_others(begun.context, container(uuid(1), engine))
-    told = f"the container `cont1` was given {uuid(1)}, and gets {uuid(0)}: it names its GPUs by"
-    assert [note[: len(told)] for note in begun.notes.notes] == [told] * said
-
-
 def test_a_container_by_index_starts_while_its_index_is_that_of_its_gpu() -> None:
     taken = allocation.take_again(asking(None).context, container(uuid(1), "device=1"))
     assert taken.lease is not None
