@@ -8,11 +8,9 @@ import pytest
 
 from tests.engines.conftest import IMAGE, NOWHERE, EnginesHost, podman_of
 from tests.engines.parts import told
-from tests.gpus.stand_in import Gpus
 from tests.lab import podman
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.place import Say
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 
 
@@ -54,15 +52,6 @@ def test_a_job_needs_no_init(without_init: Laptop, engines_host: EnginesHost, na
         assert "needs the package `catatonit`" in result.stderr
     finally:
         engines_host.remove("podman", name)
-
-
-@pytest.fixture
-def gpus(engines_host: EnginesHost, say: Say) -> Iterator[Gpus]:
-    made = Gpus(engines_host.account.home / "bin")
-    with podman.described_gpus(say):
-        made.install()
-        yield made
-        made.remove()
 
 
 def test_shell_finds_podmans_container_where_docker_works_too(

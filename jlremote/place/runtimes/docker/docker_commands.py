@@ -165,7 +165,7 @@ def inspect_argv(engine: Engine, name: str) -> Argv:
 
 
 def events_argv(engine: Engine, since: str) -> Argv:
-    """Return the command that prints events since `2s` or so that end, rename or move containers."""
+    """Return the command that prints events which end, rename or move containers."""
     names = ("die", "died", "rename", "connect", "disconnect")
     filters = (f"--filter=event={name}" for name in names)
     return engine("events", f"--since={since}", *filters)
