@@ -1,4 +1,4 @@
-"""The allocation of a new session's GPUs: choice, and a lease until the session holds them."""
+"""Choose a new session's GPUs, and lease them until the session holds them."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class AllocatedGpus:
     wait: Mapping[str, Any] | None = None
 
     def keep_for(self, engine: Engine, container: str) -> dict[str, str]:
-        """Return the step, after the one that starts a container, that ties the lease to it."""
+        """Return the step that ties the lease to the container that the step before has started."""
         if self.lease is None:
             return {}
         return {"lease": leases.keep_for(self.lease, docker.state_argv(engine, container, "Pid"))}
 
 
 def by_uuid(start: StartContext) -> StartContext:
-    """Return a start that names its GPUs by UUID: the host counts them anew at each boot.
+    """Return the start with its GPUs named by UUID, as indices change at a reboot.
 
     Raises:
         NotFound: the host has no such GPU.
@@ -69,7 +69,7 @@ def take(
     of: Container | None = None,
     within: Within | None = None,
 ) -> AllocatedGpus:
-    """Choose the requested GPUs and lease them, those of a container for a job `within` it.
+    """Choose the requested GPUs and lease them; `within` limits a job to a container's own.
 
     `of` is a session that was defined with them, and gets its next server. With `holds` the next
     start of the session may take over what this one has waited for.
@@ -106,7 +106,7 @@ def _check_wait(request: StartRequest) -> None:
 
 
 def within(start: StartContext, container: Container) -> Within | None:
-    """Return the container whose GPUs limit a job in it; without an engine there is none.
+    """Return the container that limits a job in it to its own GPUs, `None` without an engine.
 
     Raises:
         Usage: it has no GPUs, or a scheduler gives them.
@@ -155,7 +155,7 @@ def take_or_promise(
 
 
 def take_again(start: StartContext, container: Container) -> AllocatedGpus:
-    """Lease the GPUs that jlr chose for a container when it created it, for its next start.
+    """Lease the GPUs that jlr chose for a container at its creation, for its next start.
 
     Raises:
         Busy: they are in use.

@@ -1,4 +1,4 @@
-"""The GPUs that engines gave to containers, and Slurm to jobs, whether these compute or not.
+"""The GPUs that engines gave to containers, and Slurm to jobs.
 
 Values of an engine are those of docker's `--gpus`: `all`, a number, `device=0,3`.
 """
@@ -132,7 +132,7 @@ class Within:
     kept: tuple[str, ...] = ()  # the UUIDs that jlr gave it, if any
 
     def limit(self, gpus: Sequence[Gpu]) -> Iterator[Gpu]:
-        """Yield the container's own GPUs, which it does not reserve against its own jobs."""
+        """Yield the container's own GPUs, without its own claims to them."""
         own = set(resolved(self.value, gpus))
         own &= set(self.kept) or own
         for gpu in gpus:
@@ -178,7 +178,7 @@ class Assigned:
 
 
 def read(text: str, now: float) -> Assigned:
-    """Return what the functions have printed."""
+    """Return the GPUs of containers and jobs from what `FUNCTIONS` printed."""
     listed: dict[str, RunningContainer] = {}
     values: dict[str, str | None] = {}
     told: dict[str, list[str]] = {}
@@ -255,7 +255,7 @@ def _since(status: str, now: float) -> float | None:
 
 
 def resolved(value: str | None, gpus: Sequence[Gpu]) -> tuple[str, ...]:
-    """Return the UUIDs of the devices that an engine's value stands for, as far as they are there.
+    """Return the UUIDs of those devices of the host that an engine's value names.
 
     Of a number the engine takes the first ones.
     """

@@ -32,7 +32,7 @@ class GpuRequest:
 
     @property
     def automatic(self) -> bool:
-        """Whether only jlr can choose, as the engine has no such value."""
+        """Whether no engine takes this value, so that jlr must choose."""
         return self.text.startswith("auto")
 
 
@@ -58,7 +58,7 @@ def parse_request(text: str) -> GpuRequest:
 
 
 def is_met(text: str, have: str | None) -> bool:
-    """Return whether GPUs that were requested with the value `have` meet the request `text`.
+    """Return whether a container that was created with `--gpus HAVE` meets the request `text`.
 
     A number alone is a count in both, and `device=2` a name.
     """
@@ -91,7 +91,7 @@ SHARE = "`--share-gpus` takes GPUs that are in use, too"
 
 
 class CannotTell(JlrError):
-    """Whether a GPU is free cannot be told."""
+    """The host does not tell whether a GPU is free."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
 
 
 def refuse_to_overtake(host: str, count: int, inventory: Inventory, word: str | None) -> None:
-    """Refuse GPUs that the starts before this one wait for; `word` is its place in the queue.
+    """Refuse to take GPUs that earlier starts in the queue wait for; `word` names this one's place.
 
     Raises:
         Busy: names those starts.

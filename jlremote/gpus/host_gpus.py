@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
-    """Return the GPUs of a host with their users; of a login node without any, its cluster's.
+    """Return the GPUs of a host with their users, or those of the cluster of a login node.
 
     Raises:
         CannotAsk: nothing on the host knows.
@@ -82,7 +82,7 @@ def _watch_cluster(
 
 
 def own_gpus(link: Link, seconds: float) -> Iterator[Inventory]:
-    """Yield the host's own GPUs every `seconds` seconds, as its one script prints them.
+    """Yield the host's own GPUs every `seconds` seconds, from one script that runs there.
 
     Raises:
         CannotAsk: nothing on the host knows, or the script ended.

@@ -136,7 +136,7 @@ def _delete(names: Iterable[str]) -> str:
 
 
 def is_of(stat: str, start: str) -> bool:
-    """Return whether the `stat` of a process is that of the one with this start."""
+    """Return whether `/proc/PID/stat` shows a process with this start time."""
     return stat.rpartition(")")[2].split()[19:20] == [start]
 
 
@@ -194,7 +194,7 @@ class QueueTicket:
         return f"{_ARRIVAL}{gpu}+{self.word}", f"{_SIGN}{gpu}+{self.word}"
 
     def stand(self) -> str:
-        """Return the script that takes the place, or shows that its start still waits."""
+        """Return the script that takes the place, or renews the sign that its start still waits."""
         arrival, sign = map(shlex.quote, self._names)
         begin = f"jlr:{self.session}:{self.boot}"
         target = shlex.quote(f"{begin}:{self.count}:0")
@@ -217,7 +217,7 @@ def is_place(fields: Sequence[str]) -> bool:
 def read_queue(
     found: Iterable[Sequence[str]], line: str, now: float, boot: str
 ) -> tuple[tuple[WaitingStart, ...], dict[str, str]]:
-    """Return who waits, the first first, and the links that no longer count with their owners.
+    """Return the waiting starts in their order, and the dead links with their owners.
 
     `found` are the fields that `leases.LIST` printed, `line` is the name of the queue.
     """
@@ -244,6 +244,6 @@ def read_queue(
 
 
 def ahead(queue: Sequence[WaitingStart], word: str | None) -> tuple[WaitingStart, ...]:
-    """Return those who come before a start: all of them, if it has no place in the queue."""
+    """Return the starts before the one with this word; all of them if it has no place."""
     own = next((number for number, one in enumerate(queue) if one.word == word), len(queue))
     return tuple(queue[:own])

@@ -71,11 +71,11 @@ class _WatchedHost:
         self._answered = time.monotonic()
 
     def watch(self, seconds: float, context: Context) -> None:
-        """Watch it in a thread that lasts as long as this process, and no longer."""
+        """Watch the host in a daemon thread."""
         threading.Thread(target=self._watch, args=(seconds, context), daemon=True).start()
 
     def answer(self, seconds: float) -> _Answer:
-        """Return what is known; a look every `seconds` seconds is due."""
+        """Return what was last known, with a note if more than `seconds` and some have passed."""
         late = time.monotonic() - self._answered > seconds + SILENT_SECONDS
         if self.last.answer is None or not late:
             return self.last

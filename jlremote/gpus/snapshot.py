@@ -93,7 +93,7 @@ class CannotAsk(JlrError):
 
 
 class NvidiaSmiMissing(CannotAsk):
-    """There is no `nvidia-smi` on the host, as far as was looked."""
+    """No `nvidia-smi` was found on the host."""
 
 
 class NvidiaSmiSilent(CannotAsk):
@@ -133,7 +133,7 @@ def _read(output: str, host: str, within: Within | None) -> Inventory:
 
 
 class _Reading:
-    """One snapshot, with the facts that its parts need of each other."""
+    """One snapshot's records, and the facts that several of them need."""
 
     def __init__(self, records: Records, host: str) -> None:
         self.records, self.host = records, host

@@ -153,7 +153,7 @@ _WORD = re.compile(r"jlr-gpu-(uuid|place)-(\d+)-")
 
 
 def promised(count: int) -> Chosen:
-    """Return a number of GPUs by words that stand for their names."""
+    """Return placeholder words for a number of GPUs that are not chosen yet."""
     uuid, place = (
         tuple(f"jlr-gpu-{kind}-{number}-" for number in range(count)) for kind in ("uuid", "place")
     )
@@ -161,7 +161,7 @@ def promised(count: int) -> Chosen:
 
 
 def with_gpus(text: str, chosen: Chosen) -> str:
-    """Return a text with the names of the chosen GPUs in place of these words.
+    """Return a text with the names of the chosen GPUs in place of the placeholders.
 
     No name has a character that a shell would not take as it is.
     """

@@ -34,7 +34,7 @@ _AWAY = (LinkLost, Unreachable)  # which is no reason to give up
 
 
 def plan(wish: Wish, seconds: float, why: str) -> dict[str, Any]:
-    """Return what a waiter on the host is to do; `why` says why it has to wait."""
+    """Return the plan of a waiter on the host; `why` says why it has to wait."""
     return {
         "host": wish.host.name,
         "name": wish.name,
@@ -94,7 +94,7 @@ def no_python(host: str) -> JlrError:
 
 
 def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | None:
-    """Take over what an earlier start of the session left: GPUs, or with `--wait` its place.
+    """Take over the GPUs that an earlier start of the session holds, or with `--wait` its place.
 
     A holder of other GPUs is ended.
     """

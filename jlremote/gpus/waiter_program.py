@@ -46,7 +46,7 @@ _NOT_FOUND, _NOT_RUNNABLE = 127, 126
 
 @dataclass(frozen=True)
 class ThisHost:
-    """The host itself; see `host.contract.Host`."""
+    """The host itself, on which this program runs."""
 
     name: str
 
@@ -158,7 +158,7 @@ class Waiter:
             sys.exit(_NOT_FOUND if missing else _NOT_RUNNABLE)
 
     def hold(self, taken: Taken) -> int:
-        """Hold the GPUs for some time, in which the session's start takes them over."""
+        """Hold the GPUs until the start that waits for them takes them over."""
         chosen, lease, seconds = taken.chosen, taken.lease, int(self._plan["hold"])
         held = {kind: getattr(chosen, kind) for kind in ("uuids", "places")}
         self._keep(lease)
@@ -222,7 +222,7 @@ def _own_start() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Wait, and become the command; else return an exit status."""
+    """Wait for GPUs, then become the job's command; else return an exit status."""
     folder, *command = arguments
     file = Path(folder, ".wait")
     plan = json.loads(file.read_text("utf-8"))

@@ -181,18 +181,18 @@ class Slurm:
         return f"sed -n '/^{slurm_lists.QUEUE_HEADING}{FIELD}/,$p'"
 
     def trial(self, script: str) -> str | None:
-        """Fail where Slurm does not answer within a second; `None` if a script asks it nothing."""
+        """Return a script that fails if Slurm is silent; `None` if `script` asks it nothing."""
         if _LOOK not in script:
             return None
         asked = f'{_first(("squeue", "--name=.", "--format=%i"), 1)} --user="$(id -un)" 2>&1'
         return f"{_ON_PATH}! {_LOOK} || {asked} | grep -q {slurm_lists.QUEUE_HEADING}"
 
     def requeues(self, resources: Resources) -> bool:
-        """Return whether the job may be put back into the queue, to begin anew later."""
+        """Return whether Slurm may put the job back into the queue."""
         return "--requeue" in resources.arguments
 
     def put_back(self) -> str:
-        """Succeed if Slurm's messages on stdin say that the job is put back, or may be.
+        """Succeed if Slurm's messages on stdin say that the job is requeued or preempted.
 
         Sites cancel preempted jobs, or requeue them.
         """

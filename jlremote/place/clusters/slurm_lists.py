@@ -1,4 +1,4 @@
-"""Lists of `squeue`: the user's jobs, a line each."""
+"""Readers of Slurm's lists: the user's jobs, and the GPUs of partitions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _job(fields: list[str]) -> QueuedJob:
 
 
 def base_state(words: str) -> str:
-    """Return the state without what follows it: `CANCELLED by 1234`, `CANCELLED+`."""
+    """Return the plain state of `CANCELLED by 1234` or `CANCELLED+`."""
     return words.strip().partition(" ")[0].rstrip("+")
 
 

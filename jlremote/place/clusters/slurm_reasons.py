@@ -79,7 +79,7 @@ _THINGS = (
 
 
 def explain(reason: str | None) -> Waiting:
-    """Explain a reason of squeue's."""
+    """Explain why a job waits, from the reason that `squeue` gives."""
     word = (reason or "None").strip("()")
     plain = word.partition(",")[0].partition(":")[0].strip()
     if down := _DOWN.search(word):
@@ -143,6 +143,6 @@ def ending(state: str, log: str) -> str | None:
 
 
 def unfinished_code(how: str) -> int:
-    """Return the exit code of a job whose command took such an end well: 128 + N for signal N."""
+    """Return the exit code of a job that Slurm ended and whose command exited with 0."""
     out_of_memory = how.startswith("OUT_OF_MEMORY")
     return 128 + (_OUT_OF_MEMORY_SIGNAL if out_of_memory else signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Addresses of the loopback, which only a machine's own programs reach, and ends of forwards."""
+"""Addresses of the loopback, ends of forwards, and the kernel's tables of sockets (proc(5))."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Listener:
 
 
 def read_listeners(table: str) -> tuple[Listener, ...]:
-    """Return the sockets of the rows that `LISTENING` printed; any other line is passed over."""
+    """Return the sockets from the rows that `LISTENING` printed; skip other lines."""
     found = []
     for line in table.splitlines():
         row = line.split()

@@ -178,7 +178,7 @@ class FromMarker:
         return self._before.decode("utf-8", "replace")
 
     def take(self, data: bytes) -> bytes:
-        """Return the part of `data`, and of bytes held back, that comes after the marker."""
+        """Return the bytes of `data` that come after the marker."""
         if not self.begun:
             before, marker, data = (self._before + data).partition(self._marker)
             self.begun = bool(marker)

@@ -46,23 +46,23 @@ class Job:
 
     @property
     def waits_for_gpus(self) -> bool:
-        """Whether it is in the queue for GPUs of its host."""
+        """Whether the job waits for GPUs of its host."""
         return self.state == "waiting" and self.job is None
 
     @property
     def waits(self) -> str | None:
-        """Why it waits, and when it is expected to begin, in words; `None` where it does not."""
+        """Why the job waits, and when it is expected to begin; `None` if it does not wait."""
         if self.reason is None or self.starts is None:
             return self.reason
         return f"{self.reason}; {times.expected(self.starts)}"
 
     @property
     def key(self) -> str:
-        """What names it in scripts: the id, as another container may get the name meanwhile."""
+        """The job's id or name, for scripts: another container may get its name."""
         return self.id or self.name
 
     def by_our_clock(self, now: float | None) -> Job:
-        """Return it with its moments by this machine's clock; `now` is its host's time."""
+        """Return the job with its moments by this machine's clock; `now` is its host's time."""
         here = partial(times.by_our_clock, their_now=now)
         since, ended, until = here(self.since), here(self.ended), here(self.until)
         return replace(self, since=since, ended=ended, until=until)

@@ -201,7 +201,7 @@ def take_back(name: str, mark: str) -> str:
 
 
 def take_back_if(name: str, word: str) -> str:
-    """Return the script that ends a waiting job and deletes its folder, if it tells that word."""
+    """Return the script that ends and deletes a job, if its file `waiting` has a word."""
     return _take_back(name, f'grep -qsF {shlex.quote(word)} "$directory/waiting"')
 
 
@@ -216,7 +216,7 @@ def look(name: str) -> str:
 
 
 def adopting() -> str:
-    """Return shell text that runs its arguments, in a container, and ends as they do.
+    """Return shell text for a container that runs its arguments and adopts their orphans.
 
     Where there is a Python the command's orphans are adopted.
     """
@@ -248,7 +248,7 @@ class ProcessJobs(FolderJobs):
         return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW", show)
 
     def feed(self, key: str) -> str:
-        """Return the script that gives it the script's own stdin, and prints a line at its end."""
+        """Return the script that passes its stdin to the job, and prints a line at the end."""
         return f"{self.folder(key)}{_ALIVE}{_FEED}"
 
     def waiting(self, key: str) -> str:
@@ -257,7 +257,7 @@ class ProcessJobs(FolderJobs):
         return until_hang_up(command_line(("sh", "-c", loop)))
 
     def attach(self, key: str, keys: str | None, *, first: bool) -> str:
-        """Return the script that connects its terminal to the job's, which the keys leave.
+        """Return the script that connects its terminal to the job's, until the keys are typed.
 
         The `first` time it shows the whole output before, else the last of what was missed.
         """

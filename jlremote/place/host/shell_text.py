@@ -43,13 +43,13 @@ def bounded(argv: Iterable[str], seconds: int) -> str:
 
 
 def stdin_of(text: str) -> str:
-    """Return a redirection of a command's stdin from lines of text; it must end a line."""
+    """Return a here-document with lines of text as a command's stdin."""
     end = f"end-{os.urandom(8).hex()}"  # in no value
     return f"<<'{end}'\n{text}{end}\n"
 
 
 def without_stdin(script: str) -> str:
-    """Return a script without the text of its `stdin_of`, which may have secrets; to be shown."""
+    """Return a script fit to be shown: without the here-documents of `stdin_of`."""
     return _STDIN.sub(r"\1…\n\2\n", script)
 
 

@@ -89,7 +89,7 @@ def asking(script: str, marker: str) -> str:
 
 
 def typed(password: str) -> bytes:
-    """Return the line that such a script reads, without bytes that a terminal would act on."""
+    """Return the line that the script of `asking` reads, encoded for a terminal."""
     octal = "".join(f"\\0{byte:03o}" for byte in password.encode("utf-8", "surrogateescape"))
     return f"{octal}\n".encode("ascii")
 

@@ -37,7 +37,7 @@ class ContainerProcess:
 
 @dataclass(frozen=True)
 class ListedContainer:
-    """A container as it is seen from outside."""
+    """A container with its state and processes."""
 
     container: Container  # as the engine describes it
     status: str  # the engine's word: `running`, `paused`, `exited`, `created`, …

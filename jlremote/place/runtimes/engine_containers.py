@@ -62,7 +62,7 @@ class Containers(Runtime):
             )
 
     def reference(self, name: str) -> str:
-        """Return the word that means the container of a name to the engine."""
+        """Return the container's id if known, else its name, for the engine's command line."""
         return self.container_id or name
 
     def describe(self, name: str) -> Steps:
@@ -91,12 +91,12 @@ class Containers(Runtime):
         raise engine_error(self.engine, inspected)
 
     def inside(self, name: str, script: str) -> str:
-        """Run it in `/`: the container's own folder may be gone, and then no `exec` runs there."""
+        """Run the script in `/`: where the container's own folder is gone, no `exec` runs."""
         begin = ("exec", "--workdir=/", self.reference(name), *AS_MAIN_USER)
         return command_line(self.engine(*begin, "sh", "-c", script))
 
     def owns(self, container: Container) -> str:
-        """Check for what has no parent here, as the engine starts it, or for the control group.
+        """Check that a process has no parent here, as the engine starts it, or the control group.
 
         The latter tells a container's processes where it shares the host's.
         """

@@ -173,7 +173,7 @@ class OnNode(Runtime):
         return command_line((*self._way(name), "sh", "-c", script))
 
     def owns(self, container: Container) -> str:
-        """Check for the user and the job, with which all its processes end."""
+        """Check that a process is the user's and of the job."""
         return f'[ -O "$process" ] && {SLURM.holds(container.job or "")}'
 
     def in_image(self, name: str, script: str) -> str:

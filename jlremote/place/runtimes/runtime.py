@@ -77,7 +77,7 @@ class Container:
 
     @property
     def stands(self) -> str:
-        """The sentence about a container that does not run, without its name."""
+        """`does not run`, with the reason if it is known."""
         return f"does not run: {self.halt}" if self.halt else "does not run"
 
     @property
@@ -87,7 +87,7 @@ class Container:
 
     @property
     def is_job(self) -> bool:
-        """Whether jlr made it for a job; likewise."""
+        """Whether jlr made it for a job, as its own label says."""
         return self.labels.get(JOB_LABEL) == self.name
 
     @property
@@ -176,7 +176,7 @@ class Runtime(ABC):
         return "" if self.engine is None else self.engine.shown(*words)
 
     def place(self, name: str, host: str) -> str:
-        """Return where the session `name` runs, for a message: a container, or the host."""
+        """Return the place of the session `name` for a message: its container, or the host."""
         return f"`{host}`"
 
     def check_name(self, name: str) -> None:
@@ -193,7 +193,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def describe(self, name: str) -> Steps:
-        """Return the step that describes `name`, as `read` wants it."""
+        """Return the step that describes `name`; `read` reads its output."""
 
     def survey(self, name: str, inside: str) -> Steps:
         """Return the steps that describe `name`, and run the script `inside` where it runs."""

@@ -32,7 +32,7 @@ _ON_HOSTS: Mapping[str, Runtime] = MappingProxyType(
 
 @cache
 def on_nodes() -> Mapping[str, OnNode]:
-    """Return those of a cluster's nodes, by what runs there.
+    """Return the runtimes of a cluster's nodes, by the name of what runs there.
 
     The scheduler is loaded here: most commands need none, and it would add a tenth to their start.
     """
@@ -55,7 +55,7 @@ def runtimes() -> Mapping[str, Runtime]:
 
 
 def runtime_of(record: SessionRecord) -> Runtime:
-    """Return the runtime of a session, for the very container that it began in.
+    """Return the runtime of a session, for the container of its record.
 
     Raises:
         Usage: there is no such runtime.
@@ -64,7 +64,7 @@ def runtime_of(record: SessionRecord) -> Runtime:
 
 
 def for_container(runtime: Runtime, container_id: str) -> Runtime:
-    """Return a runtime for the container with a full id, whatever its name is by now."""
+    """Return the runtime for the container with this id, even if it was renamed."""
     if container_id and isinstance(runtime, Containers):
         return replace(runtime, container_id=container_id)
     return runtime

@@ -248,7 +248,7 @@ esac
 
 
 def usable_argv(engine: Engine) -> Argv:
-    """Return a quick command that succeeds if the engine can be used."""
+    """Return a quick command that succeeds if the engine works."""
     return engine("ps", "--quiet", "--last=1")
 
 

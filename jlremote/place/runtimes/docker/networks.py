@@ -22,7 +22,7 @@ _OF_THIS_USER = f'"--filter=label={USER_LABEL}=$(id -un || id -u)"'
 
 
 def name_of(session: str, mark: str) -> str:
-    """Return the name of the network of a session's container, which `mark`'s start makes."""
+    """Return the name of a session's network, which has the mark of its start."""
     return f"jlr-{session}-{mark[:_MARK_DIGITS]}"
 
 
@@ -37,7 +37,7 @@ def is_wanted(options: ContainerOptions) -> bool:
 
 
 def may_be_rootless(engine: Engine) -> bool:
-    """Return whether an engine may be a user's own, whose networks the host does not reach."""
+    """Return whether an engine may be rootless: the host does not reach its networks."""
     return engine.kind.daemon is None and not engine.behind_sudo
 
 

@@ -1,4 +1,4 @@
-"""The script of a shell or command, attached to the caller's terminal; and shells that are kept.
+"""Scripts of shells and commands with the caller's stdin and stdout, kept shells, and SFTP.
 
 tmux on the host keeps shells that outlast a lost connection, also those in containers. There the
 engine's client runs in tmux, so a container needs no tmux. All of jlr's are in a server of their

@@ -1,4 +1,4 @@
-"""A person's variables, given by stdin: all users of a host can read the arguments of processes."""
+"""Variables, HOME and PATH of what runs in a container."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_name(name: str) -> None:
 
 
 def take_first(text: str) -> str:
-    """Return what begins a script whose stdin goes on behind its variables, the `text` of `parted`.
+    """Return the beginning of a script that reads its variables, and no more, from its stdin.
 
     They are read byte by byte, so that nothing behind them is taken.
     """
@@ -39,7 +39,7 @@ def take_first(text: str) -> str:
 
 
 def take_typed(text: str, marker: str) -> str:
-    """Return what begins a script in a terminal that is given such text where it prints `marker`.
+    """Return the same for a script in a terminal, which gets its variables when it prints `marker`.
 
     It needs `stty`: neither the echo nor the editing of lines must touch them.
     """
