@@ -17,17 +17,8 @@ DESKTOP_MIB = 2048
 
 WELL_USED_PERCENT = 90
 
-State = Literal[
-    "free",
-    "reserved",
-    "assigned, idle",
-    "cannot tell",
-    "idle, memory held",
-    "partly busy",
-    "busy",
-    "held",
-    "error",
-]
+_Idle = Literal["free", "reserved", "assigned, idle", "cannot tell"]
+State = Literal[_Idle, "idle, memory held", "partly busy", "busy", "held", "error"]
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ def plan(wish: Wish, seconds: float, why: str) -> dict[str, Any]:
         "within": astuple(wish.within) if wish.within else None,
         "seconds": seconds,
         "why": why,
+        "first": {"why": why},  # what the file `waiting` has at first
     }
 
 
@@ -57,6 +58,7 @@ def in_turn(start: StartContext, wish: Wish, busy: Busy, *, holds: bool) -> Take
     """
     hold = HOLD_SECONDS if holds else JOBS_HOLD_SECONDS
     doing = plan(wish, start.request.wait or 0.0, busy.message) | {"hold": hold}
+    doing["first"] |= {"start": wish.asked.text}
     words = f"jlr {'start' if holds else 'run'} {wish.host.name} {start.name}"
     job = ProcessPlan(
         start.name, (), words, gpus=wish.asked.text, mark=secrets.token_hex(8), wait=doing

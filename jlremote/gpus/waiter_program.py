@@ -90,7 +90,6 @@ class Waiter:
         self._wish = Wish(ThisHost(plan["host"]), plan["name"], asked, engines, within=within)
         self._process = (os.getpid(), _own_start())
         self._told: dict[str, Any] = {}
-        self._first = {"start": plan["gpus"]} if "hold" in plan else {}
         self._leases: list[Lease] = []
 
     def wait(self) -> Taken:
@@ -207,7 +206,7 @@ class Waiter:
             return
         self._told = told
         new = self._folder / ".waiting"
-        new.write_text(json.dumps({**self._first, **told}), "ascii")
+        new.write_text(json.dumps({**self._plan["first"], **told}), "ascii")
         new.replace(self._folder / "waiting")
 
     def _begin(self, chosen: Chosen) -> None:

@@ -174,7 +174,7 @@ def _told(plan: ProcessPlan) -> str:
         ),
     }
     if plan.wait is not None:
-        files["waiting"] = json.dumps(_first_words(plan.wait))
+        files["waiting"] = json.dumps(plan.wait["first"])
     told = {name: getattr(plan, name) for name in ("argv", "mark", "variables")}
     told |= {"interactive": plan.interactive, "terminal": plan.terminal, "files": files}
     return json.dumps(told | {"waiter": _WAITER if plan.wait is not None else ()}) + "\n"
@@ -189,10 +189,6 @@ cat >"$directory/.wait" <<'jlr-plan-end'
 {json.dumps(plan)}
 jlr-plan-end
 """
-
-
-def _first_words(plan: Mapping[str, Any]) -> dict[str, Any]:
-    return {"why": plan["why"]} | ({"start": plan["gpus"]} if "hold" in plan else {})
 
 
 def take_back(name: str, mark: str) -> str:

@@ -19,24 +19,11 @@ from jlremote.place.runtimes.scripts import waiting
 GONE_SECONDS = 30
 # Every label of ours is set, also where it says nothing: else an image's own would count. The
 # user's comes from the host's shell.
-UNUSED_LABELS: Mapping[str, str] = MappingProxyType(
-    {
-        f"org.jlremote.{word}": ""
-        for word in (
-            "created-by",
-            "engine-arguments",
-            "gpus",
-            "job",
-            "job-command",
-            "job-gpus",
-            "job-rm",
-            "packages",
-            "session",
-            "start",
-            "typed",
-        )
-    }
+_LABELS = (
+    *("created-by", "engine-arguments", "gpus", "job", "job-command", "job-gpus", "job-rm"),
+    *("packages", "session", "start", "typed"),
 )
+UNUSED_LABELS = MappingProxyType({f"org.jlremote.{word}": "" for word in _LABELS})
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 

@@ -1,4 +1,9 @@
-"""Variables, HOME and PATH of what runs in a container."""
+"""Variables, HOME and PATH of what runs in a container.
+
+Variables come by stdin, as all users of a host can read the arguments of processes. Any user can
+write a container's `/tmp`, and with `-v /tmp:/tmp` the host's users, too. A uid without a passwd
+entry gets `HOME=/`, which it cannot write, and many programs fail without a HOME.
+"""
 
 from __future__ import annotations
 
