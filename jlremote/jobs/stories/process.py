@@ -98,8 +98,7 @@ def _shell_of(start: StartContext, plan: ProcessPlan) -> str:
 
 def _in_session(start: StartContext, request: RunRequest) -> bool:
     """Return whether the command runs in a session, which is not the host itself."""
-    apart = start.runtime.has_images or start.runtime.in_jobs
-    return apart and not _from_image(request)
+    return not (start.runtime.on_host or _from_image(request))
 
 
 def _from_image(request: RunRequest) -> bool:

@@ -19,7 +19,7 @@ from jlremote.place.runtimes.engine.engine_errors import DockerIsPodman, engine_
 from jlremote.place.runtimes.engine.engine_gpus import gpus_of, shortened
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.runtime import SESSION_LABEL, Attachment, Container, Runtime, Volume
-from jlremote.place.runtimes.scripts import variables
+from jlremote.place.runtimes.scripts import variables, waiting
 from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
 from jlremote.text import one_line
 from jlremote.untrusted import count, document
@@ -112,6 +112,9 @@ class Containers(Runtime):
         """Start both at once, as an `exec` takes a tenth of a second."""
         # Podman prints an id, which is not output of `waiting`.
         return f"{self.detached(name, script)} >/dev/null &\n{self.inside(name, waiting)}"
+
+    def as_launched(self, script: str) -> str:
+        return waiting.beside(script)
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Attach stdin and stdout, without a terminal, which would change bytes."""

@@ -160,6 +160,16 @@ class Runtime(ABC):
         return False
 
     @property
+    def enters_image(self) -> bool:
+        """Whether a session is processes of a machine with the files of an image."""
+        return self.has_images and not self.has_containers
+
+    @property
+    def on_host(self) -> bool:
+        """Whether a session's programs are those of the host itself."""
+        return not (self.has_images or self.in_jobs)
+
+    @property
     def gpus_by_cdi(self) -> bool:
         """Whether a new container's GPUs are named as the host's CDI files do, maybe by index."""
         return self.engine is not None and self.engine.kind.gpus == "devices"
@@ -242,6 +252,10 @@ class Runtime(ABC):
         `waiting` may begin first.
         """
         return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
+
+    def as_launched(self, script: str) -> str:
+        """Return `script` with the variables that a server has which the container launched."""
+        return script
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Return the argv that precedes a program which runs there with our stdin and stdout.

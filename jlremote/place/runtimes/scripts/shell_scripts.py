@@ -95,7 +95,7 @@ def argv_of(
     if runtime.has_containers:
         inside += variables.writable_home(name) + packages.USE
     inside += process_mark.MARK_ITSELF if process_mark.VARIABLE in environment else ""
-    if runtime.has_images and not runtime.has_containers:
+    if runtime.enters_image:
         inside += packages.USE
     inside += _SHELL.replace("LOGIN", "" if runtime.has_images else "-l")
     return runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, environment)
