@@ -146,10 +146,10 @@ def take_or_promise(
         at_once = replace(start, request=replace(request, wait=None))
         return take(at_once, holds=False, within=within)
     except Busy as busy:
-        asked, found = parse_request(request.gpus or ""), ask(start.host, within=within)
+        asked, inventory = parse_request(request.gpus or ""), ask(start.host, within=within)
         # Named ones are known, though they are in use; words stand for the others.
-        known = choose(asked, found, request.host, share=True) if asked.names else None
-        promised = _of(known or taking.promised(asked.count), found, start.runtime)
+        known = choose(asked, inventory, request.host, share=True) if asked.names else None
+        promised = _of(known or taking.promised(asked.count), inventory, start.runtime)
         wish = Wish(start.host, start.name, asked, engines_asked(request.host), within=within)
         return replace(promised, wait=wait.plan(wish, request.wait, busy.message))
 
@@ -182,20 +182,20 @@ def take_again(start: StartContext, container: Container) -> AllocatedGpus:
 
 
 def _refuse_others(
-    start: StartContext, container: Container, uuids: Sequence[str], found: Inventory
+    start: StartContext, container: Container, uuids: Sequence[str], inventory: Inventory
 ) -> None:
     host, kind = start.request.host, "container" if start.runtime.has_containers else "session"
     what = f"the {kind} `{container.name}`"
     deletes = start.way_to_delete(container, "and a new start gets other GPUs")
     hint = f"`jlr gpus {host}` shows the GPUs that work{deletes}"
-    there = {device.uuid for device in found.devices}
+    there = {device.uuid for device in inventory.devices}
     if gone := [uuid for uuid in uuids if uuid not in there]:
-        failed = {gpu.whole.uuid for gpu in found.gpus if gpu.failed}
+        failed = {gpu.whole.uuid for gpu in inventory.gpus if gpu.failed}
         fails = " (its driver answers with an error)" if failed.intersection(gone) else ""
         raise NotFound(
             f"`{host}` has no more {', '.join(gone)}{fails}, which was given to {what}", hint=hint
         )
-    gets = resolved(container.engine_gpus, found.gpus)
+    gets = resolved(container.engine_gpus, inventory.gpus)
     if gets and set(gets) != set(uuids):
         raise JlrError(
             f"{what} was given {', '.join(uuids)}, and gets "
@@ -217,13 +217,13 @@ def planned(start: StartContext) -> AllocatedGpus:
     if not asked.chosen:
         return _plain(asked, start.runtime)
     try:
-        found = ask(start.host)
+        inventory = ask(start.host)
     except CannotAsk:
         if asked.automatic:
             raise
         return _unseen(asked)
-    chosen = choose(asked, found, start.host.name, share=share)
-    return _of(chosen, found, start.runtime, shared=share)
+    chosen = choose(asked, inventory, start.host.name, share=share)
+    return _of(chosen, inventory, start.runtime, shared=share)
 
 
 def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:
@@ -313,11 +313,11 @@ def exports(taken: AllocatedGpus) -> str:
 def _as_asked(start: StartContext, asked: GpuRequest, within: Within | None) -> AllocatedGpus:
     if asked.kind == "all":
         with suppress(JlrError):
-            found = ask(start.host, within=within)
-            if busy := [device for device in found.devices if device.in_use]:
-                users = users_of_all(busy, found.now)
+            inventory = ask(start.host, within=within)
+            if busy := [device for device in inventory.devices if device.in_use]:
+                users = users_of_all(busy, inventory.now)
                 start.note(f"`all` takes GPUs that others use: {users}")
-            if failed := [gpu.whole for gpu in found.gpus if gpu.failed]:
+            if failed := [gpu.whole for gpu in inventory.gpus if gpu.failed]:
                 start.note(f"`all` takes {place_names(failed)}, too, which its driver calls failed")
     return _plain(asked, start.runtime)
 
@@ -349,16 +349,16 @@ def _unseen(asked: GpuRequest) -> AllocatedGpus:
 
 def _of(
     chosen: Chosen,
-    found: Inventory,
+    inventory: Inventory,
     runtime: Runtime,
     *,
     lease: Lease | None = None,
     shared: bool = False,
 ) -> AllocatedGpus:
     places, uuids = ",".join(chosen.places), ",".join(chosen.uuids)
-    named = all(device.uuid in found.cdi for device in found.devices)
+    named = all(device.uuid in inventory.cdi for device in inventory.devices)
     devices = places if runtime.gpus_by_cdi and not named else uuids
-    kept = {} if shared else {USER_LABEL: found.user, GPUS_LABEL: uuids}
+    kept = {} if shared else {USER_LABEL: inventory.user, GPUS_LABEL: uuids}
     return AllocatedGpus(
         engine=f"device={devices}",
         shown=places,
@@ -383,25 +383,25 @@ def _take(
     def about_to_lease(lease: Lease) -> None:
         start.undo.callback(taking.release, start.host, lease)
 
-    found = taking.ask(start.host, engines, start.note, within)
+    inventory = taking.ask(start.host, engines, start.note, within)
     if of is not None and all(name.startswith(("GPU-", "MIG-")) for name in asked.names):
-        _refuse_others(start, of, asked.names, found)
-    taken = wait.pick_up(start, wish, found) if holds else None
+        _refuse_others(start, of, asked.names, inventory)
+    taken = wait.pick_up(start, wish, inventory) if holds else None
     try:
-        taken = taken or taking.take(wish, None, about_to_lease, start.note, found)
+        taken = taken or taking.take(wish, None, about_to_lease, start.note, inventory)
     except Busy as busy:
         if request.wait is None:
             raise
         taken = wait.in_turn(start, wish, busy, holds=holds)
     shared = request.share_gpus
     _tell_unsure(start, taken, shared=shared)
-    return _of(taken.chosen, taken.found, start.runtime, lease=taken.lease, shared=shared)
+    return _of(taken.chosen, taken.inventory, start.runtime, lease=taken.lease, shared=shared)
 
 
 def _tell_unsure(start: StartContext, taken: Taken, *, shared: bool) -> None:
-    mine = [device for device in taken.found.devices if device.uuid in taken.chosen.uuids]
+    mine = [device for device in taken.inventory.devices if device.uuid in taken.chosen.uuids]
     if not shared and any(device.free is None for device in mine):
-        start.note(f"{place_names(mine)} may be in use: {taken.found.unseen}")
+        start.note(f"{place_names(mine)} may be in use: {taken.inventory.unseen}")
     for name in dict.fromkeys(c.name for d in mine for c in d.claims if c.kind == "all"):
         start.note(f"the container `{name}` has all GPUs, and so {place_names(mine)}, too")
 

@@ -49,7 +49,7 @@ class Taken:
     """The GPUs that were taken."""
 
     chosen: Chosen
-    found: Inventory
+    inventory: Inventory
     lease: Lease | None = None  # `None` for shared ones, and where no lease can be made
 
 
@@ -63,9 +63,11 @@ def ask(
 
     With `note` leases of this user's containers that are missing are made again, and told.
     """
-    found = read(run_script(host, snapshot(engines), timeout=ASK_SECONDS).stdout, host.name, within)
-    for one in found.unleased if note else ():
-        lease = Lease(one.name, one.uuids, secrets.token_hex(4), found.boot)
+    inventory = read(
+        run_script(host, snapshot(engines), timeout=ASK_SECONDS).stdout, host.name, within
+    )
+    for one in inventory.unleased if note else ():
+        lease = Lease(one.name, one.uuids, secrets.token_hex(4), inventory.boot)
         pid = ("inspect", "--format={{.State.Pid}}", one.id)
         asked = " || ".join(command_line((*engine, *pid)) for engine in engines)
         script = f"status=0\n{leases.keep_for(lease, ('sh', '-c', asked))}echo made\n"
@@ -74,7 +76,7 @@ def ask(
                 f"the lease of the GPUs of `{one.name}` on `{host.name}` was missing, and is made "
                 "again: they may have been given to others meanwhile"
             )
-    return found
+    return inventory
 
 
 def take(
@@ -82,11 +84,11 @@ def take(
     word: str | None,
     about_to_lease: Callable[[Lease], object],
     note: Callable[[str], None],
-    found: Inventory | None = None,
+    inventory: Inventory | None = None,
 ) -> Taken:
     """Choose and lease GPUs, again if another start leased the same at the same moment.
 
-    `word` names the place in the queue, `None` for none; `found` is a snapshot of a moment ago.
+    `word` names the place in the queue, `None` for none; `inventory` is a snapshot of a moment ago.
     `about_to_lease` is called with each lease before it is made.
 
     Raises:
@@ -95,21 +97,21 @@ def take(
         CannotAsk: the host cannot say which are free.
     """
     for left in reversed(range(TRIES)):
-        found = found or ask(wish.host, wish.engines, within=wish.within)
+        inventory = inventory or ask(wish.host, wish.engines, within=wish.within)
         try:
-            chosen = choose(wish.asked, found, wish.host.name, share=wish.share)
+            chosen = choose(wish.asked, inventory, wish.host.name, share=wish.share)
             if not wish.share:
-                refuse_to_overtake(wish.host.name, len(chosen.uuids), found, word)
+                refuse_to_overtake(wish.host.name, len(chosen.uuids), inventory, word)
         except Busy:
-            if not left or not _others_start(found):
+            if not left or not _others_start(inventory):
                 raise
         else:
             if wish.share:
-                return Taken(chosen, found)
-            taken = _leased(wish, chosen, found, about_to_lease, note)
+                return Taken(chosen, inventory)
+            taken = _leased(wish, chosen, inventory, about_to_lease, note)
             if taken is not None:
                 return taken
-        found = None
+        inventory = None
         time.sleep(random.uniform(*RACE_SECONDS))  # noqa: S311  # so that two do not meet again
     raise Busy(f"lost the race for GPUs on `{wish.host.name}`", hint="run the command again")
 
@@ -120,33 +122,33 @@ def release(host: Host, lease: Lease) -> None:
         run_script(host, leases.release(lease))
 
 
-def _others_start(found: Inventory) -> bool:
-    return any(claim.kind == "start" for device in found.devices for claim in device.claims)
+def _others_start(inventory: Inventory) -> bool:
+    return any(claim.kind == "start" for device in inventory.devices for claim in device.claims)
 
 
 def _leased(
     wish: Wish,
     chosen: Chosen,
-    found: Inventory,
+    inventory: Inventory,
     about_to_lease: Callable[[Lease], object],
     note: Callable[[str], None],
 ) -> Taken | None:
-    lease = Lease(wish.name, chosen.uuids, secrets.token_hex(4), found.boot)
+    lease = Lease(wish.name, chosen.uuids, secrets.token_hex(4), inventory.boot)
     about_to_lease(lease)
     again = snapshot(wish.engines)
-    steps = {"lease": leases.make(lease, found.dead_leases), "gpus": again}
+    steps = {"lease": leases.make(lease, inventory.dead_leases), "gpus": again}
     done = wish.host.run(steps, timeout=ASK_SECONDS)
     if done["lease"].status != 0:
         note(
             f"cannot lease GPUs in `{leases.PARENT}` on `{wish.host.name}`: other users may "
             "take the same ones"
         )
-        return Taken(chosen, found)
+        return Taken(chosen, inventory)
     others = read(done["gpus"].stdout, wish.host.name, wish.within).without(lease.names)
     if any(device.in_use for device in others.devices if device.uuid in chosen.uuids):
         release(wish.host, lease)
         return None
-    return Taken(chosen, found, lease)
+    return Taken(chosen, inventory, lease)
 
 
 _WORD = re.compile(r"jlr-gpu-(uuid|place)-(\d+)-")
@@ -166,4 +168,4 @@ def with_gpus(text: str, chosen: Chosen) -> str:
     No name has a character that a shell would not take as it is.
     """
     names = {"uuid": chosen.uuids, "place": chosen.places}
-    return _WORD.sub(lambda found: names[found[1]][int(found[2])], text)
+    return _WORD.sub(lambda word: names[word[1]][int(word[2])], text)

@@ -102,10 +102,10 @@ def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | No
     """
     if not _may_be_there(start, inventory):
         return None
-    told, alive = _look(start)
-    if told is None or (alive and "held" not in told and start.request.wait is None):
+    waiter, alive = _look(start)
+    if waiter is None or (alive and "held" not in waiter and start.request.wait is None):
         return None
-    if not alive or told["start"] != wish.asked.text:
+    if not alive or waiter["start"] != wish.asked.text:
         _end(start, _ending(start.name))
         return None
     start.undo.callback(_end, start, _ending(start.name))
@@ -118,12 +118,12 @@ def _await(start: StartContext, wish: Wish) -> Taken:
     with progress.step(f"Wait for {how_many(wish.count)} on {wish.host.name}"):
         while True:
             with suppress(*_AWAY):
-                told, alive = _look(start)
-                if told is None or not alive:
-                    raise _ended(start, told)
-                if "held" in told:
-                    return _take_over(start, wish, told["held"])
-                place, why = told.get("place"), one_line(str(told.get("why", "")))
+                waiter, alive = _look(start)
+                if waiter is None or not alive:
+                    raise _ended(start, waiter)
+                if "held" in waiter:
+                    return _take_over(start, wish, waiter["held"])
+                place, why = waiter.get("place"), one_line(str(waiter.get("why", "")))
                 if place is not None and place != shown:
                     start.note(f"number {place} in the queue: {why}")
                     shown = place
@@ -141,9 +141,9 @@ def _may_be_there(start: StartContext, inventory: Inventory) -> bool:
 def _look(start: StartContext) -> tuple[dict[str, Any] | None, bool]:
     printed = run_script(start.host, kept_jobs.look(start.name))
     with suppress(ValueError):
-        told = document(printed.stdout)
-        if isinstance(told, dict) and "start" in told:
-            return told, printed.status == 0
+        waiter = document(printed.stdout)
+        if isinstance(waiter, dict) and "start" in waiter:
+            return waiter, printed.status == 0
     return None, False
 
 
@@ -162,8 +162,8 @@ def _take_over(start: StartContext, wish: Wish, held: dict[str, Any]) -> Taken:
     return Taken(chosen, taking.ask(wish.host, wish.engines, within=wish.within), lease)
 
 
-def _ended(start: StartContext, told: dict[str, Any] | None) -> JlrError:
-    why = told.get("end") if told is not None else None
+def _ended(start: StartContext, waiter: dict[str, Any] | None) -> JlrError:
+    why = waiter.get("end") if waiter is not None else None
     _end(start, _ending(start.name))
     if why is None:
         return JlrError(f"the wait of `{start.name}` was ended on `{start.request.host}`")

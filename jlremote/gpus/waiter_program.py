@@ -89,7 +89,7 @@ class Waiter:
         within = Within(*plan["within"]) if plan["within"] else None
         self._wish = Wish(ThisHost(plan["host"]), plan["name"], asked, engines, within=within)
         self._process = (os.getpid(), _own_start())
-        self._told: dict[str, Any] = {}
+        self._state: dict[str, Any] = {}
         self._leases: list[Lease] = []
 
     def wait(self) -> Taken:
@@ -201,12 +201,12 @@ class Waiter:
         if lease is not None:
             self._wish.host.run({"keep": leases.keep(lease, *self._process)})
 
-    def _write(self, told: dict[str, Any]) -> None:
-        if told == self._told:
+    def _write(self, state: dict[str, Any]) -> None:
+        if state == self._state:
             return
-        self._told = told
+        self._state = state
         new = self._folder / ".waiting"
-        new.write_text(json.dumps({**self._plan["first"], **told}), "ascii")
+        new.write_text(json.dumps({**self._plan["first"], **state}), "ascii")
         new.replace(self._folder / "waiting")
 
     def _begin(self, chosen: Chosen) -> None:
