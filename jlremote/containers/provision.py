@@ -61,9 +61,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
                 )
         return start, container, found
     _explain_kept(start, container)
-    if container.running:
-        allocation.explain_others(start, container)
-    else:
+    if not container.running:
         container = _start(start, container)
     if not found.server and new_container.install_again(start, container):
         found = survey(start.host, start.runtime, start.name)
