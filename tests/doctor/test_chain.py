@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import secrets
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +19,6 @@ from tests.lab.accounts import Account, logging_in_with
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.ports import free_port
 from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
@@ -164,31 +161,6 @@ def test_a_name_without_an_address(laptop: Laptop) -> None:
     assert report.of("kernel")["text"] == "needs `name`"
 
 
-def test_a_port_without_a_listener(laptop: Laptop) -> None:
-    with laptop.ssh_config.open("a") as config:
-        config.write(f"Host closed\n    HostName 127.0.0.1\n    Port {free_port()}\n")
-    report = examined(laptop, "closed")
-    report.failed("port", 5, "refused the connection", "listens on that port")
-    assert report.of("name")["mark"] == "ok"
-
-
-def test_something_else_than_an_ssh_server(laptop: Laptop) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        with laptop.ssh_config.open("a") as config:
-            config.write(f"Host odd\n    HostName 127.0.0.1\n    Port {port}\n")
-        greeting = (
-            f"import socket; s = socket.socket(fileno={listener.fileno()}); "
-            "c, _ = s.accept(); c.sendall(b'220 mail\\r\\n'); c.shutdown(1); c.recv(99)"
-        )
-        server = subprocess.Popen(("python3", "-c", greeting), pass_fds=(listener.fileno(),))
-        try:
-            examined(laptop, "odd").failed("ssh server", 5, "did not answer as an SSH server")
-        finally:
-            server.kill()
-            server.wait()
-
-
 def test_a_changed_host_key(
     laptop: Laptop, another_sshd: SSHServerFactory, sshd: SSHServer, account: Account, keys: Keys
 ) -> None:
@@ -197,14 +169,6 @@ def test_a_changed_host_key(
     report = examined(laptop, "changed")
     report.failed("host key", 4, "has changed", "ssh-keygen -f")
     assert report.of("ssh server")["mark"] == "ok"
-
-
-def test_an_unknown_host_key_without_a_terminal_to_ask(
-    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
-) -> None:
-    laptop.add_host("unknown", sshd, account, key=keys.private, known=False)
-    laptop.known_hosts.write_text("")
-    examined(laptop, "unknown").failed("host key", 4)
 
 
 def test_a_key_that_is_not_accepted(laptop: Laptop, sshd: SSHServer, account: Account) -> None:
@@ -267,14 +231,6 @@ def test_an_engine_that_is_not_installed(
     assert report.of("kernel")["text"] == "needs `engine`"
 
 
-def test_an_engine_that_does_not_run(
-    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
-) -> None:
-    add(laptop, another_sshd('SetEnv "DOCKER_HOST=unix:///run/none.sock"'), account, keys)
-    report = examined(laptop, "odd", *DOCKER)
-    report.failed("permission", 1, "does not run", "sudo systemctl start docker")
-
-
 def test_an_engine_that_does_not_answer(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
 ) -> None:
@@ -331,11 +287,6 @@ def test_an_image_without_jupyter(laptop: Laptop, nothing_left: None) -> None:
     assert report.of("container")["mark"] == "ok"
 
 
-def test_an_image_that_is_not_there_is_not_pulled(laptop: Laptop) -> None:
-    report = examined(laptop, "lab", "--image", "nobody/nothing")
-    report.failed("image", 6, "is not on the host", "jlr pull lab nobody/nothing")
-
-
 def for_another_machine(engine: Engine, name: str, folder: Path) -> None:
     """Load an empty image that says it is made for arm64."""
     layer = bytes(10240)  # an empty tar archive
@@ -366,14 +317,3 @@ def test_an_image_for_another_architecture(
         engine.docker("image", "rm", name)
     report.failed("architecture", 1, "made for arm64", "--platform linux/")
     assert report.of("container")["text"] == "needs `architecture`"
-
-
-def test_each_check_is_shown_with_its_sign_and_remedy(laptop: Laptop) -> None:
-    done = laptop.jlr("doctor", "no-such-host.invalid")
-    assert done.status == 5
-    assert re.search(r"^this machine$", done.stdout, re.MULTILINE)
-    assert re.search(r"^  ✓ ssh +OpenSSH", done.stdout, re.MULTILINE)
-    assert re.search(r"^  ✗ name +`no-such-host", done.stdout, re.MULTILINE)
-    assert "→ check the name" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("✗ name: `no-such-host.invalid` has no address")
-    assert done.stderr == ""
