@@ -39,38 +39,37 @@ class ConnectionFacts:
     sockets: bool | None = None  # whether it connects to unix sockets there, `None` if unknown
 
 
+# Which errors belong to which check; a subclass comes before its base.
+_ERRORS: tuple[tuple[str, tuple[type[JlrError], ...]], ...] = (
+    (KEY, (HostKey,)),
+    (SHELL, (NoShell,)),
+    (LOGIN, (Authentication,)),
+    (NAME, (NameNotResolved,)),
+    (SSH, (NotSSH, NoCommonAlgorithm, LinkLost)),
+    (PORT, (Unreachable,)),
+)
+
+
 def failed_at(facts: ConnectionFacts) -> str | None:
     """Return the name of the check that the error belongs to, `None` for no error."""
-    error = facts.error
-    if error is None:
+    if facts.error is None:
         return None
-    if isinstance(error, HostKey) or facts.asked_for_key:
+    if facts.asked_for_key:
         return KEY
-    stages: tuple[tuple[str, tuple[type[JlrError], ...]], ...] = (
-        (SHELL, (NoShell,)),
-        (LOGIN, (Authentication,)),
-        (NAME, (NameNotResolved,)),
-        (SSH, (NotSSH, NoCommonAlgorithm, LinkLost)),
-        (PORT, (Unreachable,)),
-    )
-    return next((stage for stage, kinds in stages if isinstance(error, kinds)), CONFIG)
+    return next((name for name, kinds in _ERRORS if isinstance(facts.error, kinds)), CONFIG)
 
 
 def _stage(
-    name: str, well: Callable[[ConnectionFacts], str], *needs: str
+    name: str, passed: Callable[[ConnectionFacts], str], *needs: str
 ) -> Check[ConnectionFacts]:
     def judge(facts: ConnectionFacts) -> Finding:
         if facts.error is not None and failed_at(facts) == name:
             return from_error(facts.error)
-        return fine(well(facts))
+        if name == CONFIG and facts.notes:
+            return warn("; ".join(facts.notes))
+        return fine(passed(facts))
 
     return Check(name, judge, needs)
-
-
-def _config(facts: ConnectionFacts) -> Finding:
-    if facts.notes:
-        return warn("; ".join(facts.notes))
-    return _stage(CONFIG, lambda _: "can be read").judge(facts)
 
 
 def _forwarding(facts: ConnectionFacts) -> Finding:
@@ -90,7 +89,7 @@ def _forwarding(facts: ConnectionFacts) -> Finding:
 
 
 CHECKS: tuple[Check[ConnectionFacts], ...] = (
-    Check(CONFIG, _config),
+    _stage(CONFIG, lambda _: "can be read"),
     _stage(NAME, lambda _: "has an address", CONFIG),
     _stage(PORT, lambda f: f"{f.address} port {f.port}" if f.address else "answers", NAME),
     _stage(SSH, lambda _: "speaks SSH", PORT),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from jlremote.doctor.diagnosis import (
     WITHOUT_CONTAINERS,
@@ -45,7 +45,10 @@ def _disk(facts: HostFacts) -> Finding:
     if unusable:
         return fail(
             "; ".join(f"nothing can be written to {s.folder}: {s.complaint}" for s in unusable),
-            *(_who_takes_it(space.folder) for space in unusable),
+            *(
+                f"df -h {folder}; du -xh --max-depth=1 {folder} | sort -h | tail"
+                for folder in (command_line((space.folder,)) for space in unusable)
+            ),
         )
     scarce = [
         f"{_size(space)} free in {space.folder}"
@@ -55,33 +58,17 @@ def _disk(facts: HostFacts) -> Finding:
     if scarce:
         also = (facts.engine.shown("system", "df"),) if facts.engine else ()
         return warn(f"little space is left: {'; '.join(scarce)}", "df -h", *also)
-    return fine("; ".join(_together([space for space, _ in folders])))
-
-
-def _together(spaces: list[DiskSpace]) -> Iterator[str]:
-    for free in dict.fromkeys(map(_size, spaces)):  # once for folders that are on one disk
-        yield f"{free} free in {', '.join(s.folder for s in spaces if _size(s) == free)}"
+    sizes = dict.fromkeys(_size(space) for space, _ in folders)  # folders of one disk have one
+    return fine(
+        "; ".join(
+            f"{size} free in {', '.join(s.folder for s, _ in folders if _size(s) == size)}"
+            for size in sizes
+        )
+    )
 
 
 def _size(space: DiskSpace) -> str:
     return "?" if space.free_bytes is None else size_in_words(space.free_bytes)
-
-
-def _who_takes_it(folder: str) -> str:
-    shown = command_line((folder,))
-    return f"df -h {shown}; du -xh --max-depth=1 {shown} | sort -h | tail"
-
-
-def _logout(facts: HostFacts) -> Finding:
-    if facts.has_containers:
-        return fine("containers stay")
-    if facts.kills_at_logout:
-        return warn(
-            "systemd ends all your processes, Jupyter too, when your last login ends "
-            "(`KillUserProcesses`)",
-            command_line(("sudo", "loginctl", "enable-linger", facts.user)),
-        )
-    return fine("what you run survives the logout")
 
 
 def _scheduler(facts: HostFacts) -> Finding:
@@ -165,7 +152,9 @@ def _driver(facts: HostFacts) -> Finding:
     gpus = facts.gpus
     if isinstance(gpus, Inventory) and gpus.gpus:
         version = f"{facts.driver}, " if facts.driver else ""
-        return fine(f"{version}{_counted(gpus)}")
+        names = [gpu.name for gpu in gpus.gpus]
+        counted = (f"{names.count(name)}x {name}" for name in dict.fromkeys(names))
+        return fine(f"{version}{', '.join(counted)}")
     reason = gpus.message if isinstance(gpus, CannotAsk) else ""
     if isinstance(gpus, NvidiaSmiSilent):
         have = f"the driver {facts.driver} is loaded, but " if facts.driver else UNKNOWN_GPUS
@@ -184,11 +173,6 @@ def _driver(facts: HostFacts) -> Finding:
         f"there are {facts.hardware} NVIDIA GPUs, but no driver is loaded",
         *installation.commands("nvidia-driver", facts.distribution),
     )
-
-
-def _counted(gpus: Inventory) -> str:
-    names = [gpu.name for gpu in gpus.gpus]
-    return ", ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names))
 
 
 def _image(facts: HostFacts) -> Finding:
@@ -231,7 +215,6 @@ CLUSTER: tuple[Check[HostFacts], ...] = (
 CHECKS: tuple[Check[HostFacts], ...] = (
     Check("system", lambda f: fine(f"{f.system}, {f.machine}".strip(", ")), needs=("shell",)),
     Check("disk", _disk, needs=("shell",)),
-    Check("logout", _logout, needs=("shell",)),
     Check("engine", _of_engine(_engine), needs=("shell",)),
     Check("permission", _of_engine(_permission), needs=("engine",)),
     Check("networks", _of_engine(_networks), needs=("permission",)),

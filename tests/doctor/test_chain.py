@@ -28,7 +28,7 @@ from tests.sessions.parts import DOCKER, started, without
 THE_CHAIN = [
     *("ssh config", "name", "port", "ssh server", "host key", "login", "shell"),
     "forwarding",
-    *("system", "disk", "logout", "engine", "permission", "networks"),
+    *("system", "disk", "engine", "permission", "networks"),
     *("driver", "image", "architecture"),
     *("container", "network", "toolkit", "jupyter", "http", "websocket", "kernel"),
 ]

@@ -124,10 +124,6 @@ def test_a_user_without_permission_is_told_the_group() -> None:
 
 
 def test_words_of_the_host_in_a_command_are_quoted() -> None:
-    ends = read_facts("dgx", None, None, TOLD | {"logout": said("b true\n")})
-    hostile = replace(ends, gpus=SEEN, user="$(evil)", machine="x;evil")
-    found = finding("logout", host_checks.CHECKS, hostile)
-    assert found.mend == ("sudo loginctl enable-linger '$(evil)'",)
     arm = replace(facts(image=said('[{"Architecture": "arm64"}]')), machine="x;evil")
     assert "'linux/x;evil'" in finding("architecture", host_checks.CHECKS, arm).mend[0]
 
@@ -201,15 +197,6 @@ def test_networks_that_are_left_over_are_told_with_what_removes_them() -> None:
     assert (left.mark, left.mend) == ("warning", ("jlr prune dgx",))
     assert "jlr-a-1, jlr-b-2" in left.text
     assert of("networks", networks=said("", 1)).mark == "skipped", "unknown is not none"
-
-
-def test_ending_processes_at_logout_matters_only_without_containers() -> None:
-    ends = replace(read_facts("dgx", None, None, TOLD | {"logout": said("b true\n")}), gpus=SEEN)
-    found = finding("logout", host_checks.CHECKS, ends)
-    assert found.mend == ("sudo loginctl enable-linger ada",)
-    lingers = read_facts("dgx", None, None, TOLD | {"logout": said("b true\nlingers\n")})
-    assert finding("logout", host_checks.CHECKS, lingers).mark == "ok"
-    assert of("logout", logout=said("b true\n")).mark == "ok"
 
 
 def test_the_toolkit_is_proved_by_a_container_and_else_only_seen() -> None:
