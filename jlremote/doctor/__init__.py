@@ -17,6 +17,5 @@ Why is the end of the chain tried and not judged? Facts cannot tell whether a ke
 `session_checks` starts what `jlr start` starts, by the same functions, and keeps none of it.
 
 How is it known whether the server permits forwarding? A channel is opened. That no program listens
-at its other end is not a matter of permission. For unix sockets one is made on the host: OpenSSH
-refuses a path that is absent and one that is not permitted alike.
+at its other end is not a matter of permission.
 """

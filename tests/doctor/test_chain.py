@@ -211,15 +211,6 @@ def test_a_server_that_permits_no_forwarding(
     assert report.of("permission")["mark"] == "ok"
 
 
-def test_a_server_that_forwards_to_ports_and_not_to_unix_sockets(
-    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
-) -> None:
-    add(laptop, another_sshd("AllowStreamLocalForwarding no"), account, keys)
-    told = examined(laptop, "odd").of("forwarding")
-    assert told["mark"] == "warning"
-    assert "`AllowStreamLocalForwarding local`" in " ".join(told["mend"])
-
-
 def test_an_engine_that_is_not_installed(
     laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys, tmp_path: Path
 ) -> None:
