@@ -31,8 +31,6 @@ LITTLE_IN_HOME = 1 * 1000**3
 LITTLE_FOR_IMAGES = 10 * 1000**3  # NVIDIA's PyTorch image takes more than 20 GB
 _SHOWN = 5  # names of networks
 
-# Architectures that images call otherwise than `uname -m`.
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 NO_GPU = "this host has no NVIDIA GPU"
 UNKNOWN_GPUS = "cannot tell whether this host has NVIDIA GPUs: "
 
@@ -189,20 +187,6 @@ def _image(facts: HostFacts) -> Finding:
     return from_error(missing)
 
 
-def _architecture(facts: HostFacts) -> Finding:
-    assert facts.image is not None
-    here = ARCHITECTURES.get(facts.machine, facts.machine)
-    made_for = facts.image.architecture
-    if made_for and made_for != here:
-        engine = facts.engine or DOCKER
-        pull = engine.shown("pull", "--platform", f"linux/{here}", facts.image.name)
-        return fail(
-            f"the image is made for {made_for}, and the host is {here}",
-            f"pull or build the image for that architecture: `{pull}`",
-        )
-    return fine(f"{here}, as the host")
-
-
 def _of_engine(judge: Callable[[HostFacts], Finding]) -> Callable[[HostFacts], Finding]:
     return lambda facts: judge(facts) if facts.has_containers else WITHOUT_CONTAINERS
 
@@ -220,5 +204,4 @@ CHECKS: tuple[Check[HostFacts], ...] = (
     Check("networks", _of_engine(_networks), needs=("permission",)),
     Check("driver", _driver, needs=("shell",)),
     Check("image", _image, needs=("permission",)),
-    Check("architecture", _architecture, needs=("image",)),
 )

@@ -14,7 +14,7 @@ from jlremote.images.commands import inspect_image_argv
 from jlremote.place.clusters.scheduler import SchedulerFacts
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import installation
-from jlremote.place.host.contract import Completed, Steps, understood
+from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
 from jlremote.place.runtimes.docker import networks, old_docker
 from jlremote.place.runtimes.docker.docker_commands import usable_argv
@@ -27,7 +27,7 @@ from jlremote.place.runtimes.engine.engine_errors import (
 )
 from jlremote.place.runtimes.engine.kinds import DOCKER, Engine
 from jlremote.text import one_line
-from jlremote.untrusted import count, document
+from jlremote.untrusted import count
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,6 @@ class ImageFacts:
 
     name: str  # as it was typed
     found: bool  # whether the host has it
-    architecture: str = ""  # Go's name of the one that it is made for: `amd64`
     complaint: str | None = None  # why the engine does not answer, `None` if it does
 
 
@@ -231,8 +230,6 @@ def _image(name: str | None, answer: Completed | None) -> ImageFacts | None:
     if name is None or answer is None:
         return None
     if answer.status == 0:
-        with understood("the container engine"):
-            (facts, *_) = document(answer.stdout)
-            return ImageFacts(name, found=True, architecture=str(facts.get("Architecture", "")))
+        return ImageFacts(name, found=True)
     gone = re.search("no such image|not known|no such object", answer.stderr.lower())
     return ImageFacts(name, found=False, complaint=None if gone else answer.complaint)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 import signal
 import socket
@@ -29,8 +27,8 @@ THE_CHAIN = [
     *("ssh config", "name", "port", "ssh server", "host key", "login", "shell"),
     "forwarding",
     *("system", "disk", "engine", "permission", "networks"),
-    *("driver", "image", "architecture"),
-    *("container", "network", "toolkit", "jupyter", "http", "websocket", "kernel"),
+    *("driver", "image"),
+    *("container", "toolkit", "jupyter", "http", "websocket", "kernel"),
 ]
 
 
@@ -92,7 +90,6 @@ def test_a_new_container_of_an_image_is_proved_to_the_kernels_answer_and_removed
     assert report.of("driver")["mark"] == "warning"
     assert report.marks("skipped") == ["toolkit"]
     assert report.of("engine")["text"].startswith("Docker version ")
-    assert report.of("network")["text"] == "containers reach pypi.org"
     assert own_jupyter.containers() == []
 
 
@@ -103,15 +100,10 @@ def test_a_session_that_runs_is_looked_at_and_one_that_is_stopped_is_not(
     born = here.born()
     with here.notebook("work.ipynb") as kernel:
         assert kernel.run("x = 1") == ""
-        no_names = "echo nameserver 127.0.0.1 >/etc/resolv.conf"
-        container.engine.docker("exec", "--user=0", here.name, "sh", "-c", no_names)
         report = examined(laptop, "lab")
         assert report.status == 0, report.printed
         assert report.of("kernel")["text"] == "6*7 is 42"
         assert here.name in report.of("container")["text"]
-        network = report.of("network")
-        assert "containers cannot resolve `pypi.org`, but the host does" in network["text"]
-        assert "--dns" in network["mend"][0]
         assert kernel.run("x") == "1"
         assert len(here.ask("api/kernels")) == 1
     assert here.born() == born
@@ -121,7 +113,6 @@ def test_a_session_that_runs_is_looked_at_and_one_that_is_stopped_is_not(
     assert report.status == 0, report.printed
     assert report.of("container")["text"] == "a new container of lab/jupyter starts"
     assert report.of("jupyter")["text"] == "launched"
-    assert report.of("network")["text"] == "containers reach pypi.org", "the session was asked"
 
 
 def test_without_an_image_and_a_session_the_next_command_is_named(laptop: Laptop) -> None:
@@ -131,7 +122,6 @@ def test_without_an_image_and_a_session_the_next_command_is_named(laptop: Laptop
     assert "no kernel tried" in report.printed["text"]
     assert report.of("container")["mark"] == "skipped"
     assert "jlr doctor lab --image IMAGE" in report.of("container")["mend"][0]
-    assert report.of("network")["text"] == "the host reaches pypi.org"
 
 
 @pytest.mark.long
@@ -276,35 +266,3 @@ def test_an_image_without_jupyter(laptop: Laptop, nothing_left: None) -> None:
     report = examined(laptop, "lab", "--image", "lab/plain")
     report.failed("jupyter", 6, "no JupyterLab", "lab/plain", "--install jupyterlab")
     assert report.of("container")["mark"] == "ok"
-
-
-def for_another_machine(engine: Engine, name: str, folder: Path) -> None:
-    """Load an empty image that says it is made for arm64."""
-    layer = bytes(10240)  # an empty tar archive
-    digest = hashlib.sha256(layer).hexdigest()
-    described = {
-        "architecture": "arm64",
-        "os": "linux",
-        "config": {},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
-    }
-    manifest = [{"Config": "config.json", "RepoTags": [f"{name}:latest"], "Layers": ["layer.tar"]}]
-    (folder / "layer.tar").write_bytes(layer)
-    (folder / "config.json").write_text(json.dumps(described))
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    names = ("layer.tar", "config.json", "manifest.json")
-    run("tar", "-C", str(folder), "-cf", str(folder / "image.tar"), *names)
-    engine.docker("load", "--input", str(folder / "image.tar"))
-
-
-def test_an_image_for_another_architecture(
-    laptop: Laptop, engine: Engine, container: ContainerFactory, tmp_path: Path
-) -> None:
-    name = container.name()
-    for_another_machine(engine, name, tmp_path)
-    try:
-        report = examined(laptop, "lab", "--image", name)
-    finally:
-        engine.docker("image", "rm", name)
-    report.failed("architecture", 1, "made for arm64", "--platform linux/")
-    assert report.of("container")["text"] == "needs `architecture`"
