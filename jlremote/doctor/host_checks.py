@@ -20,10 +20,7 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, NvidiaSmiSilent
 from jlremote.place.host import installation
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.engine.engine_errors import (
-    DockerIsPodman,
-    EngineMissing,
-)
+from jlremote.place.runtimes.engine.engine_errors import DockerIsPodman, EngineMissing
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.text import listed, size_in_words
 
@@ -56,13 +53,7 @@ def _disk(facts: HostFacts) -> Finding:
     if scarce:
         also = (facts.engine.shown("system", "df"),) if facts.engine else ()
         return warn(f"little space is left: {'; '.join(scarce)}", "df -h", *also)
-    sizes = dict.fromkeys(_size(space) for space, _ in folders)  # folders of one disk have one
-    return fine(
-        "; ".join(
-            f"{size} free in {', '.join(s.folder for s, _ in folders if _size(s) == size)}"
-            for size in sizes
-        )
-    )
+    return fine("; ".join(f"{_size(space)} free in {space.folder}" for space, _ in folders))
 
 
 def _size(space: DiskSpace) -> str:

@@ -84,7 +84,9 @@ def test_a_host_that_is_well() -> None:
     assert {finding.mark for finding in found} == {"ok"}
     texts = {finding.check: finding.text for finding in found}
     assert texts["system"] == "Ubuntu 22.04.4 LTS, x86_64"
-    assert texts["disk"] == "299 GB free in /home/ada, /tmp, /var/lib/docker"
+    assert texts["disk"] == (
+        "299 GB free in /home/ada; 299 GB free in /tmp; 299 GB free in /var/lib/docker"
+    )
     assert texts["driver"] == "550.54.15, 1x NVIDIA H200"
 
 
