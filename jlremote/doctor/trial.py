@@ -184,10 +184,7 @@ def refused(facts: HostFacts, reason: str) -> Finding:
 
 
 def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
-    return (
-        *installation.commands("nvidia-container-toolkit", distribution),
-        *_make_known(engine),
-    )
+    return (*installation.commands("nvidia-container-toolkit", distribution), *_make_known(engine))
 
 
 def _make_known(engine: Engine) -> tuple[str, ...]:

@@ -106,11 +106,7 @@ class SlowEngine(Protocol):
 
 @pytest.fixture
 def slow_engine(
-    laptop: Laptop,
-    engine: Engine,
-    another_sshd: SSHServerFactory,
-    account: Account,
-    keys: Keys,
+    laptop: Laptop, engine: Engine, another_sshd: SSHServerFactory, account: Account, keys: Keys
 ) -> Iterator[SlowEngine]:
     """Make an engine slow."""
 
@@ -153,9 +149,7 @@ def test_an_abandoned_launch_leaves_that_of_another_laptop_alone(
 
 
 def test_another_ctrl_c_ends_a_rollback_that_hangs(
-    laptop: Laptop,
-    container: ContainerFactory,
-    slow_engine: SlowEngine,
+    laptop: Laptop, container: ContainerFactory, slow_engine: SlowEngine
 ) -> None:
     late = '[ "$1" != rm ] || { : >"$mark"; exec sleep 600; }; exec "$docker" "$@"'
     mark = slow_engine(late)

@@ -58,10 +58,7 @@ def laptop(clean_laptop: Laptop) -> Laptop:
 
 
 def test_a_container_follows_the_settings_and_its_files_belong_to_the_user(
-    laptop: Laptop,
-    container: ContainerFactory,
-    engine: Engine,
-    account: Account,
+    laptop: Laptop, container: ContainerFactory, engine: Engine, account: Account
 ) -> None:
     port = free_port()
     laptop.ssh("lab", "mkdir -p data proj; printf 1,2 >data/train.csv")

@@ -82,11 +82,7 @@ def test_sessions_on_one_host_and_on_two_live_side_by_side(
 ) -> None:
     laptop.add_host("second", another_sshd(), account, key=keys.private)
     one, two = container(), container()
-    sessions = [
-        started(laptop, one),
-        started(laptop, two),
-        started(laptop, one, host="second"),
-    ]
+    sessions = [started(laptop, one), started(laptop, two), started(laptop, one, host="second")]
     assert len({session.port for session in sessions}) == 3
     for session in (sessions[0], sessions[2]):
         with session.notebook("side.ipynb") as kernel:

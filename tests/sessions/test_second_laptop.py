@@ -128,12 +128,7 @@ def test_list_all_shows_every_container_of_the_host(
     assert [every[stopped.name][fact] for fact in facts] == ["exited", False, False, None]
     shown = laptop.jlr("list", "lab", "--all").stdout
     assert re.search(rf"^{named} +lab/jupyter +running +yes ", shown, re.MULTILINE), shown
-    assert [every[theirs.name][fact] for fact in facts] == [
-        "running",
-        False,
-        True,
-        "somebody-else",
-    ]
+    assert [every[theirs.name][fact] for fact in facts] == ["running", False, True, "somebody-else"]
     failed(laptop.jlr("list", "--all"), 2, "HOST")
     _is_not_joined(laptop, theirs)
 
