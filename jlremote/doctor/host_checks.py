@@ -1,8 +1,12 @@
-"""Checks of the host: its disks, engine, driver and image."""
+"""Checks of the connection, by how it failed, and of the host: disks, engine, driver and image.
+
+The link connects in one go and reports the first error; all that lies before it has worked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from jlremote.doctor.diagnosis import (
     WITHOUT_CONTAINERS,
@@ -15,7 +19,18 @@ from jlremote.doctor.diagnosis import (
     warn,
 )
 from jlremote.doctor.host_facts import DiskSpace, HostFacts
-from jlremote.errors import NotFound
+from jlremote.errors import (
+    Authentication,
+    HostKey,
+    JlrError,
+    LinkLost,
+    NameNotResolved,
+    NoCommonAlgorithm,
+    NoShell,
+    NotFound,
+    NotSSH,
+    Unreachable,
+)
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, NvidiaSmiSilent
 from jlremote.place.host import installation
@@ -30,6 +45,77 @@ _SHOWN = 5  # names of networks
 
 NO_GPU = "this host has no NVIDIA GPU"
 UNKNOWN_GPUS = "cannot tell whether this host has NVIDIA GPUs: "
+
+CONFIG, NAME, PORT, SSH = "ssh config", "name", "port", "ssh server"
+KEY, LOGIN, SHELL = "host key", "login", "shell"
+
+
+@dataclass(frozen=True)
+class ConnectionFacts:
+    """The result of an attempt to connect."""
+
+    error: JlrError | None = None  # why it failed, `None` if it did not
+    asked_for_key: bool = False  # whether it failed at the question whether to trust the host's key
+    notes: tuple[str, ...] = ()  # what the user's ssh settings ask for that jlr does not do
+    address: str = ""  # the host's own address, as its SSH server sees it; empty if unknown
+    port: str = ""  # its TCP port there
+    user: str = ""  # the name on the host
+    refusal: str | None = None  # why its SSH server permits no forwarding, `None` if it does
+
+
+# Which errors belong to which check; a subclass comes before its base.
+_ERRORS: tuple[tuple[str, tuple[type[JlrError], ...]], ...] = (
+    (KEY, (HostKey,)),
+    (SHELL, (NoShell,)),
+    (LOGIN, (Authentication,)),
+    (NAME, (NameNotResolved,)),
+    (SSH, (NotSSH, NoCommonAlgorithm, LinkLost)),
+    (PORT, (Unreachable,)),
+)
+
+
+def failed_at(facts: ConnectionFacts) -> str | None:
+    """Return the name of the check that the error belongs to, `None` for no error."""
+    if facts.error is None:
+        return None
+    if facts.asked_for_key:
+        return KEY
+    return next((name for name, kinds in _ERRORS if isinstance(facts.error, kinds)), CONFIG)
+
+
+def _stage(
+    name: str, passed: Callable[[ConnectionFacts], str], *needs: str
+) -> Check[ConnectionFacts]:
+    def judge(facts: ConnectionFacts) -> Finding:
+        if facts.error is not None and failed_at(facts) == name:
+            return from_error(facts.error)
+        if name == CONFIG and facts.notes:
+            return warn("; ".join(facts.notes))
+        return fine(passed(facts))
+
+    return Check(name, judge, needs)
+
+
+def _forwarding(facts: ConnectionFacts) -> Finding:
+    if facts.refusal is not None:
+        return fail(
+            f"the SSH server permits no forwarding: {facts.refusal}",
+            "ask its administrator for `AllowTcpForwarding local` in `sshd_config`, and for "
+            "`PermitOpen any` if that is set",
+        )
+    return fine("permitted")
+
+
+CONNECTION: tuple[Check[ConnectionFacts], ...] = (
+    _stage(CONFIG, lambda _: "can be read"),
+    _stage(NAME, lambda _: "has an address", CONFIG),
+    _stage(PORT, lambda f: f"{f.address} port {f.port}" if f.address else "answers", NAME),
+    _stage(SSH, lambda _: "speaks SSH", PORT),
+    _stage(KEY, lambda _: "is the known one", SSH),
+    _stage(LOGIN, lambda f: f"as {f.user}" if f.user else "is accepted", KEY),
+    _stage(SHELL, lambda _: "runs scripts", LOGIN),
+    Check("forwarding", _forwarding, needs=(SHELL,)),
+)
 
 
 def _disk(facts: HostFacts) -> Finding:

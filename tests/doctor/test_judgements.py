@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.doctor import connection_checks, host_checks, trial
-from jlremote.doctor.connection_checks import ConnectionFacts
+from jlremote.doctor import host_checks, trial
 from jlremote.doctor.diagnosis import Check, Diagnosis, Finding
+from jlremote.doctor.host_checks import ConnectionFacts
 from jlremote.doctor.host_facts import DiskSpace, HostFacts, ImageFacts, read_facts, steps
 from jlremote.errors import (
     Authentication,
@@ -292,7 +292,7 @@ def test_earlier_engines_that_cannot_be_used_are_reported() -> None:
 def test_an_error_of_the_connection_belongs_to_the_check_where_it_happened(
     error: JlrError, check: str
 ) -> None:
-    found = [*Diagnosis().judged("dgx", connection_checks.CHECKS, ConnectionFacts(error))]
+    found = [*Diagnosis().judged("dgx", host_checks.CONNECTION, ConnectionFacts(error))]
     at = [finding.check for finding in found].index(check)
     assert {finding.mark for finding in found[:at]} <= {"ok"}
     assert (found[at].mark, found[at].exit_code) == ("failed", error.exit_code)
@@ -301,7 +301,7 @@ def test_an_error_of_the_connection_belongs_to_the_check_where_it_happened(
 
 def test_an_undecided_host_key_is_not_reported_as_a_login() -> None:
     unasked = ConnectionFacts(NeedsAuthentication("nobody is there"), asked_for_key=True)
-    assert connection_checks.failed_at(unasked) == "host key"
+    assert host_checks.failed_at(unasked) == "host key"
 
 
 def test_rooms_and_images_compare_by_what_they_are() -> None:
