@@ -8,27 +8,7 @@ import sys
 import pytest
 
 from jlremote.errors import Unreachable
-from jlremote.ssh.route.proxy_command import ProxyProcess
-
-
-def test_a_commands_streams_are_the_connection() -> None:
-    proxy = ProxyProcess("cat")
-    try:
-        proxy.socket.settimeout(10)
-        proxy.socket.sendall(b"there and back")
-        assert proxy.socket.recv(100) == b"there and back"
-    finally:
-        proxy.close()
-    assert proxy._process.poll() is not None
-
-
-def test_a_command_that_fails_ends_the_connection_and_is_quoted() -> None:
-    proxy = ProxyProcess("sh -c 'echo one; echo two >&2; echo three >&2; exit 1' 1>&2")
-    proxy.socket.settimeout(10)
-    assert proxy.socket.recv(100) == b""
-    assert proxy.complaint() == "one / two / three"
-    proxy.close()
-    proxy.close()
+from jlremote.ssh.transport.server_socket import ProxyProcess
 
 
 def test_only_the_last_lines_of_much_output_are_kept() -> None:
@@ -40,7 +20,7 @@ def test_only_the_last_lines_of_much_output_are_kept() -> None:
 
 
 def test_a_command_that_ignores_its_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jlremote.ssh.route.proxy_command._END_SECONDS", 0.2)
+    monkeypatch.setattr("jlremote.ssh.transport.server_socket._END_SECONDS", 0.2)
     proxy = ProxyProcess("sh -c 'trap \"\" TERM; echo ready; while :; do sleep 0.05; done'")
     proxy.socket.settimeout(10)
     assert proxy.socket.recv(10) == b"ready\n"

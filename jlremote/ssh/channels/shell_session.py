@@ -11,12 +11,29 @@ from string import ascii_letters, digits
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost, NotBegun
-from jlremote.ssh.channels.session_slots import PAUSES, SessionSlots
-from jlremote.ssh.contract import NOTHING, Output, Stdin, Terminal
-from jlremote.ssh.sessions.script_channel import ScriptChannel
-from jlremote.ssh.sessions.startup_files import SHELL
+from jlremote.ssh.channels.channel_registry import PAUSES, SessionSlots
+from jlremote.ssh.channels.session_channel import ScriptChannel
+from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Terminal
 from jlremote.ssh.wire_format import string
 
+# Without `exec`, which a `ForceCommand exec $SSH_ORIGINAL_COMMAND` has already.
+SHELL = "/bin/sh -s"
+# zsh splits no words, and takes the place of `sh` where a startup file of bash ends in `exec zsh`.
+# It reads a line at a time, so what follows is left to `sh`. With TMOUT, which hardened hosts set,
+# `read` gives up after so many seconds. A path without these two programs lacks the engines, too;
+# the folders are sshd's own default, and come after those of the user's own `PATH`.
+MENDING = b"""\
+[ -z "${ZSH_VERSION-}" ] || exec /bin/sh -s
+unset TMOUT
+command -v cat >/dev/null 2>&1 && command -v id >/dev/null 2>&1 || {
+  PATH=${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin; export PATH
+}
+"""
+_OPEN_SECONDS = 60.0
+_CANCEL_SECONDS = 0.2  # how long a cancelled call may go unnoticed
+# A process that the shell left behind may hold its output open for ever.
+_QUIET_SECONDS = 1.0
+_END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
 # RFC 4254, section 8, and RFC 8160: the erase key erases a letter, not a byte.
 _IUTF8, _INPUT_SPEED, _OUTPUT_SPEED = 42, 128, 129
 _MODES = {_IUTF8: 1, _INPUT_SPEED: 38400, _OUTPUT_SPEED: 38400}
@@ -47,13 +64,6 @@ def terminal_command(script: bytes) -> str:
     return _COMMAND.format(
         "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in _TELL + script)
     )
-
-
-_OPEN_SECONDS = 60.0
-_CANCEL_SECONDS = 0.2  # how long a cancelled call may go unnoticed
-# A process that the shell left behind may hold its output open for ever.
-_QUIET_SECONDS = 1.0
-_END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
 
 
 class Deadline:
@@ -106,27 +116,21 @@ class StdinSender:
         """Send what has arrived, as far as the channel's window takes it."""
         while not self._over:
             if self._unsent:
-                if not self._send_piece():
+                self._over = self._channel.is_over  # its status and output tell the rest
+                room = self._channel.room()
+                if self._over or not room:
                     return
+                piece, self._unsent = self._unsent[:room], self._unsent[room:]
+                self._channel.send(piece)
             elif self._stdin is None:
                 self._over = True
                 if not self._hold:
                     self._channel.send_end()
-            elif (piece := self._stdin.take()) is None:
+            elif (taken := self._stdin.take()) is None:
                 return
             else:
-                self._unsent = memoryview(piece)
-                self._stdin = self._stdin if piece else None
-
-    def _send_piece(self) -> bool:
-        """Send what the window takes; return whether to go on."""
-        self._over = self._channel.is_over  # its status and output tell the rest
-        room = self._channel.room()
-        if self._over or not room:
-            return False
-        piece, self._unsent = self._unsent[:room], self._unsent[room:]
-        self._channel.send(piece)
-        return True
+                self._unsent = memoryview(taken)
+                self._stdin = self._stdin if taken else None
 
 
 class ShellSession:
@@ -172,7 +176,6 @@ class ShellSession:
             self._slots.end(self)
 
     def _open(self) -> ScriptChannel:
-        """Open the channel; try again while others may end."""
         pauses = iter(PAUSES)
         while True:
             channel = ScriptChannel(self._transport)
@@ -199,13 +202,7 @@ class ShellSession:
             self._transport.ended.wait(self._deadline.remaining(pause))
 
     def _await_answer(self, channel: ScriptChannel) -> None:
-        """Wait until the server grants or refuses the session; silence is no refusal.
-
-        Raises:
-            NotBegun: it does neither.
-            LinkLost: the call was cancelled.
-            TimeoutError: the deadline has passed.
-        """
+        """Wait until the server grants or refuses the session; silence is no refusal."""
         ends = time.monotonic() + _OPEN_SECONDS
         while not channel.answered.wait(self._deadline.remaining(ends - time.monotonic())):
             self._deadline.check()
@@ -217,25 +214,21 @@ class ShellSession:
 
         In a terminal that is `b""`: stdin is the person's there.
         """
-        if self._terminal is not None and self._size is not None:
-            details = pty_request(self._terminal.kind, self._size)
-            self._channel.request(b"pty-req", details)
+        terminal = self._terminal
+        if terminal is not None and self._size is not None:
+            self._channel.request(b"pty-req", pty_request(terminal.kind, self._size))
         for name, value in self._variables.items():
             self._channel.request(b"env", string(os.fsencode(name)) + string(os.fsencode(value)))
-        in_terminal = self._terminal is not None
-        command = terminal_command(script) if in_terminal else SHELL
+        command = SHELL if terminal is None else terminal_command(script)
         self._channel.request(b"exec", string(command.encode()), want_reply=True)
-        return b"" if in_terminal else script
+        return script if terminal is None else b""
 
     def _resize(self) -> None:
-        """Send the terminal's size, if it has changed."""
-        if self._terminal is None or self._terminal.size == self._size:
-            return
-        self._size = self._terminal.size
-        self._channel.request(b"window-change", window_change(self._size))
+        if self._terminal is not None and self._terminal.size != self._size:
+            self._size = self._terminal.size
+            self._channel.request(b"window-change", window_change(self._size))
 
     def _exchange(self, sender: StdinSender, output: Output) -> None:
-        """Send and receive until both streams end; neither direction waits for the other."""
         channel = self._channel
         quiet_since = time.monotonic()
         while True:
@@ -245,7 +238,9 @@ class ShellSession:
             channel.run_actions()
             self._resize()
             sender.send()
-            if self._pass_on(output):
+            if (taken := channel.take()) is not None:
+                output(*taken)
+                channel.consumed(len(taken[1]))
                 quiet_since = time.monotonic()
                 self._deadline.check()  # endless output must not outlast the deadline
                 continue
@@ -254,17 +249,6 @@ class ShellSession:
             self._deadline.check()
             pause = _QUIET_SECONDS if channel.exit.is_set() else 60.0
             channel.wake.wait(self._deadline.remaining(pause))
-
-    def _pass_on(self, output: Output) -> bool:
-        """Pass on a piece of output; return whether there was one."""
-        taken = self._channel.take()
-        if taken is None:
-            return False
-        stream, pieces = taken
-        data = b"".join(pieces)
-        output(stream, data)
-        self._channel.consumed(len(data))
-        return True
 
     def _is_finished(self, quiet_since: float) -> bool:
         channel = self._channel

@@ -1,17 +1,25 @@
-"""How much the far end may send before the reader has taken it."""
+"""Long and slow lines: windows, probes beside a download, many bytes."""
 
 from __future__ import annotations
 
 import gc
+import socket
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
 from paramiko import common
 from paramiko.transport import ChannelMap
 
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
+from jlremote.ssh.forward.forwarder import TunnelForward
+from tests.bench.soak import soak
+from tests.bench.tunnel import part
+from tests.forward.parts import SwitchedGateway, connect, new_transport, serving
+from tests.lab.sshd import SSHServer
 
 PACKET = 32 << 10
 MEGABYTE = 1 << 20
@@ -96,3 +104,39 @@ def test_a_connection_that_ended_is_forgotten_with_all_of_its_channels() -> None
     del channel, wire
     gc.collect()
     assert gone() is None
+
+
+BYTES_PER_SECOND = 1e6
+
+
+def send_for_ever(sock: socket.socket) -> None:
+    while True:
+        sock.sendall(bytes(1 << 16))
+
+
+def read_some(sock: socket.socket, count: int) -> None:
+    while count > 0:
+        count -= len(sock.recv(count))
+
+
+def test_a_probe_counts_a_running_download_as_an_answer(
+    gateway: SwitchedGateway, forward: TunnelForward, forward_sshd: SSHServer, forward_key: Path
+) -> None:
+    with (
+        part("line", forward_sshd.port, 0.0, BYTES_PER_SECOND) as (port,),
+        serving(send_for_ever) as server,
+    ):
+        transport = new_transport(forward_sshd, forward_key, port=port)
+        gateway.up(transport, server.target)
+        with connect(forward.local_port) as sock:
+            read_some(sock, 1 << 20)
+            # The window's two megabytes and more are on the way before its own answer.
+            assert transport.probe(1.0) > 0.9
+        transport.close()
+
+
+@pytest.mark.usefixtures("sshd")
+def test_sixty_megabytes_each_way_have_equal_checksums() -> None:
+    passed = soak(60, rekey_megabytes=10)
+    assert passed.intact
+    assert passed.new_keys >= 6

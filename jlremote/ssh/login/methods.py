@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from jlremote.errors import Authentication
 from jlremote.ssh.config.destination import Destination
@@ -42,37 +43,36 @@ def log_in(
         NeedsAuthentication: a person must answer and cannot be asked; passed on from the asker.
     """
     keys = PublicKeys(wire, destination, credentials, agent)
-    attempts = _Attempts(wire, destination, credentials, keys)
-    tried: list[str] = []
-    wire.begin()
-    outcome = wire.none()
-    left = attempts.all()
-    while not outcome.success:
-        method = next((name for name in left if name in outcome.methods), None)
-        if method is None:
-            raise _refusal(destination, outcome.methods, tried, keys, wire.reasons)
-        answer = next(left[method], None)
-        if answer is None:
-            del left[method]
-            continue
-        tried.append(method)
-        outcome = answer
-        if outcome.partial:
-            left = attempts.all()
-    credentials.keep()
+    _Login(wire, destination, credentials, keys).run()
 
 
-@dataclass(frozen=True)
-class _Attempts:
-    """The attempts of one login by each method."""
-
+@dataclass
+class _Login:
     wire: UserAuthentication
     destination: Destination
     credentials: Credentials
     keys: PublicKeys
+    tried: list[str] = field(default_factory=list)  # the method of each attempt
 
-    def all(self) -> dict[str, Iterator[Outcome]]:
-        """Return the attempts by each permitted method, in the order of the ssh config."""
+    def run(self) -> None:
+        self.wire.begin()
+        outcome = self.wire.none()
+        left = self._attempts()
+        while not outcome.success:
+            method = next((name for name in left if name in outcome.methods), None)
+            if method is None:
+                raise self._refusal(outcome.methods)
+            answer = next(left[method], None)
+            if answer is None:
+                del left[method]
+                continue
+            self.tried.append(method)
+            outcome = answer
+            if outcome.partial:
+                left = self._attempts()
+        self.credentials.keep()
+
+    def _attempts(self) -> dict[str, Iterator[Outcome]]:
         login = self.destination.login
         methods: dict[str, Callable[[], Iterator[Outcome]]] = {
             "publickey": lambda: self.keys.attempts(gather(login, self.keys.agent)),
@@ -84,14 +84,20 @@ class _Attempts:
 
     def _passwords(self) -> Iterator[Outcome]:
         account = password_account(self.destination)
-        text = f"password of {self.destination.account}:"
+        question = f"password of {self.destination.account}:"
         tries = self.destination.login.prompts
         refused = "the server refused that password"
-        for password in self.credentials.candidates(account, text, tries=tries, refused=refused):
+        for password in self.credentials.candidates(
+            account, question, tries=tries, refused=refused
+        ):
             try:
                 outcome = self.wire.password(password)
             except PasswordExpired as expired:
-                raise _expired(self.destination, str(expired)) from None
+                reason = f": {expired}" if str(expired) else ""
+                raise Authentication(
+                    f"the password of `{self.destination.account}` has expired{reason}",
+                    hint=f"change it with `ssh {self.destination.host}`",
+                ) from None
             except EOFError:
                 if self.wire.turned_away():
                     self.credentials.was_wrong(account, password)
@@ -114,62 +120,52 @@ class _Attempts:
                     prompts.ended(Outcome(success=False))
                 raise
             prompts.ended(outcome)
-            self.wire.reasons += prompts.told
+            self.wire.reasons += prompts.notices
             yield outcome
             if not prompts.answers:
                 return  # the server asked nothing, so another attempt is no use
             left -= 1 + prompts.repeats
 
-
-def _refusal(
-    destination: Destination,
-    methods: Sequence[str],
-    tried: Sequence[str],
-    keys: PublicKeys,
-    reasons: Sequence[str],
-) -> Authentication:
-    if any(_OF_THE_ACCOUNT.search(reason) for reason in reasons):
-        return not_permitted(destination, reasons)
-    counts = Counter(tried)
-    if "publickey" in counts:
-        counts["publickey"] = len(keys.offered)
-    things = {"publickey": "key"}
-    told = [
-        f"{method} ({count} {things.get(method, 'attempt')}{'s' if count > 1 else ''})"
-        for method, count in counts.items()
-    ]
-    return Authentication(
-        f"cannot log in as `{destination.account}`:"
-        f" tried {', '.join(told) or 'no method that it accepts'};"
-        f" the server accepts {', '.join(methods) or 'no method'}",
-        hint=_hint(destination, methods, tried, keys),
-    )
-
-
-def _hint(
-    destination: Destination, methods: Sequence[str], tried: Sequence[str], keys: PublicKeys
-) -> str:
-    login, host = destination.login, destination.host
-    if keys.problems:
-        return "; ".join(keys.problems)
-    if _SECRET & set(tried):
-        return f"check the password or code, and whether `{destination.user}` is the user there"
-    if login.batch and _SECRET & set(methods):
-        return "remove `BatchMode yes` from your ssh config: it forbids to ask for a password"
-    if not set(methods) & set(login.methods):
-        return (
-            f"your ssh config allows only {', '.join(login.methods) or 'no method'}:"
-            " see `PreferredAuthentications` and `PubkeyAuthentication`"
+    def _refusal(self, methods: Sequence[str]) -> Authentication:
+        if any(_OF_THE_ACCOUNT.search(reason) for reason in self.wire.reasons):
+            return not_permitted(self.destination, self.wire.reasons)
+        counts = Counter(self.tried)
+        if "publickey" in counts:
+            counts["publickey"] = len(self.keys.offered)
+        tried = []
+        for method, count in counts.items():
+            thing = "key" if method == "publickey" else "attempt"
+            tried.append(f"{method} ({count} {thing}{'s' if count > 1 else ''})")
+        return Authentication(
+            f"cannot log in as `{self.destination.account}`:"
+            f" tried {', '.join(tried) or 'no method that it accepts'};"
+            f" the server accepts {', '.join(methods) or 'no method'}",
+            hint=self._hint(methods),
         )
-    if "publickey" in methods and not keys.offered:
-        named = login.identity_files
-        # Without any `IdentityFile` ssh looks for half a dozen, which need not exist.
-        missing = f", and `{named[0]}` does not exist" if len(named) == 1 else ""
-        return f"no key was found{missing}: add one with `ssh-add`, or set `IdentityFile`"
-    return (
-        f"`ssh -v {host}` shows each step;"
-        f" offered: {', '.join(dict.fromkeys(keys.offered)) or 'no key'}"
-    )
+
+    def _hint(self, methods: Sequence[str]) -> str:
+        login, keys = self.destination.login, self.keys
+        if keys.problems:
+            return "; ".join(keys.problems)
+        if _SECRET & set(self.tried):
+            user = self.destination.user
+            return f"check the password or code, and whether `{user}` is the user there"
+        if login.batch and _SECRET & set(methods):
+            return "remove `BatchMode yes` from your ssh config: it forbids to ask for a password"
+        if not set(methods) & set(login.methods):
+            return (
+                f"your ssh config allows only {', '.join(login.methods) or 'no method'}:"
+                " see `PreferredAuthentications` and `PubkeyAuthentication`"
+            )
+        if "publickey" in methods and not keys.offered:
+            named = login.identity_files
+            # Without any `IdentityFile` ssh looks for half a dozen, which need not exist.
+            missing = f", and `{named[0]}` does not exist" if len(named) == 1 else ""
+            return f"no key was found{missing}: add one with `ssh-add`, or set `IdentityFile`"
+        return (
+            f"`ssh -v {self.destination.host}` shows each step;"
+            f" offered: {', '.join(dict.fromkeys(keys.offered)) or 'no key'}"
+        )
 
 
 def not_permitted(destination: Destination, reasons: Sequence[str]) -> Authentication:
@@ -177,13 +173,6 @@ def not_permitted(destination: Destination, reasons: Sequence[str]) -> Authentic
     return Authentication(
         f"`{destination.account}` may not log in: {one_line(' '.join(reasons))[:_SHOWN]}",
         hint=f"ask the administrator of `{destination.hostname}`",
-    )
-
-
-def _expired(destination: Destination, words: str) -> Authentication:
-    return Authentication(
-        f"the password of `{destination.account}` has expired{f': {words}' if words else ''}",
-        hint=f"change it with `ssh {destination.host}`",
     )
 
 
@@ -197,7 +186,7 @@ class KeyboardInteractive:
         self, destination: Destination, credentials: Credentials, tries: int, *, first: bool
     ) -> None:
         self.answers: list[str] = []
-        self.told: list[str] = []  # texts without a question
+        self.notices: list[str] = []  # the server's texts without a question
         self.repeats = 0
         self._tries = tries
         self._destination = destination
@@ -205,14 +194,14 @@ class KeyboardInteractive:
         self._account = password_account(destination)
         self._remembered = credentials.remembered(self._account) if first else None
         self._password: str | None = None
-        self._said: list[str] = [] if first else ["the server refused that"]
+        self._unshown: list[str] = [] if first else ["the server refused that"]
 
     def answer(self, challenge: Challenge) -> tuple[str, ...]:
         """Return the answers to one round of prompts; a round without any only informs."""
-        words = [*filter(str.strip, (challenge.title, challenge.instructions))]
+        texts = [*filter(str.strip, (challenge.title, challenge.instructions))]
         if not challenge.prompts:
-            self.told += words
-        self._said += words
+            self.notices += texts
+        self._unshown += texts
         start = len(self.answers)
         for prompt, echo in challenge.prompts:  # `_one` compares with those before
             self.answers.append(self._one(prompt, echo=echo))
@@ -229,33 +218,26 @@ class KeyboardInteractive:
             self._credentials.refused.add(self._account, *self.answers)
 
     def _one(self, prompt: str, *, echo: bool) -> str:
-        password = not echo and _asks_password(prompt)
-        if password and self._remembered is not None:
-            answer, self._remembered = self._remembered, None
-            self._password = answer
-            return answer
-        answer = self._ask(prompt, echo=echo, password=password)
-        if password:
-            self._password = answer
-        return answer
+        asks_password = _ASKS_PASSWORD.search(prompt) and not _ASKS_ONCE.search(prompt)
+        if echo or not asks_password:
+            return self._ask(prompt, echo=echo, kind="code")
+        answer, self._remembered = self._remembered, None
+        self._password = answer or self._ask(prompt, echo=False, kind="password")
+        return self._password
 
-    def _ask(self, prompt: str, *, echo: bool, password: bool) -> str:
+    def _ask(self, prompt: str, *, echo: bool, kind: Literal["code", "password"]) -> str:
         """Ask until the server has not refused the answer at this point before."""
         while self.repeats < self._tries:
-            said = "".join(f"{words.strip()}\n" for words in self._said)
-            self._said = []
-            text = f"{said}({self._destination.account}) {prompt.strip()}"
-            answer = self._credentials.ask("password" if password else "code", text, echo=echo)
+            before = "".join(f"{text.strip()}\n" for text in self._unshown)
+            self._unshown = []
+            text = f"{before}({self._destination.account}) {prompt.strip()}"
+            answer = self._credentials.ask(kind, text, echo=echo)
             if not self._credentials.refused.holds(self._account, *self.answers, answer):
                 return answer
-            self._said = ["that was refused before, so it is not sent again"]
+            self._unshown = ["that was refused before, so it is not sent again"]
             self.repeats += 1
         raise Authentication(
             f"cannot log in as `{self._destination.account}`: the server refused these answers"
             " before",
             hint=f"try `ssh {self._destination.host}` with the same answers",
         )
-
-
-def _asks_password(prompt: str) -> bool:
-    return bool(_ASKS_PASSWORD.search(prompt)) and not _ASKS_ONCE.search(prompt)

@@ -1,4 +1,4 @@
-"""The keys to offer, in ssh's order, and the algorithms to sign with."""
+"""The keys to offer: from files and agents, in the order of ssh."""
 
 from __future__ import annotations
 
@@ -6,10 +6,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from jlremote.ssh.config.rules import LoginRules
 from jlremote.ssh.login.agent import Agent
 from jlremote.ssh.login.identities import Identity, agent_of, algorithms_for, gather
+from jlremote.ssh.login.key_files import (
+    PassphraseNeeded,
+    UnusableKey,
+    exists,
+    load,
+    public_half,
+)
+from jlremote.ssh.trust.host_certificates import public_blob
 from jlremote.ssh.wire_format import string
 from tests.ssh.certificates import certificate, new_key, public_line, wire_blob
 
@@ -49,10 +65,6 @@ def test_keys_of_the_agent_come_before_files_and_listed_ones_first(tmp_path: Pat
     ]
     only = LoginRules(identity_files=(two, one), identities_only=True)
     assert offered(only, agent) == [(str(one), True), (str(two), False)]
-
-
-def test_a_file_that_does_not_exist_is_left_out(tmp_path: Path) -> None:
-    assert gather(LoginRules(identity_files=(tmp_path / "none",)), None) == ()
 
 
 def test_a_file_whose_public_half_is_encrypted_is_offered_without_a_blob(tmp_path: Path) -> None:
@@ -143,5 +155,57 @@ def test_the_agent_is_the_one_that_the_config_names(
     assert agent == (Agent(expected) if expected else None)
 
 
-def test_without_a_shells_agent_there_is_none() -> None:
-    assert agent_of(LoginRules(), None) is None
+ED25519 = ed25519.Ed25519PrivateKey.generate()
+ECDSA = ec.generate_private_key(ec.SECP384R1())
+
+
+def private(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    path.chmod(0o600)
+    return path
+
+
+def test_the_public_half_of_an_encrypted_key_is_in_its_own_file(tmp_path: Path) -> None:
+    encryption = BestAvailableEncryption(b"pass")
+    content = ED25519.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, encryption)
+    path, public = private(tmp_path / "id", content), public_blob(ED25519.public_key())
+    assert public_half(path) == public
+    with pytest.raises(PassphraseNeeded, match="is encrypted"):
+        load(path, None)
+    with pytest.raises(PassphraseNeeded, match=r"passphrase of .* is wrong"):
+        load(path, "guess")
+    assert public_blob(load(path, "pass").public_key()) == public
+
+
+def test_a_public_key_without_its_private_half_is_offered_for_an_agent(tmp_path: Path) -> None:
+    path = tmp_path / "id"
+    assert not exists(path)
+    line = ECDSA.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    (tmp_path / "id.pub").write_bytes(line)
+    assert exists(path)
+    assert public_half(path) == public_blob(ECDSA.public_key())
+    with pytest.raises(UnusableKey, match="cannot be read"):
+        load(path, None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"nonsense",
+        b"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n",
+    ],
+)
+def test_a_broken_file_is_unusable_and_has_no_public_half(content: bytes, tmp_path: Path) -> None:
+    path = private(tmp_path / "id", content)
+    assert public_half(path) is None
+    with pytest.raises(UnusableKey, match="is not a private key that can be read"):
+        load(path, None)
+
+
+def test_a_dsa_key_is_of_an_unsupported_kind(tmp_path: Path) -> None:
+    key = dsa.generate_private_key(1024)
+    content = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path = private(tmp_path / "id", content)
+    with pytest.raises(UnusableKey, match="unsupported kind"):
+        load(path, None)

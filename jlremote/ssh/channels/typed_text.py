@@ -1,4 +1,4 @@
-"""What is typed on a script's terminal: variables, or the password of `sudo`, or put before it."""
+"""What a script's terminal is typed before the person's input, such as the password of `sudo`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from jlremote.place.host import sudo
 from jlremote.place.host.framing import new_marker
-from jlremote.ssh.contract import Output, Stdin, Stream, SudoPassword
+from jlremote.ssh.interfaces import Output, Stdin, Stream, SudoPassword
 
 _WRONG = b"incorrect password attempt"
 
@@ -31,7 +31,7 @@ class TypedText:
         if not self._asked:
             before, marker, data = (self._before + data).partition(self._marker)
             self._asked = bool(marker)
-            kept = 0 if marker else beginning(self._marker, before)
+            kept = 0 if marker else _beginning(self._marker, before)
             self._before = before[len(before) - kept :]
             data = before[: len(before) - kept] + data
             if self._asked:
@@ -45,7 +45,6 @@ class TypedText:
             self._stdin.on_ready(wake)
 
     def take(self) -> bytes | None:
-        """Return the text after the marker, then the person's input."""
         if not self._asked:
             return None
         if self._text is not None:
@@ -54,14 +53,14 @@ class TypedText:
         return self._stdin.take() if self._stdin is not None else None
 
 
-def beginning(marker: bytes, data: bytes) -> int:
-    """Return how many bytes at the end may begin the marker."""
+def _beginning(marker: bytes, data: bytes) -> int:
+    """Return how many bytes at the end of `data` may begin the marker."""
     lengths = range(len(marker) - 1, 0, -1)
     return next((length for length in lengths if data.endswith(marker[:length])), 0)
 
 
 def with_password(script: bytes, source: SudoPassword | None) -> bytes:
-    """Return a script for `sh -s`, with the password if it needs one."""
+    """Return a script for `sh -s`, with the password of `sudo` if it needs one."""
     password = source.password_for(script) if source else None
     return script if password is None else _rewritten(script, sudo.given, password)
 
@@ -71,33 +70,29 @@ def _rewritten(script: bytes, rewrite: Callable[[str, str], str], secret: str) -
     return rewrite(text, secret).encode("utf-8", "surrogateescape")
 
 
-class SudoScript:
-    """A script that gets the password of `sudo`, if it needs one; on a terminal by its `stdin`."""
+def answering_sudo(
+    script: bytes,
+    stdin: Stdin | None,
+    output: Output,
+    source: SudoPassword | None,
+    *,
+    in_terminal: bool,
+) -> tuple[bytes, Stdin | None, Output]:
+    """Return script, stdin and output of a script that gets the password of `sudo` if need be.
 
-    def __init__(
-        self,
-        script: bytes,
-        stdin: Stdin | None,
-        output: Output,
-        source: SudoPassword | None,
-        *,
-        in_terminal: bool,
-    ) -> None:
-        self.script, self.stdin, self.output = script, stdin, output
-        password = source.password_for(script) if source else None
-        if source is None or password is None:
-            return
+    It is in the script, but in a terminal in `stdin`.
+    """
+    password = source.password_for(script) if source else None
+    if source is None or password is None:
+        return script, stdin, output
 
-        def watched(stream: Stream, data: bytes) -> None:
-            if _WRONG in data:
-                source.refused()
-            output(stream, data)
+    def watched(stream: Stream, data: bytes) -> None:
+        if _WRONG in data:
+            source.refused()
+        output(stream, data)
 
-        self.output = watched
-        if not in_terminal:
-            self.script = _rewritten(script, sudo.given, password)
-            return
-        marker = new_marker()
-        typing = TypedText(sudo.typed(password), marker, stdin, watched)
-        self.script = _rewritten(script, sudo.asking, marker)
-        self.stdin, self.output = typing, typing.output
+    if not in_terminal:
+        return _rewritten(script, sudo.given, password), stdin, watched
+    marker = new_marker()
+    typing = TypedText(sudo.typed(password), marker, stdin, watched)
+    return _rewritten(script, sudo.asking, marker), typing, typing.output

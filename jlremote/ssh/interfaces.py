@@ -58,7 +58,7 @@ class Connection(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why it ended, as the server or the system says, on one line; empty if neither does."""
+        """Why the connection ended, in one line of the server or the system; may be empty."""
 
     def execute(
         self,
@@ -80,15 +80,13 @@ class Connection(Protocol):
         always find a session.
 
         Args:
-            script: the whole script, read by the remote shell on its stdin; then comes `stdin`,
-                and then end of file, at once or with `hold_stdin` when the call ends.
-            output: called from one thread with `"stdout"` or `"stderr"` and the bytes.
+            script: the whole script; then comes `stdin`, and then end of file.
+            output: called from one thread with the stream and the bytes.
             timeout: seconds until the call gives up, `None` for never.
             cancelled: when set, the channel is closed and the call ends early.
             stdin: input for the script's commands. A shell may read ahead, so it must not begin
                 before the shell is known to have read the script.
-            hold_stdin: keeps the script's stdin open, so that it sees an end of file when the
-                connection is gone, for whatever reason.
+            hold_stdin: puts the end of file off until the connection is gone, for whatever reason.
             terminal: runs the script in a terminal of its own, in which `stdin` never ends and
                 both streams are one. `stdin` also wakes the call when the size changes.
             variables: set for the shell, as far as the server accepts them.
@@ -106,20 +104,15 @@ class Connection(Protocol):
     def run_preemptible(self, script: bytes, output: Output) -> bool:
         """Run `script` until it ends or another command needs its session.
 
-        Its stdin stays open until then. Return whether the script ended by itself.
-
-        Raises:
-            LinkLost: the connection broke.
-            Busy: no session is free.
+        Its stdin stays open until then. Return whether the script ended by itself. Errors are those
+        of `execute`.
         """
 
     def probe(self, timeout: float) -> float:
-        """Return the seconds that the reply to a `keepalive@openssh.com` request took.
-
-        Other packets that the host sends late in that time count as a reply too.
+        """Return the seconds until the host answered, or sent anything late in that time.
 
         Raises:
-            LinkLost: no reply within `timeout` seconds.
+            LinkLost: no answer within `timeout` seconds.
         """
 
     def refusal(self, address: str, port: int, timeout: float) -> str | None:
@@ -141,7 +134,7 @@ class Connection(Protocol):
         """
 
     def wait_closed(self, timeout: float | None = None) -> bool:
-        """Wait up to `timeout` seconds, or for ever, for its end; return whether it is gone."""
+        """Wait up to `timeout` seconds, or for ever, until it is gone; return whether it is."""
 
     def close(self) -> None:
         """Close the connection, jump hosts and proxy commands included. Never raises."""
@@ -158,18 +151,14 @@ class Gateway(Protocol):
         """
 
     def confirm(self, timeout: float) -> tuple[Connection, Target]:
-        """Return the same after a proof that begins now, for connections that are open by now.
-
-        Raises:
-            JlrError: the proof failed, or did not end within `timeout` seconds.
-        """
+        """Return both after a proof that begins now, for connections that are open by now."""
 
     def recheck(self) -> None:
         """Prove the target again: it has refused a connection."""
 
 
 class Forward(Protocol):
-    """A listener on 127.0.0.1 whose connections end at the gateway's target."""
+    """A listener on 127.0.0.1; connections to it end at the gateway's target."""
 
     @property
     def local_port(self) -> int:
@@ -180,11 +169,7 @@ class Forward(Protocol):
         """Why the last refused connection was refused, `None` if there was none."""
 
     def start(self) -> None:
-        """Listen.
-
-        Raises:
-            Busy: the port is taken.
-        """
+        """Listen; `Busy` if the port is taken."""
 
     def cut(self) -> None:
         """Reset the connections that have a far end, because it is gone."""

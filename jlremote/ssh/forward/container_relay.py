@@ -15,32 +15,18 @@ from typing import Any
 from jlremote.place.host.addresses import Target
 from jlremote.place.host.framing import FromMarker, new_marker
 from jlremote.place.host.sudo import SUDO
-from jlremote.remote import sending
-from jlremote.remote.relay import (
-    ACCEPTED,
-    ACCEPTED_FROM,
-    CLOSE,
-    CREDIT,
-    DATA,
-    END,
-    HEAD,
-    LISTEN,
-    OPEN,
-    OPENED,
-    REFUSED,
-)
-from jlremote.remote.tls_relay import NO_FILE, NO_TLS, OTHER_CERTIFICATE, WANTS_CERTIFICATE
+from jlremote.remote import relay, sending, tls_relay
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.channels.session_slots import SessionChannel
-from jlremote.ssh.contract import Connection
+from jlremote.ssh.channels.session_channel import SessionChannel
+from jlremote.ssh.channels.shell_session import SHELL
 from jlremote.ssh.forward.relay_stream import FrameSender, RelayStream
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.sessions.startup_files import SHELL
+from jlremote.ssh.interfaces import Connection
 from jlremote.ssh.wire_format import string
 
 _LOG = logging.getLogger("jlremote.ssh")
 _COMPLAINT_LIMIT = 2000
-_LAST_NUMBER = ACCEPTED_FROM - 1
+_LAST_NUMBER = relay.ACCEPTED_FROM - 1
 
 # A stream's window in bytes, and what the windows of more streams share: a page that reads nothing
 # leaves its window's worth of data in this process.
@@ -53,13 +39,12 @@ _PLAIN, _TLS = "jlremote.remote.relay", "jlremote.remote.tls_relay"
 _PROGRAMS = {main: sending.packed(main) for main in (_PLAIN, _TLS)}
 
 _TLS_REFUSALS = {
-    NO_TLS: "it does not speak TLS as its own file says",
-    NO_FILE: "its command line, its configuration and Jupyter's folders name no file with one that "
-    "can be read",
-    OTHER_CERTIFICATE: "it shows another one than its file has",
-    WANTS_CERTIFICATE: "it asks for one of its clients",
+    tls_relay.NO_TLS: "it does not speak TLS as its own file says",
+    tls_relay.NO_FILE: "its command line, its configuration and Jupyter's folders name no file with"
+    " one that can be read",
+    tls_relay.OTHER_CERTIFICATE: "it shows another one than its file has",
+    tls_relay.WANTS_CERTIFICATE: "it asks for one of its clients",
 }
-
 
 Where = Sequence[str | int | bool]
 Listens = Callable[[int | None], None]
@@ -105,11 +90,11 @@ class Relay:
         self._body: RelayStream | None = None
         self._body_left = 0
         self._channel = SessionChannel(connection.transport, self, loop, self._note_complaint)
-        self._frames = FrameSender(self._channel, waiting=bytearray(_PROGRAMS[_main(target)]))
+        self._frames = FrameSender(self._channel, bytearray(_PROGRAMS[_main(target)]))
         self._channel.ask_session()
 
     def leads_to(self, transport: Any, target: Target) -> bool:
-        """Return whether it may serve another connection, on this transport to this target."""
+        """Return whether the relay may serve one more connection to a target on a transport."""
         same = (self._target.relay, self._target.tls_pid) == (target.relay, target.tls_pid)
         goes_on = not self._frames.over and self._last_number < _LAST_NUMBER
         return same and goes_on and self._connection.transport is transport
@@ -119,48 +104,43 @@ class Relay:
         self._last_number += 1
         window = self._join(self._last_number, bridge, target.path or f"port {target.port}")
         to = (target.path,) if target.path else (target.address, target.port)
-        self._send_json(OPEN, self._last_number, (window, *to))
+        self._send_json(relay.OPEN, (window, *to))
 
     def adopt(self, number: int, bridge: SocketBridge) -> None:
         """Join a connection that a listener accepted."""
-        self._frames.send(CREDIT, number, self._join(number, bridge))
+        self._frames.send(relay.CREDIT, number, self._join(number, bridge))
 
     def _join(self, number: int, bridge: SocketBridge, to: str = "") -> int:
-        """Join a new stream with its bridge; return its window."""
         window = window_beside(len(self._streams))
         stream = RelayStream(self._frames, number, window, bridge, self._loop, self._leave, to)
         self._streams[number] = stream
         bridge.join(stream)
         return window
 
-    def decline(self, number: int) -> None:
-        """Close a connection that a listener accepted."""
-        self._frames.send(CLOSE, number)
-
     def listen(self, where: Where, listens: Listens, accepted: Accepted) -> int:
         """Listen on a port of the loopback or at a path; return the number for `unlisten`.
 
         Both functions are called in the transport's thread: the one with the port, 0 for a path,
-        and with `None` once nothing listens; the other with a connection to `adopt` or `decline`.
+        and with `None` once nothing listens; the other with a connection to `adopt`.
         """
         self._last_number += 1
         self._listeners[self._last_number] = (listens, accepted)
-        self._send_json(LISTEN, self._last_number, where)
+        self._send_json(relay.LISTEN, where)
         return self._last_number
 
     def unlisten(self, number: int) -> None:
         """Stop listening."""
         if self._listeners.pop(number, None) is not None:
-            self._frames.send(CLOSE, number)
+            self._frames.send(relay.CLOSE, number)
             self._end_if_unused()
 
     @property
     def unused(self) -> bool:
         return not (self._streams or self._listeners)
 
-    def _send_json(self, kind: int, number: int, value: Where) -> None:
+    def _send_json(self, kind: int, value: Where) -> None:
         body = json.dumps(value).encode()
-        self._frames.send(kind, number, len(body), memoryview(body))
+        self._frames.send(kind, self._last_number, len(body), memoryview(body))
 
     def retire(self) -> None:
         """End after the last stream."""
@@ -169,7 +149,7 @@ class Relay:
 
     def _leave(self, stream: RelayStream) -> None:
         if self._streams.pop(stream.number, None) is not None:
-            self._frames.send(CLOSE, stream.number)
+            self._frames.send(relay.CLOSE, stream.number)
             self._end_if_unused()
 
     def _end_if_unused(self) -> None:
@@ -223,44 +203,50 @@ class Relay:
                     self._body.received(piece)
                 data = data[len(piece) :]
                 continue
-            missing = HEAD.size - len(self._input)
+            missing = relay.HEAD.size - len(self._input)
             self._input += data[:missing]
             data = data[missing:]
-            if len(self._input) == HEAD.size:
-                kind, number, count = HEAD.unpack(self._input)
+            if len(self._input) == relay.HEAD.size:
+                kind, number, count = relay.HEAD.unpack(self._input)
                 self._input.clear()
-                self._act(kind, number, self._streams.get(number), count)
+                if kind == relay.ACCEPTED:
+                    self._accept(number, count)
+                elif number in self._listeners:
+                    self._act_on_listener(kind, number, count)
+                else:
+                    self._act(kind, self._streams.get(number), count)
 
-    def _accept(self, number: int, count: int) -> None:
-        if count not in self._listeners or number < ACCEPTED_FROM or number in self._streams:
-            self._loop.call(lambda: self.decline(number))
+    def _accept(self, number: int, listener: int) -> None:
+        known = number >= relay.ACCEPTED_FROM and number not in self._streams
+        if known and listener in self._listeners:
+            self._listeners[listener][1](number)
         else:
-            self._listeners[count][1](number)
+            self._loop.call(lambda: self._frames.send(relay.CLOSE, number))
 
-    def _act(self, kind: int, number: int, stream: RelayStream | None, count: int) -> None:
-        if kind == DATA:
-            self._body, self._body_left = stream, count
-        if kind == ACCEPTED:
-            self._accept(number, count)
-        elif number in self._listeners and kind == OPENED:
-            self._listeners[number][0](count)
-        elif number in self._listeners and kind == REFUSED:
+    def _act_on_listener(self, kind: int, number: int, port: int) -> None:
+        if kind == relay.OPENED:
+            self._listeners[number][0](port)
+        elif kind == relay.REFUSED:
             self._listeners.pop(number)[0](None)
+
+    def _act(self, kind: int, stream: RelayStream | None, count: int) -> None:
+        if kind == relay.DATA:
+            self._body, self._body_left = stream, count
         if stream is None:
             return  # it was closed meanwhile
-        if kind == DATA:
+        if kind == relay.DATA:
             stream.announced += count
             if stream.announced > stream.granted:
                 self._end_overrun()
-        elif kind == OPENED:
+        elif kind == relay.OPENED:
             stream.bridge.opened()
-        elif kind == REFUSED:
+        elif kind == relay.REFUSED:
             stream.bridge.refused(_refusal(stream, count))
-        elif kind == CREDIT:
+        elif kind == relay.CREDIT:
             stream.credited(count)
-        elif kind == END:
+        elif kind == relay.END:
             stream.bridge.ended()
-        elif kind == CLOSE:
+        elif kind == relay.CLOSE:
             stream.bridge.closed()
 
     def _end_overrun(self) -> None:
@@ -305,8 +291,8 @@ class Relay:
 
     def _reason(self) -> str:
         complaint = self._complaint.decode("utf-8", "replace") or self._program.noise
-        said = [line.strip() for line in complaint.split("\n") if line.strip()]
-        return f"the relay did not start: {said[-1] if said else 'it ended at once'}"
+        lines = [line.strip() for line in complaint.split("\n") if line.strip()]
+        return f"the relay did not start: {lines[-1] if lines else 'it ended at once'}"
 
 
 def _refusal(stream: RelayStream, why: int) -> str:
