@@ -70,8 +70,7 @@ def test_without_a_request_nothing_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("described", "engine"),
-    [((0, 1), f"device={uuid(1)}"), ((), "device=1"), ((1,), "device=1")],
+    ("described", "engine"), [((0, 1), f"device={uuid(1)}"), ((), "device=1"), ((1,), "device=1")]
 )
 def test_podman_names_devices_as_the_hosts_cdi_files_do(
     described: tuple[int, ...], engine: str
