@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -86,7 +85,8 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
     sources = [source for source in map(_source, options.volumes) if source]
     if not sources:
         return options
-    steps = {"who": _WHO, "missing": _missing(sources)}
+    tests = (f"[ -e {_quoted(path)} ] || echo {number}" for number, path in enumerate(sources))
+    steps = {"who": _WHO, "missing": "\n".join(tests)}
     if options.user is None:
         steps["info"] = command_line(info)
     answers = host.run(steps)
@@ -129,12 +129,6 @@ def _source(volume: str) -> str | None:
     raise Usage(
         f"`{one_line(source)}` in `--volume {one_line(volume)}` is not an absolute path",
         hint="write a path that begins with `/`, or with `~/` for your home folder on the host",
-    )
-
-
-def _missing(sources: Iterable[str]) -> str:
-    return "\n".join(
-        f"[ -e {_quoted(source)} ] || echo {number}" for number, source in enumerate(sources)
     )
 
 

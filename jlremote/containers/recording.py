@@ -15,7 +15,6 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Host, records, run_script
 from jlremote.place.runtimes import bare
 from jlremote.place.runtimes.runtime import Runtime
-from jlremote.place.runtimes.scripts import waiting
 from jlremote.place.runtimes.table import runtime_of
 
 ENDED = "its recorder has ended, so what cells print is not kept: `jlr start` runs it again"
@@ -74,9 +73,7 @@ def _again(name: str) -> str:
 
 # Of two recorders beside a server the second one ends at once.
 def _run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
-    script = scripts.record(runtime, name, server.pid, server.called)
-    if runtime.has_containers:
-        script = waiting.beside(script)
+    script = runtime.as_launched(scripts.record(runtime, name, server.pid, server.called))
     if runtime.in_jobs:  # the way to the node stays open: what a step began ends with the step
         run_script(host, bare.detached((*runtime.relay_prefix(name), "sh", "-c", script)))
     else:

@@ -7,9 +7,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jlremote.doctor import connection_checks, host_checks, host_facts, laptop
-from jlremote.doctor.connection_checks import ConnectionFacts
+from jlremote.doctor import host_checks, host_facts, laptop
 from jlremote.doctor.diagnosis import Check, Diagnosis, Facts, Finding, Verdict, verdict
+from jlremote.doctor.host_checks import ConnectionFacts
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.doctor.session_checks import PROOF, SessionChecks
 from jlremote.doctor.trial import NOTHING, Trial
@@ -28,6 +28,7 @@ from jlremote.laptop.settings import settings
 from jlremote.link.client.link import Link
 from jlremote.place.host.addresses import LOCALHOST
 from jlremote.place.host.contract import Steps
+from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.engine_errors import EngineSilent, EngineUnusable
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.engine_containers import Containers
@@ -96,7 +97,7 @@ class _Examination:
 
     def look_at_host(self, name: str) -> None:
         link = link_on(name, self.context)
-        self._judge(name, connection_checks.CHECKS, self._connect(link))
+        self._judge(name, host_checks.CONNECTION, self._connect(link))
         trial = self._trial(link)
         if trial.facts.scheduler is not None:
             self._judge(name, host_checks.CLUSTER, trial.facts)
@@ -118,15 +119,12 @@ class _Examination:
                 notes = link.status(connect=True).notes
                 answers = link.run(host_facts.GREETING)
                 refusal = link.refusal(LOCALHOST, HOST_PORT)
-                sockets = _reaches_sockets(link)
         except JlrError as error:
             unasked = isinstance(error, NeedsAuthentication) and self.asker.last == "host-key"
             return ConnectionFacts(error, asked_for_key=unasked)
         address, port = [*answers["address"].stdout.split(), "", "", "", ""][2:4]
         user = answers["user"].stdout.strip()
-        return ConnectionFacts(
-            notes=notes, address=address, port=port, user=user, refusal=refusal, sockets=sockets
-        )
+        return ConnectionFacts(notes=notes, address=address, port=port, user=user, refusal=refusal)
 
     def _trial(self, link: Link) -> Trial:
         settled = self._settled(link.name)
@@ -140,7 +138,7 @@ class _Examination:
         image = self.request.image or (record.image if record else settled.get("image"))
         named = str(image) if image is not None and chosen.has_containers else None
         facts, found = HostFacts(link.name, engine=chosen.engine), NOTHING
-        if self.diagnosis.well(connection_checks.SHELL):
+        if self.diagnosis.well(host_checks.SHELL):
             with self.context.progress.step("Check the host"):
                 silent = isinstance(search.unusable.get(chosen.name), EngineSilent)
                 asked = host_facts.steps(chosen.engine, named, silent=silent)
@@ -151,13 +149,14 @@ class _Examination:
                         found = there if there.container and there.server else NOTHING
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
             facts = replace(facts, image_needed=found is NOTHING, others=tuple(others.values()))
-        asked_for = str(settled.get("runtime", AUTO))
+        asked_for, network = str(settled.get("runtime", AUTO)), settled.get("network")
         if asked_for != AUTO:
             facts = replace(facts, gpus_by=None)
         start = StartRequest(
             host=link.name,
             runtime=asked_for,
-            image=named,
+            image=str(image) if image is not None and chosen.has_images else None,
+            options=ContainerOptions(network=network if chosen.has_containers else None),
             python=settled.get("python"),
             conda_env=settled.get("conda-env"),
         )
@@ -172,7 +171,7 @@ class _Examination:
         if record is not None and unnamed:
             return runtime_named(record.runtime), Search()
         named, sudo = str(settled.get("runtime", AUTO)), bool(settled.get("sudo", False))
-        if named != AUTO or not self.diagnosis.well(connection_checks.SHELL):
+        if named != AUTO or not self.diagnosis.well(host_checks.SHELL):
             return runtime_named(named, sudo=sudo), Search()
         with self.context.progress.step("Look for an engine"):
             search = searched(link, sudo=sudo)
@@ -207,14 +206,3 @@ def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -
     login, finds_more = link.login_shell()
     facts = ask() if finds_more else facts
     return replace(facts, looked=login.looked(), unasked=login.trouble)
-
-
-def _reaches_sockets(link: Link) -> bool | None:
-    """Return whether the SSH server connects to unix sockets; `None` if none could be made."""
-    printed = ""
-    with link.stream(host_facts.SOCKET) as output:
-        for piece in output:
-            printed = (printed + piece)[-4096:]
-            if printed.endswith("\n") and printed.startswith("/"):
-                return link.reaches(printed.strip())
-    return None

@@ -14,7 +14,7 @@ from jlremote.images.commands import inspect_image_argv
 from jlremote.place.clusters.scheduler import SchedulerFacts
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import installation
-from jlremote.place.host.contract import Completed, Steps, understood
+from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
 from jlremote.place.runtimes.docker import networks, old_docker
 from jlremote.place.runtimes.docker.docker_commands import usable_argv
@@ -27,7 +27,7 @@ from jlremote.place.runtimes.engine.engine_errors import (
 )
 from jlremote.place.runtimes.engine.kinds import DOCKER, Engine
 from jlremote.text import one_line
-from jlremote.untrusted import count, document
+from jlremote.untrusted import count
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,6 @@ class ImageFacts:
 
     name: str  # as it was typed
     found: bool  # whether the host has it
-    architecture: str = ""  # Go's name of the one that it is made for: `amd64`
     complaint: str | None = None  # why the engine does not answer, `None` if it does
 
 
@@ -60,7 +59,6 @@ class HostFacts:
     machine: str = ""  # the output of `uname -m`
     home: DiskSpace = DiskSpace("~")
     temporary: DiskSpace = DiskSpace("/tmp")  # noqa: S108  # it is a place to look at
-    kills_at_logout: bool = False  # whether systemd ends the user's processes at the last logout
     engine: Engine | None = None  # `None` for runtime `none`
     engine_version: str | None = None  # `None` if it was not found
     engine_error: JlrError | None = None  # why it cannot be used
@@ -98,15 +96,6 @@ class HostFacts:
 # The address of the connection, and the user.
 GREETING: Steps = {"address": 'printf "%s\\n" "$SSH_CONNECTION"', "user": "id -un || id -u"}
 
-# Listens on a unix socket, prints its path, and ends after a connection or with its stdin.
-_LISTEN = """\
-import os, select, socket, sys, tempfile
-with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as here:
-    path = os.path.join(folder, "s"); here.bind(path); here.listen()
-    print(path, flush=True); select.select([here, sys.stdin], [], [], 30)
-"""
-SOCKET = command_line(("python3", "-c", _LISTEN))
-
 # A quota and a full disk show only when a file is written. `cat` writes it, because a shell's own
 # `echo` reports `I/O error` for every reason.
 _PLACE = """\
@@ -119,11 +108,6 @@ LC_ALL=C df -Pk "$folder" | tail -n 1
 # `-P` prints a line per file system: name, blocks, used, available, capacity, mount point.
 _AVAILABLE_COLUMN = 3
 
-_BEYOND_LOGOUT = """\
-busctl get-property org.freedesktop.login1 /org/freedesktop/login1 \
-  org.freedesktop.login1.Manager KillUserProcesses 2>/dev/null
-[ ! -e "/var/lib/systemd/linger/$(id -un)" ] || echo lingers
-"""
 # Class 03: display controllers; 0x10de is NVIDIA's number. WSL has no such bus, and /dev/dxg.
 _HARDWARE = """\
 for device in /sys/bus/pci/devices/*; do
@@ -154,7 +138,6 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         "system": "uname -s; uname -m; cat /etc/os-release 2>/dev/null",
         "home": _PLACE.format(folder='"$HOME"'),
         "temporary": _PLACE.format(folder='"${TMPDIR:-/tmp}"'),
-        "logout": _BEYOND_LOGOUT,
         "scheduler": SLURM.presence(),
         "apptainer": "apptainer --version 2>/dev/null || singularity --version 2>/dev/null",
         "hardware": _HARDWARE,
@@ -189,7 +172,7 @@ def read_facts(
     kernel, _, rest = answers["system"].stdout.strip().partition("\n")
     machine, _, release = rest.partition("\n")
     named = installation.os_release(release)
-    logout, storage, version = answers["logout"].stdout, answers.get("storage"), None
+    storage, version = answers.get("storage"), None
     # As `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …`.
     driver = answers["driver"].stdout.split()
     gpus: Inventory | CannotAsk
@@ -214,7 +197,6 @@ def read_facts(
         machine=one_line(machine),
         home=_disk(answers["home"], "the home folder"),
         temporary=_disk(answers["temporary"], "the temporary folder"),
-        kills_at_logout="b true" in logout and "lingers" not in logout,
         scheduler=SLURM.read_presence(answers["scheduler"].stdout),
         apptainer=one_line(answers["apptainer"].stdout),
         engine=engine,
@@ -248,8 +230,6 @@ def _image(name: str | None, answer: Completed | None) -> ImageFacts | None:
     if name is None or answer is None:
         return None
     if answer.status == 0:
-        with understood("the container engine"):
-            (facts, *_) = document(answer.stdout)
-            return ImageFacts(name, found=True, architecture=str(facts.get("Architecture", "")))
+        return ImageFacts(name, found=True)
     gone = re.search("no such image|not known|no such object", answer.stderr.lower())
     return ImageFacts(name, found=False, complaint=None if gone else answer.complaint)

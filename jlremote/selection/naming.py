@@ -44,7 +44,7 @@ def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
         if known is not None and known.in_jobs and request.runtime == AUTO:
             return known
         return on_node(request.runtime, with_image=request.image is not None)
-    if known is not None and request.runtime == AUTO and (known.has_images or known.in_jobs):
+    if known is not None and request.runtime == AUTO and not known.on_host:
         return known
     return runtime_named(request.runtime, sudo=request.sudo)
 

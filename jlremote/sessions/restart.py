@@ -89,7 +89,7 @@ def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -
         runtime=record.runtime,
         options=ContainerOptions(environment=variables),
         ports=tuple(port.port for port in record.ports),
-        python=None if runtime.has_images or runtime.in_jobs else python,
+        python=python if runtime.on_host else None,
         idle_stop=server.idle_stop or None if server else None,
         record=found.findings is None or found.findings.recording.state != "off",
         allow_open=record.open_allowed,

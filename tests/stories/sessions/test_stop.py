@@ -47,10 +47,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ending(
-    request: StopRequest,
-    found: Survey = NOTHING,
-    runtime: str = "docker",
-    host: Any = None,
+    request: StopRequest, found: Survey = NOTHING, runtime: str = "docker", host: Any = None
 ) -> Ending:
     link: Any = host or FakeHost("dgx")
     return Ending(link, runtime_named(runtime), RECORD, request, found)
