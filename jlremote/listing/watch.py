@@ -51,7 +51,7 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
     selector, quiet = record.selector, replace(context, asker=ASKS_NOTHING)
     first = listing.report(selector, context)
     yield first
-    seen = SessionView(
+    view = SessionView(
         link_of(record, context), record, first, lambda: listing.report(selector, quiet)
     )
     while True:

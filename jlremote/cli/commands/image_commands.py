@@ -13,7 +13,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
-from jlremote.cli.options.new_container import with_value
+from jlremote.cli.options.container_flags import with_value
 from jlremote.cli.screen import reports, tables
 from jlremote.cli.screen.terminal import answer_either, as_json
 from jlremote.errors import Usage

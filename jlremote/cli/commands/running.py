@@ -11,7 +11,7 @@ from jlremote.cli.command import command, option
 from jlremote.cli.commands.attaching import detach_keys_option, document, show_to_its_end
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options import cluster, new_container, shared
+from jlremote.cli.options import cluster, container_flags, shared
 from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
 from jlremote.errors import Usage
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @option("-i --interactive", "Pass this command's stdin to the job.", group="Session")
 @option("-t --tty terminal", "Attach the job to this terminal.", group="Session")
 @detach_keys_option
-@new_container.creation_options
+@container_flags.creation_options
 @shared.wait_option
 @shared.notify_option
 @shared.runtime_options
@@ -192,20 +192,20 @@ def _request(
 ) -> RunRequest:
     from jlremote.hosts.requests import RunRequest, StartRequest, container_options
 
-    chosen = new_container.settled(host, options)
+    chosen = container_flags.settled(host, options)
     if how is not None:
         if options["image"] is None and chosen.get("runtime") not in IMAGE_RUNTIMES:
             chosen.pop("image", None)  # one of the settings is an engine's
         _refuse_beside_slurm(inside, options, chosen)
     elif inside is not None or chosen.get("runtime") == "none":  # no container of its own
         elsewhere = "--runtime none" if inside is None else "--in"
-        new_container.refuse_creation(
+        container_flags.refuse_creation(
             options, elsewhere, "env", "env_file", "workdir", "user", "rm"
         )
     elif chosen.get("runtime") in IMAGE_RUNTIMES:
-        new_container.refuse_of_engines(options, chosen["runtime"], "packages")
+        container_flags.refuse_of_engines(options, chosen["runtime"], "packages")
     container = container_options(chosen)
-    fields = new_container.request_fields(StartRequest, chosen)
+    fields = container_flags.request_fields(StartRequest, chosen)
     # Of the settings, `container` and `idle-stop` are those of sessions.
     fields |= {"container": name, "idle_stop": None}
     if inside is not None:
@@ -219,11 +219,11 @@ def _refuse_beside_slurm(
     inside: str | None, options: dict[str, Any], chosen: dict[str, Any]
 ) -> None:
     if "image" in chosen:
-        new_container.refuse_of_engines(
+        container_flags.refuse_of_engines(
             options, chosen.get("runtime", IMAGE_RUNTIMES[0]), "packages"
         )
     else:
-        new_container.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
+        container_flags.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
     if inside is not None:
         raise shared.refused_together("--in", "--slurm")
     if options["sudo"] or options["runtime"] not in (None, "auto", "none", *IMAGE_RUNTIMES):

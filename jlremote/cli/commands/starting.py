@@ -10,7 +10,7 @@ import click
 from jlremote.cli.command import command, option
 from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
-from jlremote.cli.options import cluster, new_container, shared
+from jlremote.cli.options import cluster, container_flags, shared
 from jlremote.cli.options.shared import named_as_set
 from jlremote.cli.screen import reports
 from jlremote.cli.screen.terminal import answer_either, shown
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.argument(
     "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
 )
-@new_container.creation_options
+@container_flags.creation_options
 @shared.wait_option
 @shared.notify_option
 @shared.runtime_options
@@ -121,20 +121,20 @@ def start(
         jlr start dgx cont1 --image torch --dry-run
     """
     cancels, typed = options["cancel_on_interrupt"], options["host"]
-    options = _with_session(new_container.after_dashes(options))
+    options = _with_session(container_flags.after_dashes(options))
     context = invocation.context()
     name, waits = options["container"], wait is not None
     host = shared.host_of(options.pop("host"), name, options, context, or_latest=True, waits=waits)
     how, options = cluster.parted(host, options)
     with named_as_set(host, {**options, "host": typed}):
-        chosen = new_container.settled(host, options)
+        chosen = container_flags.settled(host, options)
         if how is not None:
             if options["image"] is None and chosen.get("runtime") not in IMAGE_RUNTIMES:
-                new_container.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
+                container_flags.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
         elif chosen.get("runtime") == "none":
-            new_container.refuse_creation(options, "--runtime none")
+            container_flags.refuse_creation(options, "--runtime none")
         if chosen.get("runtime") in IMAGE_RUNTIMES:
-            new_container.refuse_of_engines(options, chosen["runtime"])
+            container_flags.refuse_of_engines(options, chosen["runtime"])
         request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
         request = replace(request, server=server, scheduled=how, cancel_on_interrupt=cancels)
         request = replace(request, wait=shared.waiting(wait))
@@ -188,7 +188,7 @@ def _request(
         allow_open=allow_open,
         as_shared=as_shared,
         options=container_options(chosen),
-        **new_container.request_fields(StartRequest, chosen),
+        **container_flags.request_fields(StartRequest, chosen),
     )
 
 
