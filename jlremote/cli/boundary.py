@@ -47,9 +47,9 @@ def _run() -> int:
     from jlremote.cli.program import jlr
 
     if "_JLR_COMPLETE" in os.environ:
-        from jlremote.cli.completion import shell_answers as shells
+        from jlremote.cli.completion import shell_answers
 
-        shells.register()
+        shell_answers.register()
     status = jlr.main(prog_name="jlr", standalone_mode=False)
     sys.stdout.flush()
     return status if isinstance(status, int) else 0

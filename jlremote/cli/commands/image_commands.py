@@ -42,10 +42,10 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
         jlr images hpc --runtime apptainer
         jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'
     """
-    from jlremote.images.stories.images import images as found_images
+    from jlremote.images.stories import images as workflow
 
     context = invocation.context()
-    listed = found_images(host, context, every=every, engine=engine)
+    listed = workflow.images(host, context, every=every, engine=engine)
     chosen = "" if engine.runtime == "auto" else f" --runtime {engine.runtime}"
     image = f"{'docker://' if engine.runtime in IMAGE_RUNTIMES else ''}IMAGE"
     none = f"no images on {host}; `jlr pull {host} {image}{chosen}` pulls one"
@@ -106,15 +106,14 @@ def build(
             "one folder is needed: FOLDER of this machine, or `--on-host DIR`",
             hint="`jlr build HOST . -t NAME` sends this folder",
         )
-    from jlremote.images.stories.build import BuildRequest
-    from jlremote.images.stories.build import build as build_image
+    from jlremote.images.stories import build as workflow
 
-    request = BuildRequest(
+    request = workflow.BuildRequest(
         arguments=tuple(with_value(item, "`--build-arg`") for item in arguments),
         secrets=dict(map(_secret, secrets)),
         **options,
     )
-    report = build_image(request, invocation.context())
+    report = workflow.build(request, invocation.context())
     short = reports.image_in_short(report.tags, report.id, report.size)
     answer_either(short, report.to_json())
 
@@ -141,10 +140,10 @@ def save(invocation: Invocation, session: str, image: str) -> None:
         jlr save cont1 me/torch-with-keras
         jlr save dgx/cont1 nvcr.io/my-space/torch:week3    # then: jlr push dgx …
     """
-    from jlremote.images.stories.images import save as save_image
+    from jlremote.images.stories import images as workflow
 
     context = invocation.context()
-    report = save_image(session, image, context)
+    report = workflow.save(session, image, context)
     if report.outside:
         context.progress.note(f"not in the image: {', '.join(report.outside)}")
     if report.variables:
@@ -230,9 +229,9 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
         jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3
         jlr pull hpc docker://me/torch --image-folder /scratch/me
     """
-    from jlremote.images.stories.registry import pull as pull_image
+    from jlremote.images.stories import registry as workflow
 
-    pulled = pull_image(host, image, invocation.context(), engine)
+    pulled = workflow.pull(host, image, invocation.context(), engine)
     facts = {"image": image, "id": pulled.id, "created": utc(pulled.created), "size": pulled.size}
     answer_either(reports.image_in_short((image,), pulled.id, pulled.size), facts)
 
@@ -250,9 +249,9 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     Examples:
         jlr push dgx nvcr.io/my-space/torch:week3
     """
-    from jlremote.images.stories.registry import push as push_image
+    from jlremote.images.stories import registry as workflow
 
-    push_image(host, image, invocation.context(), engine)
+    workflow.push(host, image, invocation.context(), engine)
     answer_either(f"pushed {image}", {"host": host, "image": image})
 
 

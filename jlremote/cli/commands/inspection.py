@@ -147,10 +147,9 @@ def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: An
         jlr doctor dgx --json | jq -r '.checks[] | select(.mark == "failed") | .mend[]'
     """
     from jlremote.cli.screen.doctor_lines import FindingPrinter
-    from jlremote.doctor.doctor import DoctorRequest
-    from jlremote.doctor.doctor import doctor as examine
+    from jlremote.doctor import doctor as workflow
 
-    request = DoctorRequest(**options)
+    request = workflow.DoctorRequest(**options)
     if report_file is not None:
         if as_json():
             raise shared.refused_together("--report", "--json")
@@ -160,7 +159,7 @@ def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: An
     findings: list[Finding] = []
     context = invocation.context(lasting=False)
     collects = as_json() or report_file is not None
-    verdict = examine(request, context, findings.append if collects else printer.show)
+    verdict = workflow.doctor(request, context, findings.append if collects else printer.show)
     if report_file is not None:
         from jlremote.doctor.bug_report import report
 

@@ -136,11 +136,10 @@ def mount(
     options |= _named(source, options["remote"], context)
     if options["on_host"] and options["remote"] is None:
         raise Usage("`--on-host` needs `--remote DIR`")
-    from jlremote.mounts.mount import MountRequest
-    from jlremote.mounts.mount import mount as mount_folder
+    from jlremote.mounts import mount as workflow
 
-    request = MountRequest(local, **options)
-    report = mount_folder(request, context)
+    request = workflow.MountRequest(local, **options)
+    report = workflow.mount(request, context)
     text = one_line(f"{report.local} shows {report.host}:{report.remote}")
     answer_either(text, report.to_json())
 

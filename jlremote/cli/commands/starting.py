@@ -199,9 +199,9 @@ def _start(request: StartRequest, notebook: str | None, context: Context) -> Ses
     session_of(request)  # a name that no engine takes begins nothing
     begin(request.host, context)
     # These imports are slow, and so is the start of the link, which goes on meanwhile.
-    from jlremote.sessions.start import start as start_session
+    from jlremote.sessions import start as workflow
 
-    report = start_session(request, context)
+    report = workflow.start(request, context)
     if not notebook:
         return report
     from jlremote.sessions.open import address

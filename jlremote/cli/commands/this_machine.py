@@ -200,8 +200,7 @@ def demo(
         jlr demo
         jlr demo --runtime none --no-browser
     """
-    from jlremote.demo.demo import DemoRequest
-    from jlremote.demo.demo import demo as run_demo
+    from jlremote.demo import demo as workflow
 
     name = shared.chosen_browser(browser, no_browser)
     context = invocation.context()
@@ -215,7 +214,7 @@ def demo(
         context.progress.note("Ctrl-C ends the demo")
 
     try:
-        run_demo(DemoRequest(**options), context, ready)
+        workflow.demo(workflow.DemoRequest(**options), context, ready)
     except KeyboardInterrupt:
         if not running:
             raise
@@ -233,6 +232,6 @@ def completion(_invocation: Invocation, shell: str) -> None:
         jlr completion zsh > ~/.zfunc/_jlr       # with ~/.zfunc in fpath
         jlr completion fish > ~/.config/fish/completions/jlr.fish
     """
-    from jlremote.cli.completion import shell_answers as shells
+    from jlremote.cli.completion import shell_answers
 
-    answer(shells.script(shell), newline=False)
+    answer(shell_answers.script(shell), newline=False)
