@@ -13,8 +13,7 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.start_context import StartContext
-from jlremote.images import commands, image_names
-from jlremote.images.stories import registry
+from jlremote.images import image_commands, image_names, pull
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import sessions
@@ -172,7 +171,7 @@ def _planned_network(engine: Engine, spec: ContainerSpec) -> tuple[list[str], Co
 
 def _bring(host: Host, engine: Engine, image: str) -> list[str]:
     """Return the command that pulls an image, unless the host has it."""
-    there = run_script(host, command_line(commands.inspect_image_argv(engine, image)))
+    there = run_script(host, command_line(image_commands.inspect_image_argv(engine, image)))
     if not docker_errors.image_missing(there):
         return []
     image_names.parse(image)
@@ -198,7 +197,7 @@ def _create(start: StartContext) -> tuple[StartContext, Container, bool]:
     with step(f"Create {start.name} from {image}"):
         made = _created(start, image)
         if made is None:
-            registry.fetch(start.host, start.engine, image, start.context)
+            pull.fetch(start.host, start.engine, image, start.context)
             made = _created(start, image)
     if made is None:
         raise NotFound(f"the image `{image}` is missing although it was pulled")

@@ -8,7 +8,7 @@ import pytest
 
 from jlremote.errors import Busy
 from jlremote.hosts.requests import LogRequest, StopRequest
-from jlremote.images.stories.login import LoginReport
+from jlremote.images.login import LoginReport
 from jlremote.sessions.restart import RenewReport
 from jlremote.sessions.stop import StopAllReport, StopReport
 from tests.cli.conftest import ADDRESS, BASE, REPORT, TOKEN, URL, Jlr, Workflows, remember
@@ -187,14 +187,14 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
         ),
         (
             ("push", "dgx", "a/b"),
-            "images.stories.registry.push",
+            "images.pull.push",
             None,
             {"host": "dgx", "image": "a/b"},
         ),
-        (("login", "dgx"), "images.stories.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
+        (("login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
         (
             ("login", "dgx", "--forget"),
-            "images.stories.login.log_out",
+            "images.login.log_out",
             ["this machine's keychain"],
             {"host": "dgx", "registry": "nvcr.io", "forgotten": ["this machine's keychain"]},
         ),

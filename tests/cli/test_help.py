@@ -125,11 +125,11 @@ def test_the_values_of_the_examples_are_accepted(
 ) -> None:
     """Each until it would ask a host."""
     remember(("dgx", "cont1"))
-    workflows.take_over("jobs.stories.run.run")
-    workflows.take_over("jobs.stories.scheduled.estimate")
+    workflows.take_over("jobs.begin.run")
+    workflows.take_over("jobs.begin_scheduled.estimate")
     workflows.take_over("gpus.pool_gpus.host_of_pool")
     workflows.will("gpus.pool_gpus.host_of_pool", lambda *_, **__: "dgx")
-    for name in ("sessions.start.start", "sessions.start.plan", "jobs.stories.run.run"):
+    for name in ("sessions.start.start", "sessions.start.plan", "jobs.begin.run"):
         workflows.will(name, Reached("reached"))
     monkeypatch.setattr(LocalTerminal, "kind", "posix")  # `-t` wants one
     assert "reached" in jlr(*call).stderr

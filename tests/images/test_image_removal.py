@@ -7,7 +7,7 @@ import json
 import pytest
 
 from jlremote.errors import NotFound, Usage
-from jlremote.images.image_removal import Selection, StoredImage, freed, read_images, sharing
+from jlremote.images.removal import Selection, StoredImage, freed, read_images, sharing
 from jlremote.place.host.answers import OddAnswer
 
 

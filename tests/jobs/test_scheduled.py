@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
+from jlremote.jobs.scheduled_jobs import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.place.clusters.contract import KEY, Resources
 from jlremote.place.clusters.slurm.commands import SLURM

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jlremote.hosts.requests import EngineChoice
-    from jlremote.images.stories.removal import RemovalReport
+    from jlremote.images.removal import RemovalReport
 
 
 @command(
@@ -44,7 +44,7 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
     AGE is the time since the image was built. SIZE includes what it shares with other images.
     """
     from jlremote.cli.screen import reports, tables
-    from jlremote.images.stories.images import images as found_images
+    from jlremote.images.save import images as found_images
 
     context = invocation.context()
     found = found_images(host, context, every=every, engine=engine)
@@ -127,8 +127,8 @@ def build(
 
     from jlremote.cli.options.creation import with_value
     from jlremote.cli.screen.reports import image_in_short
-    from jlremote.images.stories.build import BuildRequest
-    from jlremote.images.stories.build import build as build_image
+    from jlremote.images.build import BuildRequest
+    from jlremote.images.build import build as build_image
 
     file = Path(dockerfile) if dockerfile is not None else None
     request = BuildRequest(
@@ -173,7 +173,7 @@ def save(invocation: Invocation, session: str, image: str) -> None:
     are listed.
     """
     from jlremote.cli.screen.reports import image_in_short
-    from jlremote.images.stories.images import save as save_image
+    from jlremote.images.save import save as save_image
 
     context = invocation.context()
     report = save_image(session, image, context)
@@ -204,7 +204,7 @@ def rmi(
     An image with another name loses only the one that is given. An image that a container uses
     stays, also if that container is stopped. On a terminal jlr says what goes, and asks.
     """
-    from jlremote.images.stories.removal import remove
+    from jlremote.images.removal import remove
 
     report = remove(host, names, invocation.context(), engine, yes=yes)
     answer_either(_removal_in_words(report), report.to_json())
@@ -224,7 +224,7 @@ def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) ->
     Builds and pulls leave them behind when they give their name to a new image. What a container
     uses stays. On a terminal jlr says what goes, and asks; `jlr images HOST --all` shows them.
     """
-    from jlremote.images.stories import removal
+    from jlremote.images import removal
 
     context = invocation.context()
     report = removal.prune(host, context, engine, yes=yes)
@@ -235,7 +235,7 @@ def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) ->
 
 
 def _removal_in_words(report: RemovalReport) -> str:
-    from jlremote.images.image_removal import shown
+    from jlremote.images.removal import shown
 
     lines = [f"deleted {shown(image)}" for image in report.deleted]
     lines += [f"removed the name {name}; its image stays" for name in report.untagged]

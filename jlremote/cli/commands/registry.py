@@ -39,7 +39,7 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     in a folder that only you can read.
     """
     from jlremote.cli.screen.reports import image_in_short
-    from jlremote.images.stories.registry import pull as pull_image
+    from jlremote.images.pull import pull as pull_image
 
     found = pull_image(host, image, invocation.context(), engine)
     facts = {"image": image, "id": found.id, "created": utc(found.created), "size": found.size}
@@ -63,7 +63,7 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
 
     `jlr build HOST FOLDER -t NAME` and `jlr save SESSION NAME` name images.
     """
-    from jlremote.images.stories.registry import push as push_image
+    from jlremote.images.pull import push as push_image
 
     push_image(host, image, invocation.context(), engine)
     answer_either(f"pushed {image}", {"host": host, "image": image})
@@ -111,7 +111,7 @@ def login(
     folder that only you can read, which is removed when the command ends. It is in no argument,
     environment or log.
     """
-    from jlremote.images.stories import login as workflow
+    from jlremote.images import login as workflow
 
     if forget and (keep or password_stdin):
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")

@@ -206,17 +206,17 @@ def logs(
     SESSION may be a job; its stdout and stderr are kept apart, byte for byte.
     """
     from jlremote.hosts.requests import LogRequest
-    from jlremote.jobs.stories import jobs
+    from jlremote.jobs import known_jobs
     from jlremote.sessions.logs import log
 
     moment = None if since is None else times.since(since, "`--since`")
     lines = _LINES if tail is None and since is None else tail
     wanted = LogRequest(follow, lines, moment, container)
     context = invocation.context()
-    if job := jobs.meant(session, context):
+    if job := known_jobs.meant(session, context):
         from jlremote.cli.screen.program_output import JobOutput
 
-        jobs.log(job, JobOutput().show, wanted)
+        known_jobs.log(job, JobOutput().show, wanted)
         return
     for text in log(session, wanted, context):
         answer(text, newline=False)

@@ -153,7 +153,7 @@ def start(
         request = replace(request, server=server, scheduled=how, cancel_on_interrupt=cancels)
         request = replace(request, wait=shared.waiting(wait))
         if how is not None and dry_run:
-            from jlremote.jobs.stories.scheduled import estimate
+            from jlremote.jobs.begin_scheduled import estimate
 
             words = estimate(host, how, context)
             answer_either(words, {"estimate": words})

@@ -15,7 +15,7 @@ from jlremote.cli.screen.terminal import answer_json, as_json
 
 if TYPE_CHECKING:
     from jlremote.hosts.context import Context
-    from jlremote.jobs.stories.jobs import JobHandle
+    from jlremote.jobs.known_jobs import JobHandle
     from jlremote.place.host.job import Job
 
 detach_keys_option = option(
@@ -49,13 +49,13 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
     your ended ones on HOST, without HOST only those that this machine started; it asks before.
     """
     from jlremote.cli.screen import tables
-    from jlremote.jobs.stories import jobs
+    from jlremote.jobs import known_jobs
 
     context = invocation.context()
     if clean:
-        for name in jobs.clean(host, context, yes=yes):
+        for name in known_jobs.clean(host, context, yes=yes):
             context.progress.note(f"deleted {name}")
-    found = list(jobs.listed(host, context))
+    found = list(known_jobs.listed(host, context))
     if as_json():
         answer_json([document(*each) for each in found])
     elif found:
@@ -95,10 +95,10 @@ def attach(
     A job that has a terminal (`jlr run -it`) gets this one, until it ends or you leave it. With -i
     one that was begun with -i gets the stdin of this command.
     """
-    from jlremote.jobs.stories import jobs
+    from jlremote.jobs import known_jobs
 
     context = invocation.context()
-    found = jobs.find(job, context)
+    found = known_jobs.find(job, context)
     if job is None:
         context.progress.note(f"job {found.selector}")
     told: list[dict[str, Any]] | None = [] if as_json() else None
@@ -125,7 +125,7 @@ def show_to_its_end(
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.cli.screen.program_output import JobOutput
-    from jlremote.jobs.stories import follow, jobs, streams
+    from jlremote.jobs import follow, known_jobs, streams
 
     screen = LocalTerminal()
     has_terminal = found.job.terminal and not found.job.over and screen.kind is not None
@@ -139,7 +139,7 @@ def show_to_its_end(
     if told is not None:
         told.append(document(found.host.name, found.job))
     if found.job.remove and over:
-        jobs.remove(found)
+        known_jobs.remove(found)
     return code
 
 

@@ -126,8 +126,7 @@ def run(
     if as_json() and options["terminal"] and not options["detach"]:
         raise Usage("`-t` and `--json` cannot be combined", hint="leave out one, or add `--detach`")
     watched = _interaction(options)
-    from jlremote.jobs.stories import run
-    from jlremote.jobs.stories import run as workflow
+    from jlremote.jobs import begin
 
     context = invocation.context()
     host = shared.host_of(host, inside, options, context, waits=wait is not None)
@@ -136,15 +135,15 @@ def run(
         request = replace(_request(host, command, name, inside, others, how), **watched)
         request = replace(request, wanted=replace(request.wanted, wait=shared.waiting(wait)))
         if how is not None and options["dry_run"]:
-            from jlremote.jobs.stories.scheduled import estimate
+            from jlremote.jobs.begin_scheduled import estimate
 
             words = estimate(host, how, context)
             answer_either(words, {"estimate": words})
             return 0
-        found = workflow.run(request, context)
+        found = begin.run(request, context)
     if request.wanted.notify:
         for each in found:
-            run.watch(each, context)
+            begin.watch(each, context)
     array = how is not None and how.resources.array
     if request.detach:
         told = [document(each.host.name, each.job) for each in found]
@@ -160,7 +159,7 @@ def run(
         code = show_to_its_end(each, context, keys, cancels=cancels, gives=gives, told=ends)
         codes.append(code)
         if request.wanted.notify:
-            run.tell_end(each, code, context)
+            begin.tell_end(each, code, context)
     if ends:
         answer_json(ends if array else ends[0])
     return max(codes)
@@ -185,13 +184,12 @@ def _of_notebook(
         )
     if notebook is None:
         return command, options
-    from jlremote.jobs import notebook as program
+    from jlremote.jobs.begin_process import notebook_command
 
-    program.check(notebook, parameters)
+    begun, variable = notebook_command(notebook, kernel, parameters)
     if command:
         raise Usage("run either a notebook or a command", hint=f"leave out `{notebook}` or `-- …`")
-    environment = (*options["env"], program.environment())
-    return program.command(notebook, kernel, parameters), options | {"env": environment}
+    return begun, options | {"env": (*options["env"], variable)}
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:

@@ -19,12 +19,12 @@ from jlremote.gpus import allocation
 from jlremote.hosts.requests import Scheduled, StopRequest
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.hosts.start_context import StartContext
-from jlremote.jobs.scheduled import ScheduledJobs
+from jlremote.jobs import begin_scheduled
+from jlremote.jobs.begin_process import DISK_HINT
+from jlremote.jobs.follow import reached, wait_begun
+from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle
+from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
-from jlremote.jobs.stories import queue, scheduled
-from jlremote.jobs.stories.follow import reached
-from jlremote.jobs.stories.jobs import STOP_SECONDS, JobHandle
-from jlremote.jobs.stories.process import DISK_HINT
 from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import JobEnded, Survey, anew, survey
@@ -56,7 +56,7 @@ BEGINS = ("--dependency", "-d", "--begin", "-b")
 
 
 def ensure(
-    start: StartContext, found: Survey, submitted: Callable[[], None]
+    start: StartContext, seen: Survey, submitted: Callable[[], None]
 ) -> tuple[Container, Server, bool]:
     """Return the session's server in its job, and whether that was submitted just now.
 
@@ -71,9 +71,9 @@ def ensure(
     job = _known(start)
     is_new = job is None or job.over
     if is_new:
-        how = _asked_for(start, found)
+        how = _asked_for(start, seen)
         try:
-            _submit(start, how, found.container)
+            _submit(start, how, seen.container)
         except Busy:  # another laptop's
             job, is_new = _known(start), False
             if job is None or job.over:
@@ -81,9 +81,9 @@ def ensure(
     if not is_new and job is not None and start.request.scheduled is not None:
         start.note(f"joining job {job.job} of `{start.name}`, which already exists")
     submitted()
-    same = job is not None and found.container is not None and found.container.job == job.job
+    same = job is not None and seen.container is not None and seen.container.job == job.job
     with _left_queued(start):
-        running = found.server if same and not is_new else None
+        running = seen.server if same and not is_new else None
         server = running or _awaited(start)
         container = survey(start.host, start.runtime, start.name).container
     if container is None or not container.running:
@@ -97,28 +97,28 @@ def ensure(
 
 def _prove_gpus(start: StartContext) -> None:
     """Note why the image of a job that has just begun cannot use the GPUs of its node."""
-    told = run_script(start.host, f"cat {JOBS}/{shlex.quote(start.name)}/{GPUS}").stdout
-    if given := re.search(rf"^{_COUNT}=(\d+)$", told, re.MULTILINE):
+    printed = run_script(start.host, f"cat {JOBS}/{shlex.quote(start.name)}/{GPUS}").stdout
+    if given := re.search(rf"^{_COUNT}=(\d+)$", printed, re.MULTILINE):
         with start.context.progress.step("Check the GPUs in the image"):
             allocation.prove(start, given[1])
 
 
 def _known(start: StartContext) -> Job | None:
     """Return the session's job, once what submits it now has done so."""
-    job = told(start.host, start.name).get(start.name)
+    job = read_jobs(start.host, start.name).get(start.name)
     if job is None or job.over or job.job is not None:
         return job
     with start.context.progress.step(f"Wait for another submission of {start.name}"):
         while job is not None and not job.over and job.job is None:
             threading.Event().wait(_LOOK_SECONDS)
-            job = told(start.host, start.name).get(start.name)
+            job = read_jobs(start.host, start.name).get(start.name)
     return job
 
 
-def _asked_for(start: StartContext, found: Survey) -> Scheduled:
+def _asked_for(start: StartContext, seen: Survey) -> Scheduled:
     if start.request.scheduled is not None:
         return start.request.scheduled
-    stands = found.container.stands if found.container else "has no job"
+    stands = seen.container.stands if seen.container else "has no job"
     raise NotFound(
         f"`{start.request.host}/{start.name}` {stands}",
         hint=anew(start.request.host, start.name),
@@ -137,9 +137,9 @@ def _submit(start: StartContext, how: Scheduled, container: Container | None) ->
     with undone_on_failure() as undo:
         start = _with_image(replace(start, undo=undo), how, container)
         plan = _plan(start, how)
-        undo.callback(scheduled.take_back, start, plan, SESSIONS)
+        undo.callback(begin_scheduled.take_back, start, plan, SESSIONS)
         try:
-            scheduled.submit(start, plan, SESSIONS)
+            begin_scheduled.submit(start, plan, SESSIONS)
         except Busy:
             undo.pop_all()
             raise
@@ -331,9 +331,9 @@ def _awaited(start: StartContext) -> Server:
     look = partial(_job, start.host, start.name)
     job = reached(look, _where(start), start.context)
     while not job.over:
-        found = _begun(start, job)
-        if found.server is not None:
-            return found.server
+        server = _begun(start, job).server
+        if server is not None:
+            return server
         before, job = job, reached(look, _where(start), start.context)
         if job.job == before.job and job.state != "unknown":
             break
@@ -349,16 +349,16 @@ def _begun(start: StartContext, job: Job) -> Survey:
     where, note = _where(start), start.context.progress.note
     if job.state in ("waiting", "unknown"):
         handle = JobHandle(start.host, SESSIONS, job)
-        reached(lambda: queue.wait_begun(handle, SESSIONS, note), where, start.context)
+        reached(lambda: wait_begun(handle, SESSIONS, note), where, start.context)
     with start.context.progress.step(f"Wait for JupyterLab in job {job.job}"):
         return reached(lambda: _listening(start, job), where, start.context)
 
 
 def _job(host: Host, name: str) -> Job:
-    found = told(host, name).get(name)
-    if found is None:
+    job = read_jobs(host, name).get(name)
+    if job is None:
         raise JobEnded(f"the job of `{name}` was removed meanwhile")
-    return found
+    return job
 
 
 def _listening(start: StartContext, job: Job) -> Survey:
@@ -376,11 +376,11 @@ def _listening(start: StartContext, job: Job) -> Survey:
 
 def _failed(start: StartContext, job: Job) -> JlrError:
     """Return the error of a job in which Jupyter does not listen, with the ends of its logs."""
-    found = survey(start.host, start.runtime, start.name).container
-    how = found.stands.partition(LAST_WORDS)[0] if found else "is gone"
+    container = survey(start.host, start.runtime, start.name).container
+    how = container.stands.partition(LAST_WORDS)[0] if container else "is gone"
     if job.state == "lost":
         how = f"does not run: {job.detail}"
-    elif not job.over and found and found.waits:
+    elif not job.over and container and container.waits:
         how = f"has not begun in job {job.job}, though that runs on `{job.node}`: what hangs there?"
     log = printable(run_script(start.host, _logs(start.name)).stdout).strip()
     hint = f"`jlr logs {start.request.host}/{start.name}` shows more"
@@ -427,14 +427,14 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
     return done
 
 
-def told(host: Host, name: str | None = None) -> dict[str, Job]:
+def read_jobs(host: Host, name: str | None = None) -> dict[str, Job]:
     """Return the job of a session, or those of all sessions of a cluster, by the sessions' names.
 
     A job that is over has given way to its successor, if that is not.
     """
     folders = _folders(host, name)
-    found = {each.removesuffix(FOLLOWS): job for each, job in folders.items()}
-    return {each: _present(job, folders.get(each + FOLLOWS)) for each, job in found.items()}
+    jobs = {each.removesuffix(FOLLOWS): job for each, job in folders.items()}
+    return {each: _present(job, folders.get(each + FOLLOWS)) for each, job in jobs.items()}
 
 
 def _present(job: Job, successor: Job | None) -> Job:

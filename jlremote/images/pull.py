@@ -7,16 +7,13 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_on
 from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
-from jlremote.images import commands as docker
-from jlremote.images import image_names
-from jlremote.images.commands import Image
+from jlremote.images import image_commands, image_files, image_names, registry_keys
+from jlremote.images.file_scripts import is_reference
+from jlremote.images.image_commands import Image
 from jlremote.images.image_errors import FailedTransfer, transfer_error
-from jlremote.images.image_files import is_reference
 from jlremote.images.image_names import ImageName
-from jlremote.images.key_scripts import surviving_disconnect, with_keys
-from jlremote.images.stories import image_files, registry_keys
-from jlremote.images.transfers import Transfer, watched
-from jlremote.laptop.secrets import Secrets
+from jlremote.images.registry_keys import with_keys
+from jlremote.images.transfers import Transfer, follow, surviving_disconnect, watched
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script
@@ -45,15 +42,14 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         link = link_on(host, context)
         connect(link, context)
         return image_files.pull(link, program, image, wanted.image_folder, context)
-    keychain = registry_keys.begin(host, (image_names.parse(image).registry,))
     try:
         link, engine = connected(host, context, wanted)
     except EngineMissing as missing:
         missing.hint = image_files.way(link_on(host, context)) or missing.hint
         raise
-    fetch(link, engine, image, context, keychain)
-    inspected = run_script(link, command_line(docker.inspect_image_argv(engine, image)))
-    return docker.read_image(inspected.stdout)
+    fetch(link, engine, image, context)
+    inspected = run_script(link, command_line(image_commands.inspect_image_argv(engine, image)))
+    return image_commands.read_image(inspected.stdout)
 
 
 def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> None:
@@ -65,18 +61,13 @@ def push(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         JlrError: the registry is out of reach, …
     """
     name = image_names.parse(image)
-    keychain = registry_keys.begin(host, (name.registry,))
     link, engine = connected(host, context, wanted)
     with context.progress.step(f"Push {image}"):
-        _transfer(link, engine, "push", image, name, context, keychain)
+        _transfer(link, engine, "push", image, name, context)
 
 
-def fetch(
-    host: Link, engine: Engine, image: str, context: Context, keychain: Secrets | None = None
-) -> None:
+def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
     """Pull an image that the host does not have, as a step.
-
-    `keychain` is one that is being opened already.
 
     Raises:
         NotFound: the registry does not have it either, or it is an id, which no registry knows.
@@ -85,7 +76,7 @@ def fetch(
         _refuse_id(host, engine, image)
     with context.progress.step(f"Pull {image}"):
         name = _name(image)
-        _transfer(host, engine, "pull", image, name, context, keychain)
+        _transfer(host, engine, "pull", image, name, context)
 
 
 def _refuse_id(host: Link, engine: Engine, image: str) -> None:
@@ -125,10 +116,9 @@ def _transfer(
     image: str,
     name: ImageName | None,
     context: Context,
-    keychain: Secrets | None,
 ) -> None:
     """Run a pull or push and follow it, also across a broken connection."""
-    keys = registry_keys.find(host.name, () if name is None else (name.registry,), keychain)
+    keys = registry_keys.find(host.name, () if name is None else (name.registry,))
 
     def script(engine: Engine) -> str:
         return surviving_disconnect(watched(engine, engine(verb, "--", image)))
@@ -137,7 +127,7 @@ def _transfer(
     given = [registry_keys.docker_config(keys)] if keys else []
     transfer = Transfer()
     try:
-        status = image_files.follow(host, text, given, transfer, context)
+        status = follow(host, text, given, transfer, context)
     except KeyboardInterrupt:
         context.progress.note(f"did not {verb} `{image}`; {_kept(engine, verb)}")
         raise

@@ -23,7 +23,6 @@ from jlremote.place.runtimes.docker.docker_commands import (
     stop_argv,
 )
 from jlremote.place.runtimes.engine.engine import Engine
-from jlremote.remote.sending import FIND_PYTHON, program
 from jlremote.text import is_name
 from jlremote.untrusted import document, moment
 
@@ -39,32 +38,12 @@ read -r first </proc/1/comm
 """
 _RUNNING = ("running", "paused", "restarting")
 
-# Precede the command that prints a log; on hosts without a Python that runs as it is.
-_JOIN = f"""\
-{FIND_PYTHON}[ -z "$python" ] || exec "$python" -IS -c "$0" "$@"
-exec "$@"
-"""
-_JOINED = ("sh", "-c", _JOIN, program("jlremote.remote.joining"))
-
-# Of the log, for both streams together; docker's have 16 KiB at most.
-_RECORDS = 8
-LAST_BYTES = _RECORDS << 14
-
 
 @dataclass(frozen=True)
 class ContainerJobs:
     """The jobs that an engine keeps; see `FolderJobs` for what its scripts do."""
 
     engine: Engine
-
-    @property
-    def follows_to_the_end(self) -> bool:
-        """Whether a followed log that ends without an error has every whole line.
-
-        Docker's daemon ends it after the last one, and often before a rest without a newline;
-        podman's client looks at the file now and then.
-        """
-        return self.engine.kind.daemon is not None
 
     def tell(self, name: str | None = None) -> str:
         find = self._find(JOB_LABEL)
@@ -80,7 +59,7 @@ class ContainerJobs:
 
     def follow(self, key: str, stdout: int, stderr: int) -> str:
         """Follow the log behind these bytes; the engine itself knows only lines."""
-        show = endable(self.engine("logs", "--follow", key), _JOINED)
+        show = endable(self.engine("logs", "--follow", key))
         if not stdout and not stderr:
             return until_hang_up(show)
         return _beyond(until_hang_up(f"{show} 2>&1 1>&5 5>&-"), stdout, stderr)
@@ -99,18 +78,12 @@ class ContainerJobs:
         return f"{command_line(make(self.engine, key, keys))}\n"
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
-        show = command_line((*_JOINED, *self.engine("logs", key)))
+        show = command_line(self.engine("logs", key))
         return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
-
-    def end(self, key: str) -> str:
-        """Return the script that prints a line for `at_end`, and the last records of the log."""
-        now = command_line(self.engine("container", "inspect", key))
-        last = command_line(logs_argv(self.engine, key, _RECORDS, follow=False))
-        return f"{now} | tr -d '\\n'; echo\n{last}"
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
         show = logs_argv(self.engine, key, lines, follow=follow, since=since)
-        return until_hang_up(endable(show, _JOINED)) if follow else command_line(show)
+        return until_hang_up(endable(show)) if follow else command_line(show)
 
     def signal(self, key: str, signal: str) -> str:
         """Signal the container's init, which passes it on to the whole group.
@@ -132,20 +105,6 @@ class ContainerJobs:
         return ended_script(self.engine, remove_argv(self.engine, key), key)
 
 
-def is_all_shown(shown: bytes, last: bytes) -> bool:
-    """Return whether the output that was shown has all that is in the last records of its log.
-
-    Every whole line was shown. Where a rest without a newline repeats itself, as dots do, it cannot
-    be told whether the end of it was; that counts as not shown.
-    """
-    if last.endswith(b"\n") or not last:
-        return True
-    lines = last.rfind(b"\n") + 1
-    if not lines or not shown.endswith(last):
-        return False
-    return not any(shown.endswith(last[:end]) for end in range(lines, len(last)))
-
-
 def _beyond(show: str, stdout: int, stderr: int) -> str:
     """Return the script that leaves out the first bytes of both streams of `show`.
 
@@ -158,12 +117,6 @@ def _beyond(show: str, stdout: int, stderr: int) -> str:
 def read(printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
     return [_job(each) for each in document(printed or "[]") if _is_job(each)]
-
-
-def at_end(printed: bytes) -> tuple[Job | None, bytes]:
-    """Return the job, and the last records of its stdout, that the script of `end` printed."""
-    line, _, last = printed.partition(b"\n")
-    return next(iter(read(line.decode(errors="replace"))), None), last
 
 
 def _is_job(inspected: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Jobs that a scheduler runs: submit one, exactly once, and try what a submission would give."""
+"""Submit jobs to a scheduler, each exactly once, and try what a submission would give."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from jlremote.hosts.context import Context, known_way
 from jlremote.hosts.links import connect, link_to
 from jlremote.hosts.requests import RunRequest, Scheduled
 from jlremote.hosts.start_context import StartContext
-from jlremote.jobs.notebook import as_typed
-from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
+from jlremote.jobs.begin_process import ANOTHER_NAME, DISK_HINT, as_typed
+from jlremote.jobs.known_jobs import SCHEDULED, JobHandle
+from jlremote.jobs.scheduled_jobs import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
-from jlremote.jobs.stories.jobs import SCHEDULED, JobHandle
-from jlremote.jobs.stories.process import ANOTHER_NAME, DISK_HINT
 from jlremote.link.client.link import Link
 from jlremote.place.clusters.contract import SchedulerSilent
 from jlremote.place.clusters.slurm import launchers
@@ -58,7 +57,7 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
 
 @contextmanager
 def _images_named(start: StartContext) -> Iterator[None]:
-    """Where Apptainer is missing, say how the scheduler itself runs images, if it does."""
+    """Add a hint to `EngineMissing` where the scheduler itself runs images."""
     try:
         yield
     except EngineMissing as missing:
@@ -128,7 +127,7 @@ def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str
 
 
 def _submitted(start: StartContext, script: str) -> str:
-    note, pauses = start.context.progress.note, iter(PAUSES)
+    pauses = iter(PAUSES)
     while True:
         try:
             answer = run_script(start.host, script, timeout=_SUBMIT_SECONDS)
@@ -141,7 +140,7 @@ def _submitted(start: StartContext, script: str) -> str:
         pause = next(pauses, None)
         if lost is None or pause is None:
             raise error
-        note(f"{lost.message}; looking in {pause:.0f} s whether the job is there")
+        start.note(f"{lost.message}; looking in {pause:.0f} s whether the job is there")
         threading.Event().wait(pause)
 
 
@@ -162,7 +161,7 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
 
 
 def _with_choices(host: Link, error: JlrError) -> JlrError:
-    """Return a refusal whose hint names the partitions and accounts that the user has."""
+    """Return a refusal with a hint that names the user's partitions and accounts."""
     if error.hint is None:
         asked = run_script(host, SCHEDULED.scheduler.choices())
         error.hint = SCHEDULED.scheduler.read_choices(asked.stdout)
@@ -176,7 +175,7 @@ def take_back(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> 
 
 
 def estimate(host: str, how: Scheduled, context: Context) -> str:
-    """Return the scheduler's words about a submission that is only tried.
+    """Return what the scheduler says of a submission that is only tried.
 
     Raises:
         JlrError: the scheduler would refuse it.

@@ -1,10 +1,10 @@
-"""Jobs in a container of their own: create and start it, with what the command needs."""
+"""Begin jobs in a container of their own: create and start it, with what the command needs."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from jlremote.containers import creation, package_install
@@ -13,12 +13,11 @@ from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest
 from jlremote.hosts.start_context import StartContext
-from jlremote.images.commands import inspect_image_argv
-from jlremote.images.stories import registry
-from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
-from jlremote.jobs.notebook import as_typed
-from jlremote.jobs.stories import process
-from jlremote.jobs.stories.process import ANOTHER_NAME
+from jlremote.images import pull
+from jlremote.images.image_commands import inspect_image_argv
+from jlremote.jobs import begin_process
+from jlremote.jobs.begin_process import ANOTHER_NAME, as_typed
+from jlremote.jobs.engine_jobs import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
 from jlremote.place.host.answers import understood
 from jlremote.place.host.contract import Completed, Steps, run_script
 from jlremote.place.host.kept_jobs import ProcessPlan
@@ -53,104 +52,131 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
         )
     image, start = start.request.image or "", creation.prepare(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
-        made = _begun(start, image, request)
-        if made is None:
-            registry.fetch(start.host, start.engine, image, start.context)
-            made = _begun(start, image, request)
-    if made is None:
-        raise NotFound(f"the image `{image}` is missing although it was pulled")
+        entrypoint = _entrypoint(start, image)
+        if entrypoint is None:
+            pull.fetch(start.host, start.engine, image, start.context)
+            entrypoint = _entrypoint(start, image)
+        if entrypoint is None:
+            raise NotFound(f"the image `{image}` is missing although it was pulled")
+        made = _begun(start, image, request, entrypoint)
     wanted = start.request.options.packages
     package_install.install(made[0], wanted, partial(packages.install_for_job, start.name))
     return made
 
 
-def _begun(start: StartContext, image: str, request: RunRequest) -> tuple[StartContext, str] | None:
-    """Create and start the container; return `None` if the image is not on the host."""
-    command = request.command
-    before = _before(start)
-    entrypoint = _entrypoint(start, image) if before else ()
-    if entrypoint is None:
-        return None
-    gpus = allocation.take_or_promise(start, detached=request.detach)
-    options = start.request.options
-    options = replace(options, environment=(*gpus.in_container, *options.environment))
-    spec = ContainerSpec(
-        start.name,
-        image,
-        options=options,
-        gpus=gpus.engine,
-        script=before,
-        interactive=request.interactive or request.terminal,
-        terminal=request.terminal,
-    )
-    mark = secrets.token_hex(8)
-    start.undo.callback(creation.remove_marked, start, mark)
-    labels = {
-        **gpus.labels,
-        **naming.label(start.request.container, start.name),
-        START_LABEL: mark,
-        JOB_LABEL: start.name,
-        COMMAND_LABEL: as_typed(command),
-        REMOVE_LABEL: "yes" if request.remove else "",
-        GPUS_LABEL: gpus.shown or "",
-    }
+@dataclass(frozen=True)
+class _NewContainer:
+    """A container that is about to be created, and how."""
+
+    spec: ContainerSpec
+    argv: Argv  # behind the image
+    labels: Mapping[str, str]
+    gpus: AllocatedGpus
+    later: bool = False  # whether it is only created, and started in a terminal
+
+    def steps(self, engine: Engine) -> Steps:
+        """Return the steps that create it, and unless it is started `later` run it."""
+        spec = self.spec
+        create = docker.job_argv(engine, spec, self.argv, self.labels)
+        job = creation.with_owner(create, spec.options.environment)
+        begin = _with_shell if spec.script else _begin
+        start = ":" if self.later else command_line(docker.start_argv(engine, spec.name))
+        script = f"""\
+{creation.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
+  printf '%s\n' "$said" >&2
+  case $said in {docker_errors.INIT_MISSING}) exit {_LACKS};; *) exit 125;; esac
+}}
+{begin(engine, spec.name, start)}
+{command_line(docker.inspect_argv(engine, spec.name))} 2>/dev/null || :"""
+        return {"create": script} | ({} if self.later else self.gpus.keep_for(engine, spec.name))
+
+    def attempted(self, start: StartContext) -> tuple[Engine, ContainerSpec, Completed]:
+        """Try to create it; return the engine, what it was asked for, and the result."""
+
+        def attempt(engine: Engine, spec: ContainerSpec) -> Completed:
+            return start.host.run(replace(self, spec=spec).steps(engine))["create"]
+
+        return creation.attempted(start.engine, self.spec, start.request, start.context, attempt)
+
+
+def _begun(
+    start: StartContext, image: str, request: RunRequest, entrypoint: Argv
+) -> tuple[StartContext, str]:
+    """Create and start the container."""
+    command, gpus = request.command, allocation.take_or_promise(start, detached=request.detach)
+    new = _new_container(start, image, request, gpus)
+    start.undo.callback(creation.remove_marked, start, new.labels[START_LABEL])
+    with_shell = replace(new, argv=(*entrypoint, *command)) if new.spec.script else new
+    without_shell = replace(new, spec=replace(new.spec, script=""))
     if gpus.wait is not None:
-        return _waiting(start, request, spec, (entrypoint, labels, gpus))
-    later = request.terminal and not request.detach
-    engine, spec, done = _attempted(start, spec, (*entrypoint, *command), labels, gpus, later)
+        # The image may have no shell for the script.
+        return _waiting(start, request, [with_shell, *[without_shell] * bool(new.spec.script)])
+    engine, spec, done = with_shell.attempted(start)
     if done.status == _LACKS:
         _do_without_shell(start, image)
-        spec = replace(spec, script="")
-        engine, spec, done = _attempted(start, spec, command, labels, gpus, later)
+        engine, spec, done = without_shell.attempted(start)
     if done.status == 0:
         if gpus.engine is None and done.stdout.strip():
             made = start.runtime.read(spec.name, {"container": done})
             allocation.prove(start, None, made.engine_gpus if made else None)
-        starting = _in_terminal(engine, spec.name, gpus, request.detach_keys) if later else ""
+        keys = request.detach_keys
+        starting = _in_terminal(engine, spec.name, gpus, keys) if new.later else ""
         return start.with_engine(engine), starting
-    if docker_errors.image_missing(done):
-        allocation.give_back(start, gpus)
-        return None
     if "already in use by container" in done.stderr:
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
     raise docker_errors.creation_error(engine, spec, done)
 
 
-def _waiting(
-    start: StartContext,
-    request: RunRequest,
-    spec: ContainerSpec,
-    how: tuple[Argv, Mapping[str, str], AllocatedGpus],
-) -> tuple[StartContext, str] | None:
-    """Begin a job that waits on the host and then creates its container there.
+def _new_container(
+    start: StartContext, image: str, request: RunRequest, gpus: AllocatedGpus
+) -> _NewContainer:
+    options = start.request.options
+    spec = ContainerSpec(
+        start.name,
+        image,
+        options=replace(options, environment=(*gpus.in_container, *options.environment)),
+        gpus=gpus.engine,
+        script=_before(start),
+        interactive=request.interactive or request.terminal,
+        terminal=request.terminal,
+    )
+    labels = {
+        **gpus.labels,
+        **naming.label(start.request.container, start.name),
+        START_LABEL: secrets.token_hex(8),
+        JOB_LABEL: start.name,
+        COMMAND_LABEL: as_typed(request.command),
+        REMOVE_LABEL: "yes" if request.remove else "",
+        GPUS_LABEL: gpus.shown or "",
+    }
+    later = request.terminal and not request.detach
+    return _NewContainer(spec, request.command, labels, gpus, later)
 
-    Return `None` if the image is not on the host.
+
+def _waiting(
+    start: StartContext, request: RunRequest, tries: list[_NewContainer]
+) -> tuple[StartContext, str]:
+    """Begin a job that waits on the host and then creates its container there.
 
     Raises:
         Busy: there is a container or job of that name.
         Usage: what it wants needs the laptop once the container runs.
     """
-    entrypoint, labels, gpus = how
+    spec, gpus, labels = tries[0].spec, tries[0].gpus, tries[0].labels
     if start.request.options.packages or spec.interactive:
         raise Usage(
             "`--install`, `-i` and `-t` cannot be combined with a wait on the host",
             hint="leave out `--detach` to wait from here",
         )
-    if _entrypoint(start, spec.image) is None:
-        return None
     engine = creation.foreseen_engine(start)
     taken = run_script(start.host, command_line(docker.inspect_argv(engine, spec.name)))
     if taken.status == 0:
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
-    tries = [(spec, (*entrypoint, *request.command))]
-    if spec.script:  # the image may have no shell for it
-        tries.append((replace(spec, script=""), request.command))
     if spec.options.init is not False:  # the engine may have no program for it
-        tries += [(creation.without_init(each), argv) for each, argv in tries]
-    steps = [_steps(engine, each, argv, labels, gpus, later=False) for each, argv in tries]
+        tries += [replace(each, spec=creation.without_init(each.spec)) for each in tries]
     wait = {
         **(gpus.wait or {}),
-        "create": [each["create"] for each in steps],
+        "create": [each.steps(engine)["create"] for each in tries],
         "again": _LACKS,
         "pid": docker.state_argv(engine, spec.name, "Pid"),
         "remove": command_line(docker.remove_argv(engine, spec.name)),
@@ -165,24 +191,8 @@ def _waiting(
         remove=request.remove,
         wait=wait,
     )
-    process.launched(start.with_engine(engine), plan)
+    begin_process.launched(start.with_engine(engine), plan)
     return start.with_engine(engine), ""
-
-
-def _attempted(
-    start: StartContext,
-    spec: ContainerSpec,
-    argv: Argv,
-    labels: Mapping[str, str],
-    gpus: AllocatedGpus,
-    later: bool,
-) -> tuple[Engine, ContainerSpec, Completed]:
-    """Try to begin it, or only to create it; return the engine and what it made, and the result."""
-
-    def attempt(engine: Engine, spec: ContainerSpec) -> Completed:
-        return start.host.run(_steps(engine, spec, argv, labels, gpus, later))["create"]
-
-    return creation.attempted(start.engine, spec, start.request, start.context, attempt)
 
 
 def _do_without_shell(start: StartContext, image: str) -> None:
@@ -196,29 +206,6 @@ def _do_without_shell(start: StartContext, image: str) -> None:
         f"`{start.name}` may have no writable HOME: `{image}` has no `sh` to set one; "
         "use `--env HOME=FOLDER`"
     )
-
-
-def _steps(
-    engine: Engine,
-    spec: ContainerSpec,
-    argv: Argv,
-    labels: Mapping[str, str],
-    gpus: AllocatedGpus,
-    later: bool,
-) -> Steps:
-    """Return the steps that create it, and unless it is started `later` run it."""
-    create = docker.job_argv(engine, spec, argv, labels)
-    job = creation.with_owner(create, spec.options.environment)
-    begin = _with_shell if spec.script else _begin
-    start = ":" if later else command_line(docker.start_argv(engine, spec.name))
-    script = f"""\
-{creation.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
-  printf '%s\n' "$said" >&2
-  case $said in {docker_errors.INIT_MISSING}) exit {_LACKS};; *) exit 125;; esac
-}}
-{begin(engine, spec.name, start)}
-{command_line(docker.inspect_argv(engine, spec.name))} 2>/dev/null || :"""
-    return {"create": script} | ({} if later else gpus.keep_for(engine, spec.name))
 
 
 def _in_terminal(engine: Engine, name: str, gpus: AllocatedGpus, keys: str | None) -> str:

@@ -118,48 +118,31 @@ class ScheduledJobs(FolderJobs):
         files cannot be written, with `UNKNOWN` if a former run may have submitted it and the
         scheduler does not answer.
         """
-        facts = {
-            "command": plan.shown,
-            "asked": plan.asked,
-            "mark": plan.mark,
-            "rm": "yes" if plan.remove else "",
-        }
-        # `cat` says why a file cannot be written, where a shell's own `printf` may not.
-        notes = "".join(
-            f'printf %s {shlex.quote(text)} | cat >"$directory/{file}" || no_folder "$directory"\n'
-            for file, text in facts.items()
-        )
-        private = {
-            '"$directory/.variables"': plan.variables,
-            KEY: plan.key,
-            '"$directory/plan"': plan.record,
-        }
-        given = "".join(
-            f'{{ cat >{file} || no_folder "$directory"; }} {stdin_of(text)}'
-            for file, text in private.items()
-            if text
-        )
-        run = job_script(plan, self.scheduler)
-        end, log = f"end-{plan.mark}", f'"$base{"-" + INDEX if plan.indices else ""}/log"'
-        send = self.scheduler.submit(plan.full_name, log, plan.resources)
-        begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"
         return (
             f"base={self.root}/{shlex.quote(plan.name)} id=\n{self.folder(plan.names[0])}"
             f'umask 077\n{_NO_FOLDER}mkdir -p "${{directory%/*}}" || no_folder\n'
             'if complaint=$(mkdir "$directory" 2>&1); then\n'
-            f'{notes}{given}: >"$directory/stdout"; : >"$directory/stderr"\n'
+            f'{_files(plan)}: >"$directory/stdout"; : >"$directory/stderr"\n'
             'elif [ ! -e "$directory" ]; then printf "%s\\n" "$complaint" >&2; no_folder\n'
             f'elif [ "$(cat "$directory/mark" 2>/dev/null)" != {shlex.quote(plan.mark)} ]; then\n'
             f"exit {TAKEN}\n"
             'elif [ -s "$directory/id" ]; then cat "$directory/id"; exit 0\n'
             f"else\nid=$(\n{self.scheduler.search(plan.full_name)}) || exit {UNKNOWN}\n"
             'id=$(printf "%s\\n" "$id" | head -n 1)\nfi\n'
-            f'{_others(plan)}if [ -z "$id" ]; then\n'
+            f'{_others(plan)}if [ -z "$id" ]; then\n{self._send(plan)}[ -n "$id" ] || exit 0\nfi\n'
+            f"{_identified(plan)}"
+        )
+
+    def _send(self, plan: ScheduledPlan) -> str:
+        """Return shell text that submits a job, and sets `$id`."""
+        run, end = job_script(plan, self.scheduler), f"end-{plan.mark}"
+        log = f'"$base{"-" + INDEX if plan.indices else ""}/log"'
+        begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"
+        return (
             "quoted=$(printf %s \"$base\" | sed \"s/'/'\\\\\\\\''/g\")\n"
             f"id=$({{ printf '#!/bin/bash -l\\n{begin}\\n' \"'$quoted'\"\n"
-            f"cat <<'{end}'\n{run}{end}\n}} | {{\n{send}}}) || exit\n"
-            '[ -n "$id" ] || exit 0\nfi\n'
-            f"{_identified(plan)}"
+            f"cat <<'{end}'\n{run}{end}\n}} | {{\n"
+            f"{self.scheduler.submit(plan.full_name, log, plan.resources)}}}) || exit\n"
         )
 
     def take_back(self, plan: ScheduledPlan) -> str:
@@ -230,7 +213,7 @@ done
 """
 
     def read_waiting(self, printed: str, job: str) -> QueuedJob | None:
-        """Return the job out of one print, `None` if it is not in the queue.
+        """Return the job that one print has, `None` if it is not in the queue.
 
         Raises:
             SchedulerSilent: the scheduler did not answer.
@@ -262,6 +245,32 @@ done
 
     def read(self, printed: str) -> list[Job]:
         return scheduled_facts.read(self.scheduler, printed)
+
+
+def _files(plan: ScheduledPlan) -> str:
+    """Return shell text that writes the files of a job's folder."""
+    # `cat` says why a file cannot be written, where a shell's own `printf` may not.
+    facts = {
+        "command": plan.shown,
+        "asked": plan.asked,
+        "mark": plan.mark,
+        "rm": "yes" if plan.remove else "",
+    }
+    texts = [
+        f'printf %s {shlex.quote(text)} | cat >"$directory/{file}" || no_folder "$directory"\n'
+        for file, text in facts.items()
+    ]
+    private = {
+        '"$directory/.variables"': plan.variables,
+        KEY: plan.key,
+        '"$directory/plan"': plan.record,
+    }
+    texts += [
+        f'{{ cat >{file} || no_folder "$directory"; }} {stdin_of(text)}'
+        for file, text in private.items()
+        if text
+    ]
+    return "".join(texts)
 
 
 def _others(plan: ScheduledPlan) -> str:

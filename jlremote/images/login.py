@@ -10,19 +10,18 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_on
 from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
-from jlremote.images import image_files
+from jlremote.images import file_scripts, registry_keys
 from jlremote.images.image_errors import login_error
+from jlremote.images.image_files import program_on
 from jlremote.images.image_names import DOCKER_HUB, NVIDIA, login_command, parse
-from jlremote.images.key_scripts import (
+from jlremote.images.registry_keys import (
     KEPT,
+    RegistryKey,
     logout_script,
     with_key_file,
     with_key_to_login,
     with_keys,
 )
-from jlremote.images.stories import registry_keys
-from jlremote.images.stories.image_files import program_on
-from jlremote.images.stories.registry_keys import RegistryKey
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import Completed, run_script
@@ -105,7 +104,7 @@ def log_out(
     link = link_on(host, context)
     with context.progress.step(f"Forget {name} on {host}"):
         if wanted.runtime in IMAGE_RUNTIMES:
-            logout = image_files.logout_script(wanted.runtime, name)
+            logout = file_scripts.logout_script(wanted.runtime, name)
         else:
             logout = logout_script(engine_on(link, wanted), registry_keys.server(name))
         places = ["this machine's keychain"] if registry_keys.forget(host, name) else []
@@ -171,7 +170,7 @@ def _tried(
     if request.engine.runtime in IMAGE_RUNTIMES:
         program = request.engine.runtime
         login = with_key_to_login(
-            image_files.login_script(program, registry, key.user, keep=request.keep)
+            file_scripts.login_script(program, registry, key.user, keep=request.keep)
         )
         if not request.keep:
             login = with_key_file(login)
@@ -194,7 +193,7 @@ def _tried(
         said = "".join(output)
         if output.status != 0:
             if engine is None:
-                raise image_files.login_error(registry, key.user, said)
+                raise file_scripts.login_error(registry, key.user, said)
             failed = Completed(output.status or 1, "", said)
             raise login_error(engine, registry, key.user, request.host, failed)
     return key
