@@ -14,7 +14,7 @@ from jlremote.images.image_names import DOCKER_HUB
 from jlremote.laptop.records import NAMES, Records
 from jlremote.laptop.secrets import Secrets, open_secrets
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.kinds import Engine
 
 # Docker Hub in docker's settings.
 _DOCKER_HUB_SERVER = "https://index.docker.io/v1/"

@@ -14,12 +14,11 @@ from jlremote.images import image_commands, image_names
 from jlremote.images.pull import connected
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.link.client.link import Link
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import run_script
+from jlremote.place.host.contract import run_script, understood
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.docker import networks
-from jlremote.place.runtimes.engine.engine import Argv, Engine
 from jlremote.place.runtimes.engine.engine_errors import engine_error
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.selection.destruction import Destruction, confirm
 from jlremote.text import listed, one_line, size_in_words
 from jlremote.untrusted import document, number, whole_number

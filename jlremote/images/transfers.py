@@ -11,7 +11,7 @@ from jlremote.hosts.context import Context
 from jlremote.link.client.link import Link
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.host.sudo import endable
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import printable, size_in_words
 from jlremote.untrusted import number
 

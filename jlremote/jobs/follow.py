@@ -16,11 +16,10 @@ from jlremote.errors import JlrError, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
-from jlremote.place.clusters.contract import SchedulerSilent
-from jlremote.place.clusters.slurm.reasons import explain
+from jlremote.place.clusters.scheduler import SchedulerSilent
+from jlremote.place.clusters.slurm_reasons import explain
 from jlremote.place.host import kept_jobs
-from jlremote.place.host.answers import GROUP
-from jlremote.place.host.contract import run_script
+from jlremote.place.host.contract import GROUP, run_script
 from jlremote.place.host.kept_jobs import ProcessJobs
 from jlremote.untrusted import count
 

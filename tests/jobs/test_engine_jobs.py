@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jlremote.jobs.engine_jobs import COMMAND_LABEL, GPUS_LABEL, ContainerJobs, _beyond, read
-from jlremote.place.runtimes.contract import JOB_LABEL, START_LABEL
-from jlremote.place.runtimes.engine.engine import DOCKER, PODMAN
+from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN
+from jlremote.place.runtimes.runtime import JOB_LABEL, START_LABEL
 from tests.place.host.shells import run_sh
 
 BEGAN, ENDED = "2025-03-01T12:00:00.123456789Z", "2025-03-01T12:01:00.5Z"
