@@ -53,12 +53,12 @@ def _classified(said: str) -> str:
 
 @dataclass(frozen=True)
 class FailedTransfer:
-    """A failed pull or push (`verb`) of an image; `name` is `None` if it is an id."""
+    """A failed pull or push (`verb`) of an image."""
 
     engine: Engine
     verb: str
     image: str
-    name: ImageName | None
+    name: ImageName
     host: str
 
     @property
@@ -70,7 +70,7 @@ class FailedTransfer:
     def place(self) -> str | None:
         """The name of the registry, `None` if the host's settings choose it, as podman's do."""
         chosen = not (self.engine.kind.short_names or image_names.has_registry(self.image))
-        return None if self.name is None or chosen else self.name.registry
+        return None if chosen else self.name.registry
 
     @property
     def login(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jlremote.errors import Authentication, NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_on
@@ -22,9 +21,6 @@ from jlremote.place.runtimes.engine.engine_errors import EngineMissing
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.table import AUTO
 
-# The digits of a shown id; a name of only that many hexadecimal digits is taken for an id.
-SHORT_ID = 12
-
 
 def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENGINE) -> Image:
     """Pull an image on a host, and return it.
@@ -34,10 +30,9 @@ def pull(host: str, image: str, context: Context, wanted: EngineChoice = ANY_ENG
         Authentication: the registry wants a key, or another one.
         JlrError: the registry is out of reach, no space is left, …
     """
-    # Engines take no name with `docker://`, so it says that a file is to be made of it.
-    program = (
-        IMAGE_RUNTIMES[0] if wanted.runtime == AUTO and is_reference(image) else wanted.runtime
-    )
+    program = wanted.runtime
+    if program == AUTO and is_reference(image):  # engines take no name with `docker://`
+        program = IMAGE_RUNTIMES[0]
     if program in IMAGE_RUNTIMES:
         link = link_on(host, context)
         connect(link, context)
@@ -70,26 +65,12 @@ def fetch(host: Link, engine: Engine, image: str, context: Context) -> None:
     """Pull an image that the host does not have, as a step.
 
     Raises:
-        NotFound: the registry does not have it either, or it is an id, which no registry knows.
+        NotFound: the registry does not have it either.
+        Usage: it is a whole id, which no registry knows.
     """
-    if image_names.may_be_id(image):
-        _refuse_id(host, engine, image)
+    name = image_names.parse(image)
     with context.progress.step(f"Pull {image}"):
-        name = _name(image)
         _transfer(host, engine, "pull", image, name, context)
-
-
-def _refuse_id(host: Link, engine: Engine, image: str) -> None:
-    """Raise if `image` is an id of no image on the host, or of several."""
-    listed = run_script(host, command_line(engine("image", "ls", "--all", "--quiet", "--no-trunc")))
-    begin = image.removeprefix("sha256:")
-    ids = {line.removeprefix("sha256:") for line in listed.stdout.split()}
-    those = sorted(one for one in ids if one.startswith(begin))
-    hint = f"`jlr images {host.name} --all` lists the ids"
-    if len(those) > 1:
-        raise NotFound(f"{len(those)} images' ids on `{host.name}` begin with `{image}`", hint=hint)
-    if not those and (begin != image or len(begin) >= SHORT_ID):
-        raise NotFound(f"there is no image with the id `{image}` on `{host.name}`", hint=hint)
 
 
 def connected(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, Engine]:
@@ -99,26 +80,16 @@ def connected(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, 
     return link, engine_on(link, wanted)
 
 
-def _name(image: str) -> ImageName | None:
-    """Return the parts of an image's name, `None` if it can only be an id."""
-    try:
-        return image_names.parse(image)
-    except Usage:
-        if image_names.may_be_id(image):
-            return None
-        raise
-
-
 def _transfer(
     host: Link,
     engine: Engine,
     verb: str,
     image: str,
-    name: ImageName | None,
+    name: ImageName,
     context: Context,
 ) -> None:
     """Run a pull or push and follow it, also across a broken connection."""
-    keys = registry_keys.find(host.name, () if name is None else (name.registry,))
+    keys = registry_keys.find(host.name, (name.registry,))
 
     def script(engine: Engine) -> str:
         return surviving_disconnect(watched(engine, engine(verb, "--", image)))
@@ -133,24 +104,7 @@ def _transfer(
         raise
     if status != 0:
         failed = FailedTransfer(engine, verb, image, name, host.name)
-        error = transfer_error(failed, transfer.complaint, status)
-        if isinstance(error, (Authentication, NotFound)):  # many refuse what they do not have
-            hints = (_resembling(host, engine, image), error.hint)
-            error.hint = " ".join(filter(None, hints)) or None
-        raise error
-
-
-def _resembling(host: Link, engine: Engine, image: str) -> str | None:
-    """Return the hint with the host's image whose name is spelled like `image`, if one is.
-
-    A name that the host has itself, as before a push, is not misspelt.
-    """
-    named = engine("image", "ls", "--filter=dangling=false", "--format={{.Repository}}:{{.Tag}}")
-    names = run_script(host, command_line(named)).stdout.split()
-    if any(image_names.same(image, name) for name in names):
-        return None
-    near = image_names.closest_image(image, names)
-    return near and f"did you mean `{near}`, which `{host.name}` has?"
+        raise transfer_error(failed, transfer.complaint, status)
 
 
 def _kept(engine: Engine, verb: str) -> str:

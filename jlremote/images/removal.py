@@ -150,16 +150,15 @@ def _freed(
     link: Link, engine: Engine, stored: Sequence[StoredImage], deleted: Sequence[StoredImage]
 ) -> dict[str, int]:
     """Return the bytes that each image frees, by id; what two share counts for one of them."""
-    shared = sharing(stored, deleted)
-    uncertain = [one for one in shared if one.uncertain]
-    ids = sorted({each.id for one in uncertain for each in (one.image, one.other) if each})
+    pairs = [(image, nearest(image, stored, deleted)) for image in deleted]
+    ids = sorted({each.id for pair in pairs for each in pair if pair[1] and each})
     fields = (".CreatedAt", engine.kind.step_bytes, "json .CreatedBy")
     form = "\t".join(f"{{{{{field}}}}}" for field in fields)
     ask = ("history", "--no-trunc", "--human=false", f"--format={form}")
     steps = {str(at): command_line(engine(*ask, each)) for at, each in enumerate(ids)}
     answers = link.run(steps) if ids else {}
     histories = {each: answers[str(at)].stdout for at, each in enumerate(ids)}
-    return {one.image.id: freed(one, histories) for one in shared}
+    return {image.id: freed(image, other, histories) for image, other in pairs}
 
 
 def _planned(host: str, deleted: Sequence[StoredImage], freed: dict[str, int]) -> Destruction:
@@ -299,31 +298,21 @@ def shown(image: StoredImage) -> str:
     return one_line(", ".join(image.names) or image.digits[:_SHOWN_DIGITS])
 
 
-@dataclass(frozen=True)
-class SharedLayers:
-    """An image to delete, and the kept image that shares most of its layers."""
+def nearest(
+    image: StoredImage, stored: Sequence[StoredImage], deleted: Sequence[StoredImage]
+) -> StoredImage | None:
+    """Return the image that shares most layers with one to delete, `None` if none shares any.
 
-    image: StoredImage
-    other: StoredImage | None
-    layers: int  # how many they share
-
-    @property
-    def uncertain(self) -> bool:
-        """Whether only the histories of the two tell the size of what they share."""
-        return self.other is not None and 0 < self.layers < len(self.other.layers)
-
-
-def sharing(stored: Sequence[StoredImage], gone: Sequence[StoredImage]) -> list[SharedLayers]:
-    """Return what each image to delete shares with the kept ones and those deleted before it."""
-    ids = {image.id for image in gone}
-    others = [image for image in stored if image.id not in ids]
-    shared = []
-    for image in gone:
-        common = [(_common(image.layers, other.layers), other) for other in others]
-        layers, nearest = max(common, key=lambda pair: pair[0], default=(0, None))
-        shared.append(SharedLayers(image, nearest if layers else None, layers))
-        others.append(image)
-    return shared
+    It is one that stays, or is deleted before.
+    """
+    before = deleted[: deleted.index(image)]
+    others = [other for other in stored if other not in deleted or other in before]
+    common, other = max(
+        ((_common(image.layers, other.layers), other) for other in others),
+        key=lambda pair: pair[0],
+        default=(0, None),
+    )
+    return other if common else None
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
@@ -333,19 +322,15 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 @understood("the container engine")
-def freed(shared: SharedLayers, histories: Mapping[str, str]) -> int:
-    """Return the bytes that only this image has.
+def freed(image: StoredImage, other: StoredImage | None, histories: Mapping[str, str]) -> int:
+    """Return the bytes that an image has and the `nearest` one has not.
 
-    The histories, by id, are those of an uncertain pair, a line for each step, the last one first.
-    Engines do not tell the sizes of layers, but two images with a common layer have had the same
-    steps up to it.
+    The histories, by id, have a line for each step, the last one first. Engines do not tell the
+    sizes of layers, but two images with a common layer have had the same steps up to it.
     """
-    image, other = shared.image, shared.other
     if other is None:
         return image.size
-    if shared.layers == len(image.layers):
+    if _common(image.layers, other.layers) == len(image.layers):
         return 0
-    if not shared.uncertain:
-        return image.size - other.size
     own, others = (histories[each.id].splitlines()[::-1] for each in (image, other))
     return sum(whole_number(step.split("\t")[1]) for step in own[_common(own, others) :])

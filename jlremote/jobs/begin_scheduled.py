@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.containers import image_definition
@@ -43,8 +42,11 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
         SchedulerSilent: it is not known whether it was submitted.
         JlrError: the scheduler refused it.
     """
-    with _images_named(start):
+    try:
         plan = _plan(start, request, how)
+    except EngineMissing as missing:
+        missing.hint = _runs_images_itself(start) or missing.hint
+        raise
     start.undo.callback(take_back, start, plan, SCHEDULED)
     first = submit(start, plan, SCHEDULED)
     ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
@@ -55,19 +57,15 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
     ]
 
 
-@contextmanager
-def _images_named(start: StartContext) -> Iterator[None]:
-    """Add a hint to `EngineMissing` where the scheduler itself runs images."""
-    try:
-        yield
-    except EngineMissing as missing:
-        asked = run_script(start.host, SCHEDULED.scheduler.runs_images())
-        if asked.status == 0:
-            missing.hint = (
-                f"`jlr run {start.host.name} --slurm -- {asked.stdout.strip()}` lets "
-                f"{SCHEDULED.scheduler.name} itself run the image (pyxis)"
-            )
-        raise
+def _runs_images_itself(start: StartContext) -> str | None:
+    """Return a hint where the scheduler runs images by itself, without Apptainer."""
+    asked = run_script(start.host, SCHEDULED.scheduler.runs_images())
+    if asked.status != 0:
+        return None
+    return (
+        f"`jlr run {start.host.name} --slurm -- {asked.stdout.strip()}` lets "
+        f"{SCHEDULED.scheduler.name} itself run the image (pyxis)"
+    )
 
 
 def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> ScheduledPlan:
@@ -122,26 +120,22 @@ def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str
         SchedulerSilent: it is not known whether it was submitted.
         JlrError: the scheduler refused it.
     """
+    script, pauses = jobs.submit(plan), iter(PAUSES)
     with start.context.progress.step(f"Submit {start.name}"):
-        return _submitted(start, jobs.submit(plan))
-
-
-def _submitted(start: StartContext, script: str) -> str:
-    pauses = iter(PAUSES)
-    while True:
-        try:
-            answer = run_script(start.host, script, timeout=_SUBMIT_SECONDS)
-            if answer.status == 0 and answer.stdout.strip():
-                return answer.stdout.split()[0]
-            error = _error(start, answer)
-            lost: JlrError | None = error if isinstance(error, SchedulerSilent) else None
-        except Unreachable as broken:
-            error = lost = broken
-        pause = next(pauses, None)
-        if lost is None or pause is None:
-            raise error
-        start.note(f"{lost.message}; looking in {pause:.0f} s whether the job is there")
-        threading.Event().wait(pause)
+        while True:
+            try:
+                answer = run_script(start.host, script, timeout=_SUBMIT_SECONDS)
+                if answer.status == 0 and answer.stdout.strip():
+                    return answer.stdout.split()[0]
+                error = _error(start, answer)
+                lost: JlrError | None = error if isinstance(error, SchedulerSilent) else None
+            except Unreachable as broken:
+                error = lost = broken
+            pause = next(pauses, None)
+            if lost is None or pause is None:
+                raise error
+            start.note(f"{lost.message}; looking in {pause:.0f} s whether the job is there")
+            threading.Event().wait(pause)
 
 
 def _error(start: StartContext, answer: Completed) -> JlrError:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jlremote.errors import Authentication, JlrError, NotFound, Usage
@@ -39,6 +39,7 @@ def test_a_reference_names_its_file(typed: str, name: str) -> None:
     assert file_scripts.file_name(typed) == name
 
 
+@settings(max_examples=30)
 @given(REFERENCE, REFERENCE)
 def test_two_references_never_have_one_file(one: str, other: str) -> None:
     same = file_scripts.file_name(one) == file_scripts.file_name(other)

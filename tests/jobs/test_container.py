@@ -53,7 +53,7 @@ def test_a_session_and_its_shell_have_a_writable_home(owner: Laptop, inside: Con
     assert shell.stdout == job.stdout
 
 
-@pytest.mark.parametrize("user", ["root", "1234"])
+@pytest.mark.parametrize("user", [LONG("root"), "1234"])
 def test_an_entrypoint_is_given_the_command_under_any_user(
     owner: Laptop, containers: ContainerFactory, engine: Engine, user: str
 ) -> None:
@@ -108,7 +108,7 @@ def shellless(engine: Engine, tmp_path: Path) -> Iterator[str]:
     engine.docker("rmi", "--force", image)
 
 
-@pytest.mark.parametrize("kept", [(), ("--rm",)])
+@pytest.mark.parametrize("kept", [(), LONG(("--rm",))])
 def test_an_image_without_a_shell_runs_its_program_as_the_user(
     owner: Laptop, containers: ContainerFactory, shellless: str, kept: tuple[str, ...]
 ) -> None:

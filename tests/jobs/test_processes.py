@@ -97,12 +97,6 @@ def test_a_signal_reaches_the_job_and_its_children() -> None:
     wait_until(lambda: not psutil.pid_exists(child), "the child's end")
 
 
-def test_a_job_that_is_stopped_by_force_is_killed() -> None:
-    launch("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done")
-    assert run_sh("sh", JOBS.stop("a-job", force=True)).returncode == 0
-    assert job().exit_code == 128 + signal.SIGKILL
-
-
 @pytest.mark.parametrize("force", [False, True])
 def test_a_stop_ends_an_orphan_that_left_group_and_mark(force: bool) -> None:
     stubborn = "trap : TERM; echo $$; while :; do sleep 0.05; done"
@@ -112,19 +106,6 @@ def test_a_stop_ends_an_orphan_that_left_group_and_mark(force: bool) -> None:
     orphan = psutil.Process(sum(map(int, printed().split())))
     assert run_sh("sh", JOBS.stop("a-job", force=force)).returncode == 0
     assert not lives(orphan)
-
-
-def test_a_stop_of_a_job_that_is_over_changes_nothing() -> None:
-    launch("true")
-    over()
-    assert run_sh("sh", JOBS.stop("a-job", force=False)).returncode == 0
-    assert job().exit_code == 0
-
-
-def test_a_killed_job_is_reported_as_ended_by_that_signal() -> None:
-    pid = launch("sleep", "100")
-    os.kill(pid, signal.SIGKILL)
-    assert over().exit_code == 128 + signal.SIGKILL
 
 
 def test_a_job_whose_end_was_not_recorded_is_lost(state: Path) -> None:

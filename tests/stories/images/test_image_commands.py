@@ -86,19 +86,6 @@ def test_a_loss_before_the_first_output_is_an_error(host: StreamingHost) -> None
         pull.pull("lab", "me/x", context())
 
 
-IDS = "sha256:" + "a1" * 32 + "\nsha256:" + "a2" * 32 + "\n"
-
-
-@pytest.mark.parametrize("image", ["a1", "a1a1a1a1a1a1", "sha256:a2", "cafe"])
-def test_only_the_id_of_several_images_is_refused_before_a_pull(
-    image: str, host: StreamingHost
-) -> None:
-    host.answers["script"] = IDS
-    pull._refuse_id(host, DOCKER, image)  # type: ignore[arg-type]
-    assert pull._name("a1" * 32) is None
-    assert str(pull._name("cafe")) == "docker.io/library/cafe:latest"
-
-
 def test_what_an_interrupted_transfer_leaves_depends_on_the_engine() -> None:
     kept = [pull._kept(DOCKER, "pull"), pull._kept(PODMAN, "pull"), pull._kept(DOCKER, "push")]
     assert [words.partition(" keep")[0] for words in kept] == ["docker", "podman", "the registry"]
