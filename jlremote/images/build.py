@@ -136,8 +136,7 @@ class Building:
     def is_seen_to_end(self, lost: str | None) -> bool:
         """Build, and return `False` if the connection broke after some output.
 
-        After a lost build without cache, `lost` is the id that the image's name had before it,
-        where that is known.
+        After a lost build without cache, `lost` is the id that the image's name had before.
         """
         log, shown = BuildLog(), False
         keys = registry_keys.find(self.host.name, _registries(self.source.recipe))
@@ -182,7 +181,7 @@ class Building:
         return with_keys(self.engine, script) if with_its_keys else script(self.engine)
 
     def _command(self, engine: Engine, kept: str, *, cached: bool) -> str:
-        """Return the engine's command; files in the folder `kept` hold the secrets."""
+        """Return the engine's command; the secrets are files in the folder `kept`."""
         request = self.request
         hidden = [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
         options = replace(request, no_cache=request.no_cache and not cached).options
@@ -194,10 +193,7 @@ class Building:
         return endable(argv)
 
     def image_id(self) -> str | None:
-        """Return the id of the image that has the name now, in the engine's form; empty for none.
-
-        `None` means that the engine did not tell.
-        """
+        """Return the id of the image that has the name now, empty for none, `None` if unknown."""
         argv = image_commands.image_id_argv(self.engine, self.request.tags[0])
         asked = run_script(self.host, command_line(argv))
         if asked.status != 0 and not docker_errors.image_missing(asked):
@@ -209,7 +205,7 @@ class Building:
             self.context.progress.note(lines.removesuffix("\n"))
 
     def _sent(self, lines: Sequence[bytes]) -> Generator[bytes]:
-        """Yield what is sent to the host, a folder as a step that counts the bytes."""
+        """Yield the bytes for the host; a folder is a step that counts them."""
         yield from lines
         folder, request = self.source, self.request
         if isinstance(folder, FolderOnHost):
@@ -225,10 +221,8 @@ class Building:
 def unless_built(engine: Engine, image: str, before: str, anew: str, joined: str) -> str:
     """Return shell text that runs `joined` if a lost build without cache is done, else `anew`.
 
-    A build names its image when all steps are done. Then the cache has the layers of all of them,
-    and takes the newest where it has others: docker's classic builder and BuildKit do (both are
-    tested). If a step failed, the cache might still have an older layer for it. An engine that does
-    not answer tells nothing either. `before` is the image's id before the lost build.
+    A build names its image when all steps are done. Then the cache has the newest layers of all of
+    them (tested with both of docker's builders). `before` is the image's id before the lost build.
     """
     now = command_line(image_commands.image_id_argv(engine, image))
     return f"""\
@@ -240,11 +234,6 @@ fi"""
 
 
 def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
-    """Read the Dockerfile of a folder of the host.
-
-    Raises:
-        NotFound: there is none.
-    """
     folder = str(request.on_host)
     file = "Dockerfile" if request.dockerfile is None else request.dockerfile.as_posix()
     script = f"cd {typed_path(folder)} 2>/dev/null || exit {_NO_FOLDER}; cat -- {shlex.quote(file)}"
@@ -263,11 +252,6 @@ def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
 
 
 def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:
-    """Return the lines that carry secrets to the host.
-
-    Raises:
-        Usage: a file cannot be read.
-    """
     try:
         return [base64.b64encode(file.read_bytes()) + b"\n" for file in files.values()]
     except OSError as error:
@@ -275,7 +259,6 @@ def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:
 
 
 def _registries(recipe: str) -> Iterator[str]:
-    """Yield the registries of a Dockerfile's base images."""
     for image in FROM.findall(recipe):
         try:
             yield image_names.parse(image).registry

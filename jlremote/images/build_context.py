@@ -24,7 +24,7 @@ _LEAVE_OUT = "leave it out in `.dockerignore`, or make it readable"
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, folder or symbolic link: its name in the context, its path, and its `lstat`."""
+    """A file, folder or symbolic link of the context."""
 
     name: str
     path: str
@@ -47,7 +47,7 @@ class BuildContext:
         return sum(e.status.st_size for e in self.entries if stat.S_ISREG(e.status.st_mode))
 
     def archive(self) -> Iterator[bytes]:
-        """Yield the tar archive in pieces, of which only one at a time is in memory.
+        """Yield the tar archive in pieces; only one at a time is in memory.
 
         Raises:
             JlrError: a file became shorter meanwhile, or cannot be read.
@@ -67,7 +67,7 @@ class BuildContext:
 
 
 def _in_large_pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Join what is small: each piece is a message to the link."""
+    """Join small blocks: each piece is a message to the link."""
     held = bytearray()
     for block in blocks:
         if held and len(held) + len(block) > PIECE_BYTES:
@@ -125,7 +125,7 @@ def _text(path: Path, what: str, hint: str | None) -> str:
 def _entries(
     folder: Path, prefix: str, rules: IgnoreRules, needed: set[str | None]
 ) -> Iterator[Entry]:
-    """Yield what is below a folder, sorted by name; what docker itself needs is never left out."""
+    """Yield what is below a folder, sorted by name; docker's own files are never left out."""
     try:
         with os.scandir(folder) as listing:
             children = sorted(listing, key=lambda child: child.name)
@@ -214,7 +214,7 @@ class Rule:
     exception: bool  # whether it begins with `!`
 
     def matches(self, names: Sequence[str]) -> bool:
-        """Return whether it means the file of a path, or a folder that the path leads through."""
+        """Return whether the rule means a path, or a folder on its way."""
         reached = {0}
         for at, part in enumerate(self.parts):
             if part is None:  # at the end, all that is below a folder and not the folder itself
@@ -228,7 +228,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class IgnoreRules:
-    """All rules, of which the last one that matches a path decides."""
+    """All rules; the last one that matches a path decides."""
 
     rules: tuple[Rule, ...] = ()
 

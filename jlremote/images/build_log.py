@@ -36,7 +36,7 @@ class BuildLog:
     _begun: str = ""
 
     def take(self, text: str) -> str:
-        """Take the next output; return those of its lines that are worth showing."""
+        """Take the next output; return the lines that are worth showing."""
         *whole, begun = (self._begun + printable(text)).split("\n")
         self._begun = begun[-LONGEST_LINE:]
         wanted = [line for line in whole if not line.startswith(_SENDING)]
@@ -48,7 +48,7 @@ class BuildLog:
         return "".join(f"{line}\n" for line in wanted)
 
     def finish(self) -> str:
-        """Take the last line, even if no line break ends it, and return it."""
+        """Take and return the last line, even if no line break ends it."""
         return self.take("\n") if self._begun else ""
 
     def _line(self, line: str) -> None:

@@ -99,7 +99,7 @@ def find_script(typed: str, setting: str | None) -> str:
 
 
 def read_found(printed: str) -> tuple[str, str]:
-    """Return what `find_script` printed: the path, and the name of another user or nothing."""
+    """Return the path that `find_script` printed, and another owner's name or nothing."""
     path, _, stranger = printed.partition(FIELD)
     return path, one_line(stranger)
 
@@ -232,7 +232,6 @@ def login_error(registry: str, user: str, said: str) -> JlrError:
 
 
 def _reason(lines: Sequence[str]) -> str:
-    """Return the last fatal line of the program's output, else its last line."""
     fatal = [line for line in lines if line.startswith("FATAL:")]
     last = (fatal or list(lines) or ["no reason given"])[-1]
     return one_line(last.removeprefix("FATAL:").strip())

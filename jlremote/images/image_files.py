@@ -41,7 +41,7 @@ def on_host(host: Link, program: str, typed: str, folder: str | None, context: C
 
 
 def found_there(host: Link, typed: str, folder: str | None, context: Context) -> str | None:
-    """Return an image's path on the host, and warn if another user owns the file."""
+    """Return the path of an image on the host, and warn if another user owns the file."""
     found = run_script(host, file_scripts.find_script(typed, folder))
     if found.status != 0:
         return None
@@ -68,7 +68,7 @@ def place(host: Link, program: str, typed: str, folder: str | None) -> str:
 
 
 def program_on(host: Link) -> str | None:
-    """Return the program of the host that runs images which are files, `None` if it has none."""
+    """Return the host's program for images that are files, `None` if it has none."""
     tried = " || ".join(f"command -v {name} >/dev/null && echo {name}" for name in IMAGE_RUNTIMES)
     return next(iter(run_script(host, tried).stdout.split()), None)
 
@@ -125,7 +125,7 @@ def fetch(host: Link, program: str, typed: str, folder: str | None, context: Con
 
 
 def puller(host: Link, program: str, typed: str, folder: str | None) -> tuple[str, bytes]:
-    """Return the script that pulls an image, and its stdin: the registry's key, if one is kept."""
+    """Return the script that pulls an image, and its stdin: the registry's key, if kept."""
     keys = {}
     if file_scripts.is_docker(typed):
         name = image_names.parse(typed.removeprefix(file_scripts.DOCKER))

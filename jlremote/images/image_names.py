@@ -76,7 +76,7 @@ def parse_new(text: str) -> ImageName:
 
 
 def may_be_id(text: str) -> bool:
-    """Return whether `text` can be an image's id or the beginning of one."""
+    """Return whether `text` can be an image's id, or its beginning."""
     return _BEGINNING_OF_ID.fullmatch(text) is not None
 
 

@@ -88,7 +88,6 @@ def _transfer(
     name: ImageName,
     context: Context,
 ) -> None:
-    """Run a pull or push and follow it, also across a broken connection."""
     keys = registry_keys.find(host.name, (name.registry,))
 
     def script(engine: Engine) -> str:
@@ -108,7 +107,7 @@ def _transfer(
 
 
 def _kept(engine: Engine, verb: str) -> str:
-    """Say what an interrupted transfer leaves, as of docker 20.10 and podman 4.3."""
+    """Return what an interrupted transfer leaves (docker 20.10, podman 4.3)."""
     if verb == "push":
         return "the registry keeps the layers that have arrived"
     if engine.kind.keeps_layers:

@@ -133,7 +133,6 @@ def _engine(host: str, context: Context, wanted: EngineChoice) -> tuple[Link, En
 
 
 def _stored(link: Link, engine: Engine, context: Context) -> list[StoredImage]:
-    """Return all images of a host, with the containers that use them."""
     containers = image_commands.each_inspected(
         engine("container", "ls", "--all"), engine("container", "inspect", "--format", _USED)
     )
@@ -174,11 +173,7 @@ def _planned(host: str, deleted: Sequence[StoredImage], freed: dict[str, int]) -
 def _removed(
     link: Link, engine: Engine, argv: Argv, deleted: Sequence[StoredImage], context: Context
 ) -> list[StoredImage]:
-    """Run the engine's command; return the images that are gone.
-
-    Raises:
-        JlrError: the engine refuses, as where a container has just begun to use an image.
-    """
+    """Run the engine's command; return the images that are gone."""
     every = engine("image", "ls", "--all", "--quiet", "--no-trunc")
     with context.progress.step(f"Remove images of {link.name}"):
         steps = {"remove": command_line(argv), "left": command_line(every)}
@@ -289,7 +284,6 @@ class Selection:
 
 
 def _means(typed: str, name: str) -> bool:
-    """Return whether a typed name is an image's own; podman puts `localhost/` before some."""
     return any(image_names.same(one, name) for one in (typed, f"{image_names.LOCAL}/{typed}"))
 
 
@@ -316,7 +310,7 @@ def nearest(
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many values two sequences share from the beginning."""
+    """Return how many values two sequences share at their beginnings."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 

@@ -152,7 +152,7 @@ def _shared(
     image: str,
     facts: tuple[dict[str, Any], dict[str, Any]],
 ) -> list[str]:
-    """Make what was installed as oneself part of the image; return the folders that have it.
+    """Make packages that the user installed part of the image; return their folders.
 
     `facts` are the `inspect` of the container and of its image.
     """
@@ -172,7 +172,7 @@ def _shared(
 def _inspected(
     host: Host, engine: Engine, record: SessionRecord
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the `inspect` of a container, and of the image that it was created from."""
+    """Return the `inspect` of a container, and that of its image."""
     inspect = command_line(inspect_argv(engine, record.engine_name))
     its_image = engine("container", "inspect", "--format", "{{.Image}}", record.engine_name)
     found = host.run(

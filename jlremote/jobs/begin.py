@@ -71,7 +71,7 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
 
 
 def _runtime(request: RunRequest) -> Runtime:
-    """Return the runtime as far as the laptop knows it; refuse a request that names no place."""
+    """Return the runtime as far as the laptop knows it; refuse a request without a place."""
     if request.scheduled is not None:
         chosen = "none" if request.wanted.image is None else request.wanted.runtime
         return runtime_named(chosen if chosen in ("none", *IMAGE_RUNTIMES) else IMAGE_RUNTIMES[0])
@@ -118,7 +118,6 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
 
 
 def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
-    """Return the runtime, with the first engine that works there if none is named."""
     if not runtime.has_containers or begin_process.session(request) is not None:
         return runtime
     return Containers(engine_on(host, EngineChoice(request.wanted.runtime, request.wanted.sudo)))

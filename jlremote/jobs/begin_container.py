@@ -101,7 +101,6 @@ class _NewContainer:
 def _begun(
     start: StartContext, image: str, request: RunRequest, entrypoint: Argv
 ) -> tuple[StartContext, str]:
-    """Create and start the container."""
     command, gpus = request.command, allocation.take_or_promise(start, detached=request.detach)
     new = _new_container(start, image, request, gpus)
     start.undo.callback(creation.remove_marked, start, new.labels[START_LABEL])
@@ -159,7 +158,7 @@ def _waiting(
 
     Raises:
         Busy: there is a container or job of that name.
-        Usage: what it wants needs the laptop once the container runs.
+        Usage: it needs the laptop once the container runs.
     """
     spec, gpus, labels = tries[0].spec, tries[0].gpus, tries[0].labels
     if start.request.options.packages or spec.interactive:
@@ -195,7 +194,7 @@ def _waiting(
 
 
 def _do_without_shell(start: StartContext, image: str) -> None:
-    """Note what a job lacks whose image has no shell; refuse to install packages in it."""
+    """Note that there may be no writable HOME; refuse to install packages."""
     if start.request.options.packages:
         raise JlrError(
             f"`{image}` has no `sh`, and `--install` needs one",
@@ -208,7 +207,7 @@ def _do_without_shell(start: StartContext, image: str) -> None:
 
 
 def _in_terminal(engine: Engine, name: str, gpus: AllocatedGpus, keys: str | None) -> str:
-    """Return the script that starts it in a terminal, and meanwhile makes it hold its GPUs."""
+    """Return the script that starts a container in a terminal, and ties its GPUs to it."""
     running = command_line(docker.state_argv(engine, name, "Running"))
     wait = wait_while(f'[ "$({running})" != true ]', 20, every=0.2, too_long="exit")
     keep = "".join(gpus.keep_for(engine, name).values())
@@ -239,7 +238,6 @@ esac"""
 
 
 def _before(start: StartContext) -> str:
-    """Return the script that runs before the image's entrypoint, empty for none."""
     options = start.request.options
     with_user = options.user is not None
     own_home = any(item.startswith("HOME=") for item in options.environment)

@@ -136,7 +136,6 @@ def _container(start: StartContext, request: RunRequest) -> Container:
 
 
 def _plan(start: StartContext, request: RunRequest, name: str, gpus: AllocatedGpus) -> ProcessPlan:
-    """Return the plan of a job in the session or on the host of that name."""
     options, runtime, mark = start.request.options, start.runtime, secrets.token_hex(8)
     given = dict(item.split("=", 1) for item in options.environment)
     plain, private = variables.parted(given)
@@ -195,7 +194,7 @@ def _in_container(
 
 
 def _taking(request: RunRequest, private: str, mark: str) -> str:
-    """Return what begins the command's script: it takes its variables."""
+    """Return shell text that begins the command's script: it takes its variables."""
     if request.terminal:
         return variables.take_typed(private, mark)
     return variables.take_first(private) if request.interactive else variables.TAKE

@@ -103,7 +103,7 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
 
 
 def _indices(start: StartContext, array: str | None) -> tuple[int, ...]:
-    """Return the indices of an array; where its limit is not known, the scheduler refuses them."""
+    """Return the indices of an array, checked if the limit is known."""
     if array is None:
         return ()
     scheduler = SCHEDULED.scheduler
@@ -155,7 +155,7 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
 
 
 def _with_choices(host: Link, error: JlrError) -> JlrError:
-    """Return a refusal with a hint that names the user's partitions and accounts."""
+    """Return a refusal with the user's partitions and accounts as its hint."""
     if error.hint is None:
         asked = run_script(host, SCHEDULED.scheduler.choices())
         error.hint = SCHEDULED.scheduler.read_choices(asked.stdout)

@@ -12,14 +12,7 @@ from jlremote.place.host.contract import MINE, understood
 from jlremote.place.host.job import Job
 from jlremote.place.host.shell_text import command_line, until_hang_up
 from jlremote.place.host.sudo import endable
-from jlremote.place.runtimes.docker.docker_commands import (
-    attach_argv,
-    ended_script,
-    logs_argv,
-    remove_argv,
-    start_attached_argv,
-    stop_argv,
-)
+from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.runtime import JOB_LABEL, START_LABEL, TYPED_LABEL
 from jlremote.text import is_name
@@ -68,12 +61,12 @@ class ContainerJobs:
 
         `cat` ends with the connection, and the engine's client only with the job.
         """
-        attach = command_line(attach_argv(self.engine, key, ""))
+        attach = command_line(docker.attach_argv(self.engine, key, ""))
         return f"exec 4>&1\n{{ cat 4>&-; echo >&4; }} | {attach} >/dev/null 2>&1 4>&-\n"
 
     def attach(self, key: str, keys: str | None, *, first: bool) -> str:
         """Return the script that connects its terminal to the job's, or at `first` starts it."""
-        make = start_attached_argv if first else attach_argv
+        make = docker.start_attached_argv if first else docker.attach_argv
         return f"{command_line(make(self.engine, key, keys))}\n"
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
@@ -81,7 +74,7 @@ class ContainerJobs:
         return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
 
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
-        show = logs_argv(self.engine, key, lines, follow=follow, since=since)
+        show = docker.logs_argv(self.engine, key, lines, follow=follow, since=since)
         return until_hang_up(endable(show)) if follow else command_line(show)
 
     def signal(self, key: str, signal: str) -> str:
@@ -98,10 +91,10 @@ class ContainerJobs:
     def stop(self, key: str, *, force: bool) -> str:
         if force:
             return self.signal(key, "KILL")
-        return ended_script(self.engine, stop_argv(self.engine, key), key)
+        return docker.ended_script(self.engine, docker.stop_argv(self.engine, key), key)
 
     def remove(self, key: str) -> str:
-        return ended_script(self.engine, remove_argv(self.engine, key), key)
+        return docker.ended_script(self.engine, docker.remove_argv(self.engine, key), key)
 
 
 def _beyond(show: str, stdout: int, stderr: int) -> str:
@@ -150,7 +143,7 @@ def _job(inspected: Mapping[str, Any]) -> Job:
 
 
 def _seconds(stamp: str | None) -> float | None:
-    """Convert an engine's time stamp to seconds since the epoch; the year 1 is `None`."""
+    """Return seconds since the epoch, `None` for the year 1."""
     if not stamp or stamp.startswith("0001"):
         return None
     return moment(datetime.fromisoformat(re.sub(r"\.\d+", "", stamp)).timestamp())

@@ -95,7 +95,6 @@ class _Watch:
         return INTERRUPTED if job.exit_code is None else job.exit_code
 
     def _wait_begun(self) -> None:
-        """Wait in a scheduler's queue, or for GPUs; Ctrl-C leaves the job there."""
         handle, note = self.handle, self._context.progress.note
         if handle.job.state not in ("waiting", "unknown"):
             return
@@ -159,7 +158,7 @@ class _Watch:
 
 
 def reached(ask: Callable[[], T], what: str, context: Context) -> T:
-    """Return the result of `ask`, repeated until the host can be reached; `what` goes on there."""
+    """Return the result of `ask`, repeated until the host can be reached."""
     pauses = iter(PAUSES)
     while True:
         try:
@@ -173,7 +172,6 @@ def reached(ask: Callable[[], T], what: str, context: Context) -> T:
 
 @contextmanager
 def _ctrl_c(then: Callable[[], None]) -> Iterator[None]:
-    """Call `then` at each Ctrl-C while the block runs."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -200,11 +198,7 @@ def wait_begun(handle: JobHandle, backend: ScheduledJobs, note: Note) -> None:
 
 
 def _wait_for_gpus(handle: JobHandle, backend: ProcessJobs, note: Note) -> None:
-    """Wait until a job has its GPUs or ends; note its place in the queue whenever that changes.
-
-    Raises:
-        Unreachable: the connection broke.
-    """
+    """Wait until a job has its GPUs or ends; note each change of its place in the queue."""
     noted = ""
     for printed in _groups(handle, backend.waiting(handle.job.key)):
         waits = kept_jobs.waits(printed)
@@ -215,7 +209,6 @@ def _wait_for_gpus(handle: JobHandle, backend: ProcessJobs, note: Note) -> None:
 
 
 def _groups(handle: JobHandle, script: str) -> Iterator[str]:
-    """Yield the groups that a script prints."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     printed = ""
     with handle.host.process(script) as process:
@@ -228,7 +221,7 @@ def _groups(handle: JobHandle, script: str) -> Iterator[str]:
 
 
 def _reason(handle: JobHandle, backend: ScheduledJobs, printed: str) -> tuple[str, bool]:
-    """Return why a job waits, and whether maintenance may be why; empty if it does not wait."""
+    """Return why a job waits, and whether maintenance may be the reason; empty if it does not."""
     try:
         job = backend.read_waiting(printed, handle.job.job or "")
     except SchedulerSilent as silent:
@@ -244,7 +237,7 @@ def _reason(handle: JobHandle, backend: ScheduledJobs, printed: str) -> tuple[st
 
 
 def _sooner(handle: JobHandle, backend: ScheduledJobs) -> str:
-    """Return the time limit with which a job would end before the next maintenance."""
+    """Return the time limit that ends a job before the next maintenance."""
     printed = run_script(handle.host, backend.scheduler.maintenance()).stdout.split()
     ahead = [seconds for text in printed if (seconds := count(text) or 0) > 60]
     if not ahead:

@@ -55,7 +55,7 @@ class JobHandle:
         return f"{self.host.name}/{self.job.name}"
 
     def again(self) -> Job:
-        """Ask the host for its present state."""
+        """Ask the host for the present state."""
         engine = self.backend.engine if isinstance(self.backend, ContainerJobs) else None
         job = _one(self.host, engine, self.job.name).job
         if job.key != self.job.key:
@@ -64,7 +64,7 @@ class JobHandle:
         return job
 
     def begun(self) -> JobHandle:
-        """Return the job after its wait: one in a new container is the engine's from then on."""
+        """Return the job after its wait; the engine may have it by then."""
         later = _one(self.host, engine_of(self.host), self.job.name)
         self._check_same(later.job)
         return later
@@ -159,7 +159,7 @@ def log(handle: JobHandle, show: Show, wanted: LogRequest) -> None:
 
 
 def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
-    """Yield the jobs of a host, or of each where this laptop has started one, with its name.
+    """Yield host and job for the jobs of a host, or of each host with a job of this laptop.
 
     Raises:
         JlrError: the host cannot be asked; of several hosts that is only noted.
@@ -202,7 +202,7 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
 
 
 def stop(handle: JobHandle, request: StopRequest, context: Context) -> list[str]:
-    """Stop a job and return what was done: SIGTERM, and SIGKILL some time later or by `force`.
+    """Stop a job and return what was done: SIGTERM, then SIGKILL, at once by `force`.
 
     With `remove` the job and its output are deleted afterwards.
 
@@ -228,7 +228,7 @@ def stop(handle: JobHandle, request: StopRequest, context: Context) -> list[str]
 
 
 def _begun(handle: JobHandle) -> JobHandle | None:
-    """Return a job that waited if it has a container now, where its waiter was not reached."""
+    """Return a waiting job that has a container by now; its waiter did not answer."""
     with suppress(NotFound):
         later = handle.begun()
         return later if later.job.key != handle.job.key else None
@@ -236,7 +236,6 @@ def _begun(handle: JobHandle) -> JobHandle | None:
 
 
 def _planned(handle: JobHandle, request: StopRequest) -> Destruction:
-    """Return what is lost; SIGTERM alone, which is what a bare `jlr stop JOB` is for, is not."""
     state = "waiting" if handle.job.waits_for_gpus else "running"
     runs = f"the {state} job: {one_line(handle.job.command)}"
     losses: tuple[str, ...] = (runs,) if request.destroys and not handle.job.over else ()
@@ -258,7 +257,6 @@ def remove(handle: JobHandle) -> None:
 
 
 def _links(host: str | None, context: Context) -> list[Link]:
-    """Return the link to a host, or to each where this laptop has started a job."""
     if host is not None:
         return [link_on(host, context)]
     ways = {(r.host, r.ssh_config): r for r in reversed(job_records.load_all())}

@@ -219,7 +219,7 @@ done
 """
 
     def read_waiting(self, printed: str, job: str) -> QueuedJob | None:
-        """Return the job that one print has, `None` if it is not in the queue.
+        """Return the job in one print of `waiting`, `None` if it is not in the queue.
 
         Raises:
             SchedulerSilent: the scheduler did not answer.
@@ -235,7 +235,7 @@ done
         return f'{self.folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n{send}\n'
 
     def stop(self, key: str, *, force: bool) -> str:
-        """Cancel it and wait; the site decides when SIGKILL follows SIGTERM, or `force` does."""
+        """Cancel a job and wait; the site decides when SIGKILL follows, unless `force` sends it."""
         kill = f"(\n{self.scheduler.signal(_ID, 'KILL')}\n)\n" if force else ""
         ask = last_states.ask(self.scheduler, self.root, last_states.SHORT_SECONDS)
         ask = f"whole=$( (\n{ask}) | {self.scheduler.answer()})"
@@ -254,7 +254,6 @@ done
 
 
 def _files(plan: ScheduledPlan) -> str:
-    """Return shell text that writes the files of a job's folder."""
     # `cat` says why a file cannot be written, where a shell's own `printf` may not.
     facts = {
         "command": plan.shown,

@@ -57,10 +57,10 @@ BEGINS = ("--dependency", "-d", "--begin", "-b")
 def ensure(
     start: StartContext, seen: Survey, submitted: Callable[[], None]
 ) -> tuple[Container, Server, bool]:
-    """Return the session's server in its job, and whether that was submitted just now.
+    """Return the session's server in its job, and whether the job was submitted just now.
 
-    A job that is there is joined: it is waited for as long as it takes. `submitted` is called once
-    there is a job, which from then on needs nothing of this command.
+    A job that is there is joined, however long it takes. `submitted` is called once there is a job,
+    which from then on needs nothing of this command.
 
     Raises:
         NotFound: it has no job, and none was asked for.
@@ -95,7 +95,7 @@ def ensure(
 
 
 def _prove_gpus(start: StartContext) -> None:
-    """Note why the image of a job that has just begun cannot use the GPUs of its node."""
+    """Note why the image of a new job cannot use the GPUs of its node."""
     printed = run_script(start.host, f"cat {JOBS}/{shlex.quote(start.name)}/{GPUS}").stdout
     if given := re.search(rf"^{_COUNT}=(\d+)$", printed, re.MULTILINE):
         with start.context.progress.step("Check the GPUs in the image"):
@@ -103,7 +103,7 @@ def _prove_gpus(start: StartContext) -> None:
 
 
 def _known(start: StartContext) -> Job | None:
-    """Return the session's job, once what submits it now has done so."""
+    """Return the session's job, once a submission that is under way is done."""
     job = read_jobs(start.host, start.name).get(start.name)
     if job is None or job.over or job.job is not None:
         return job
@@ -146,11 +146,7 @@ def _submit(start: StartContext, how: Scheduled, container: Container | None) ->
 
 
 def _check_socket(start: StartContext) -> None:
-    """Check the length of the path of Jupyter's socket, before the job waits for a node.
-
-    Raises:
-        Usage: the kernel takes no such path.
-    """
+    """Check the length of the socket's path, before the job waits for a node (`Usage`)."""
     own = shlex.quote(f"/{start.name}/runtime/{scripts.SOCKET}{start.launch_id}")
     path = run_script(start.host, f'printf %s "{SERVERS}"{own}').stdout
     more = len(path.encode()) - _SOCKET_BYTES
@@ -180,7 +176,6 @@ def _with_image(start: StartContext, how: Scheduled, container: Container | None
 
 
 def _clear(host: Host, name: str) -> None:
-    """Delete the folder of a job that is over."""
     for old in _folders(host, name).values():
         if not old.over:
             raise Busy(f"job {old.job} of `{name}` has not ended: {old.detail or old.state}")
@@ -188,7 +183,7 @@ def _clear(host: Host, name: str) -> None:
 
 
 def _deleted(host: Host, name: str, script: str) -> None:
-    """Run a script that deletes files of a session: what stays would be taken for another job.
+    """Run a script that deletes files of a session: files that stay would count as another job's.
 
     Raises:
         JlrError: they cannot be deleted.
@@ -225,7 +220,7 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
 
 
 def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
-    """Return a session's job, and the plan of one that follows it, with what it asked for.
+    """Return a session's job, and the plan of a job that follows it with the same requests.
 
     A job that is over is followed at once.
 
@@ -251,11 +246,7 @@ def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
 
 
 def kept_plan(host: Host, name: str) -> ScheduledPlan:
-    """Return the plan of a session's job.
-
-    Raises:
-        JlrError: it is not there.
-    """
+    """Return the plan of a session's job (`JlrError` if it is not there)."""
     kept = run_script(host, f"cat {JOBS}/{shlex.quote(name)}/plan").stdout
     with understood("the plan of the job"):
         facts = document(kept)
@@ -278,7 +269,7 @@ def _following(plan: ScheduledPlan, job: Job) -> ScheduledPlan:
 
 
 def _text(start: StartContext) -> str:
-    """Return what the job runs: Jupyter until it ends, and beside it the probe."""
+    """Return the job's script: Jupyter until it ends, and beside it the probe."""
     runtime, name = start.runtime, start.name
     probing = scripts.wait_and_probe(runtime, name, start.launch_id, patience=_BEGIN_SECONDS)
     probe = f"{JOBS}/{shlex.quote(name)}/{PROBE}"
@@ -293,7 +284,6 @@ def _text(start: StartContext) -> str:
 
 
 def _remember(start: StartContext) -> None:
-    """Save the record, so that lists know the session while it waits."""
     known, config = start.known, start.context.ssh_config
     record = known or SessionRecord(
         start.request.host,
@@ -307,7 +297,7 @@ def _remember(start: StartContext) -> None:
 
 @contextmanager
 def _left_queued(start: StartContext) -> Iterator[None]:
-    """Leave the job where it is at Ctrl-C and say how to come back, or cancel it on request."""
+    """At Ctrl-C leave the job in the queue and say how to come back, or cancel it on request."""
     where = _where(start)
     try:
         yield
@@ -326,7 +316,7 @@ def _left_queued(start: StartContext) -> Iterator[None]:
 
 
 def _awaited(start: StartContext) -> Server:
-    """Wait until the job, or its successor, begins and Jupyter listens in it; say why it waits."""
+    """Wait until the job, or its successor, begins and Jupyter listens in it."""
     look = partial(_job, start.host, start.name)
     job = reached(look, _where(start), start.context)
     while not job.over:
@@ -344,7 +334,7 @@ def _where(start: StartContext) -> str:
 
 
 def _begun(start: StartContext, job: Job) -> Survey:
-    """Wait in the queue and then for Jupyter, also across losses; survey the session."""
+    """Wait in the queue and then for Jupyter, across losses; survey the session."""
     where, note = _where(start), start.context.progress.note
     if job.state in ("waiting", "unknown"):
         handle = JobHandle(start.host, SESSIONS, job)
@@ -389,7 +379,7 @@ def _failed(start: StartContext, job: Job) -> JlrError:
 
 
 def _logs(name: str) -> str:
-    """Return the script that prints the ends of a job's logs; Jupyter's may be a former job's."""
+    """Return the script that prints the ends of a job's logs, without a former job's."""
     job, server = (f"{root}/{shlex.quote(name)}" for root in (JOBS, f'"{SERVERS}"'))
     newer = f"[ {server}/jupyter.log -nt {job}/command ]"
     return (
@@ -427,9 +417,9 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
 
 
 def read_jobs(host: Host, name: str | None = None) -> dict[str, Job]:
-    """Return the job of a session, or those of all sessions of a cluster, by the sessions' names.
+    """Return the jobs of one or all sessions of a cluster, by the sessions' names.
 
-    A job that is over has given way to its successor, if that is not.
+    A successor takes the place of a job that is over.
     """
     folders = _folders(host, name)
     jobs = {each.removesuffix(FOLLOWS): job for each, job in folders.items()}

@@ -64,7 +64,7 @@ def given(handle: JobHandle, pieces: Iterable[bytes]) -> Iterator[None]:
 
     Raises:
         Usage: it was begun without `-i`.
-        JlrError: not all was given, above all because the connection broke.
+        JlrError: not all was given, for example because the connection broke.
     """
     if not handle.job.interactive:
         raise Usage(
@@ -83,7 +83,7 @@ def given(handle: JobHandle, pieces: Iterable[bytes]) -> Iterator[None]:
 
 
 class _Feeding(threading.Thread):
-    """The thread that waits until all stdin has reached the host; another one reads it here."""
+    """The thread that waits until the host has all stdin; another one reads stdin here."""
 
     def __init__(self, handle: JobHandle, pieces: Iterable[bytes]) -> None:
         super().__init__(daemon=True)
@@ -92,7 +92,7 @@ class _Feeding(threading.Thread):
         self._pieces = pieces
 
     def run(self) -> None:
-        """Give it until the host's script ends: with the job, where an engine's client takes it.
+        """Give stdin until the host's script ends, with the job where an engine's client takes it.
 
         The script says when it has all, but leaving it then would end a client that has not passed
         all of it on, or is still being started.
