@@ -99,9 +99,8 @@ def log_out(
         if wanted.runtime in IMAGE_RUNTIMES:
             logout = file_scripts.logout_script(wanted.runtime, name)
         else:
-            logout = registry_keys.logout_script(
-                engine_on(link, wanted), registry_keys.server(name)
-            )
+            engine, server = engine_on(link, wanted), registry_keys.server(name)
+            logout = registry_keys.logout_script(engine, server)
         places = ["this machine's keychain"] if registry_keys.forget(host, name) else []
         done = run_script(link, logout)
     if done.status != 0:
@@ -109,11 +108,9 @@ def log_out(
             f"`{host}` may still keep a key of `{name}`: {done.complaint}",
             hint="this machine has forgotten it" if places else None,
         )
-    return (
-        [*places, f"the settings on {host}"]
-        if done.stdout.startswith(registry_keys.KEPT)
-        else places
-    )
+    if done.stdout.startswith(registry_keys.KEPT):
+        places.append(f"the settings on {host}")
+    return places
 
 
 def _registry(text: str) -> str:

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from jlremote.laptop import sessions
-from jlremote.laptop.sessions import SessionRecord
 from tests.images.parts import Registry, log_in
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
@@ -238,23 +236,6 @@ def test_a_container_that_jlr_did_not_create_keeps_its_entrypoint_and_secrets(
     engine.docker("start", made.name)
     assert laptop.jlr("save", made.name, name).status == 0
     assert engine.docker("run", "--rm", name, "ls", "-A", by_hand) == ""
-
-
-@pytest.mark.parametrize(("image", "status"), [("Me/x", 2), ("me/x:", 2)])
-def test_an_invalid_image_name_is_refused(image: str, status: int, laptop: Laptop) -> None:
-    done = laptop.jlr("save", "any", image)
-    assert done.status == status
-    assert "invalid image name" in done.stderr
-
-
-def test_a_session_without_a_container_cannot_be_saved(
-    laptop: Laptop, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", laptop.environment["XDG_STATE_HOME"])
-    sessions.save(SessionRecord("lab", "bare", "none", 8888))
-    done = laptop.jlr("save", "bare", name)
-    assert done.status == 2, done
-    assert "it has no container" in done.stderr
 
 
 def test_a_saved_image_is_pushed_to_a_private_registry_with_the_key(

@@ -85,12 +85,3 @@ def test_two_jobs_never_have_one_name_wherever_they_run(
         again = owner.jlr("run", "lab", *second, "--name", name, "--", "true")
         assert again.status == 7, (first, second, again)
         assert "choose another name" in again.stderr
-
-
-def test_in_a_session_and_without_containers_exclude_each_other(owner: Laptop) -> None:
-    asked = owner.jlr("run", "lab", "--runtime", "none", "--in", "nobodys", "--", "true")
-    assert asked.status == 2, asked
-    assert "`--in nobodys` needs a container" in asked.stderr
-    user = owner.jlr("run", "lab", "--runtime", "none", "-u", "root", "--", "true")
-    assert user.status == 2, user
-    assert "USER@HOST" in user.stderr

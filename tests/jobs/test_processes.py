@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -87,16 +86,6 @@ def test_without_python_no_job_begins(
     assert not state.exists()
 
 
-def test_a_signal_reaches_the_job_and_its_children() -> None:
-    launch("sh", "-c", "sleep 100 & echo $!; wait")
-    wait_until(printed, "the child's number")
-    assert job().state == "running"
-    assert run_sh("sh", JOBS.signal("a-job", "TERM")).returncode == 0
-    assert over().exit_code == 128 + signal.SIGTERM
-    child = int(printed())
-    wait_until(lambda: not psutil.pid_exists(child), "the child's end")
-
-
 @pytest.mark.parametrize("force", [False, True])
 def test_a_stop_ends_an_orphan_that_left_group_and_mark(force: bool) -> None:
     stubborn = "trap : TERM; echo $$; while :; do sleep 0.05; done"
@@ -115,14 +104,6 @@ def test_a_job_whose_end_was_not_recorded_is_lost(state: Path) -> None:
     lost = job()
     assert (lost.state, lost.exit_code, lost.over) == ("lost", None, True)
     assert lost.detail is not None
-
-
-def test_a_removed_job_leaves_no_folder(state: Path) -> None:
-    launch("true")
-    over()
-    run_sh("sh", JOBS.remove("a-job"))
-    assert not (state / "a-job").exists()
-    assert kept_jobs.read(run_sh("sh", JOBS.tell()).stdout) == []
 
 
 def test_only_a_job_with_the_right_mark_is_taken_back(state: Path) -> None:
