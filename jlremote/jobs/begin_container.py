@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jlremote.containers import creation, package_install
-from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.errors import Busy, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import RunRequest
@@ -29,8 +29,7 @@ from jlremote.place.runtimes.scripts import packages, variables
 from jlremote.selection import naming
 from jlremote.untrusted import document
 
-_LACKS = 123  # what it was to be created with: a shell, or a program for `--init`
-_NOT_STARTED = "jlr-not-started"
+_LACKS = 123  # the engine has no program for `--init`
 
 
 def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
@@ -78,14 +77,14 @@ class _NewContainer:
         spec = self.spec
         create = docker.job_argv(engine, spec, self.argv, self.labels)
         job = creation.with_owner(create, spec.options.environment)
-        begin = _with_shell if spec.script else _begin
+        remove = command_line(docker.remove_argv(engine, spec.name))
         start = ":" if self.later else command_line(docker.start_argv(engine, spec.name))
         script = f"""\
 {creation.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
   printf '%s\n' "$said" >&2
   case $said in {docker_errors.INIT_MISSING}) exit {_LACKS};; *) exit 125;; esac
 }}
-{begin(engine, spec.name, start)}
+{start} >/dev/null || {{ {remove} >/dev/null; exit 126; }}
 {command_line(docker.inspect_argv(engine, spec.name))} 2>/dev/null || :"""
         return {"create": script} | ({} if self.later else self.gpus.keep_for(engine, spec.name))
 
@@ -104,15 +103,11 @@ def _begun(
     command, gpus = request.command, allocation.take_or_promise(start, detached=request.detach)
     new = _new_container(start, image, request, gpus)
     start.undo.callback(creation.remove_marked, start, new.labels[START_LABEL])
-    with_shell = replace(new, argv=(*entrypoint, *command)) if new.spec.script else new
-    without_shell = replace(new, spec=replace(new.spec, script=""))
+    if new.spec.script:
+        new = replace(new, argv=(*entrypoint, *command))
     if gpus.wait is not None:
-        # The image may have no shell for the script.
-        return _waiting(start, request, [with_shell, *[without_shell] * bool(new.spec.script)])
-    engine, spec, done = with_shell.attempted(start)
-    if done.status == _LACKS:
-        _do_without_shell(start, image)
-        engine, spec, done = without_shell.attempted(start)
+        return _waiting(start, request, new)
+    engine, spec, done = new.attempted(start)
     if done.status == 0:
         if gpus.engine is None and done.stdout.strip():
             made = start.runtime.read(spec.name, {"container": done})
@@ -152,7 +147,7 @@ def _new_container(
 
 
 def _waiting(
-    start: StartContext, request: RunRequest, tries: list[_NewContainer]
+    start: StartContext, request: RunRequest, new: _NewContainer
 ) -> tuple[StartContext, str]:
     """Begin a job that waits on the host and then creates its container there.
 
@@ -160,7 +155,7 @@ def _waiting(
         Busy: there is a container or job of that name.
         Usage: it needs the laptop once the container runs.
     """
-    spec, gpus, labels = tries[0].spec, tries[0].gpus, tries[0].labels
+    spec = new.spec
     if start.request.options.packages or spec.interactive:
         raise Usage(
             "`--install`, `-i` and `-t` cannot be combined with a wait on the host",
@@ -170,10 +165,11 @@ def _waiting(
     taken = run_script(start.host, command_line(docker.inspect_argv(engine, spec.name)))
     if taken.status == 0:
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
+    tries = [new]
     if spec.options.init is not False:  # the engine may have no program for it
-        tries += [replace(each, spec=creation.without_init(each.spec)) for each in tries]
+        tries.append(replace(new, spec=creation.without_init(spec)))
     wait = {
-        **(gpus.wait or {}),
+        **(new.gpus.wait or {}),
         "create": [each.steps(engine)["create"] for each in tries],
         "again": _LACKS,
         "pid": docker.state_argv(engine, spec.name, "Pid"),
@@ -185,25 +181,12 @@ def _waiting(
         shown=as_typed(request.command),
         container=spec.name,
         gpus=wait["gpus"],
-        mark=labels[START_LABEL],
+        mark=new.labels[START_LABEL],
         remove=request.remove,
         wait=wait,
     )
     begin_process.launched(start.with_engine(engine), plan)
     return start.with_engine(engine), ""
-
-
-def _do_without_shell(start: StartContext, image: str) -> None:
-    """Note that there may be no writable HOME; refuse to install packages."""
-    if start.request.options.packages:
-        raise JlrError(
-            f"`{image}` has no `sh`, and `--install` needs one",
-            hint="use an image with a shell and Python, or leave out `--install`",
-        )
-    start.note(
-        f"`{start.name}` may have no writable HOME: `{image}` has no `sh` to set one; "
-        "use `--env HOME=FOLDER`"
-    )
 
 
 def _in_terminal(engine: Engine, name: str, gpus: AllocatedGpus, keys: str | None) -> str:
@@ -213,28 +196,6 @@ def _in_terminal(engine: Engine, name: str, gpus: AllocatedGpus, keys: str | Non
     keep = "".join(gpus.keep_for(engine, name).values())
     aside = f"({wait}status=0\n{keep}) </dev/null >/dev/null 2>&1 &\n" if keep else ""
     return f"{aside}{command_line(docker.start_attached_argv(engine, name, keys))}\n"
-
-
-def _begin(engine: Engine, name: str, start: str) -> str:
-    remove = command_line(docker.remove_argv(engine, name))
-    return f"{start} >/dev/null || {{ {remove} >/dev/null; exit 126; }}"
-
-
-def _with_shell(engine: Engine, name: str, start: str) -> str:
-    """Return the script that starts a container, and meanwhile checks that it has a shell.
-
-    Under `--init` a missing program ends the container only after its start.
-    """
-    remove, look = (
-        command_line(make(engine, name)) for make in (docker.remove_argv, docker.shell_argv)
-    )
-    return f"""\
-said=$({{ {look} 2>&1 >/dev/null; }} & {start} >/dev/null || echo {_NOT_STARTED}; wait)
-case $said in
-*{_NOT_STARTED}*) {remove} >/dev/null; exit 126;;
-*'ould not find the file'*|*'could not be found on container'*)
-  {remove} >/dev/null; exit {_LACKS};;
-esac"""
 
 
 def _before(start: StartContext) -> str:

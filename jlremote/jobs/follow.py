@@ -17,6 +17,7 @@ from jlremote.hosts.context import Context
 from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.place.clusters.scheduler import SchedulerSilent
+from jlremote.place.clusters.slurm_lists import read_queue
 from jlremote.place.clusters.slurm_reasons import explain
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import GROUP, run_script
@@ -190,7 +191,7 @@ def wait_begun(handle: JobHandle, backend: ScheduledJobs, note: Note) -> None:
     """
     noted = ""
     for printed in _groups(handle, backend.waiting(handle.job.key)):
-        reason, reserved = _reason(handle, backend, printed)
+        reason, reserved = _reason(handle, printed)
         if reason and reason != noted:
             sooner = _sooner(handle, backend) if reserved else ""
             note(f"`{handle.selector}` {reason}{sooner}")
@@ -220,10 +221,10 @@ def _groups(handle: JobHandle, script: str) -> Iterator[str]:
                 yield group
 
 
-def _reason(handle: JobHandle, backend: ScheduledJobs, printed: str) -> tuple[str, bool]:
+def _reason(handle: JobHandle, printed: str) -> tuple[str, bool]:
     """Return why a job waits, and whether maintenance may be the reason; empty if it does not."""
     try:
-        job = backend.read_waiting(printed, handle.job.job or "")
+        job = read_queue(printed).get(handle.job.job or "")
     except SchedulerSilent as silent:
         return f"is queued; {silent.message}", False
     if job is None or job.phase != "waiting":

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from jlremote.jobs import scheduled_facts
 from jlremote.jobs.scheduled_script import ScheduledPlan, job_script
 from jlremote.place.clusters import last_states
-from jlremote.place.clusters.scheduler import FOLLOWS, INDEX, KEY, QueuedJob
+from jlremote.place.clusters.scheduler import FOLLOWS, INDEX, KEY
 from jlremote.place.clusters.slurm import Slurm
-from jlremote.place.clusters.slurm_lists import read_queue
 from jlremote.place.host.contract import (
     PRINT_FIELD,
     PRINT_FILE,
@@ -217,14 +216,6 @@ $id$separator"*) ;;
   {pause(0.5)}; turns=$((turns + 1))
 done
 """
-
-    def read_waiting(self, printed: str, job: str) -> QueuedJob | None:
-        """Return the job in one print of `waiting`, `None` if it is not in the queue.
-
-        Raises:
-            SchedulerSilent: the scheduler did not answer.
-        """
-        return read_queue(printed).get(job)
 
     def _until_over(self) -> str:
         # A node that fails writes no end, so the scheduler is asked now and then, too.

@@ -56,7 +56,6 @@ def test_an_image_gets_all_its_names_and_the_output_is_shown(
     assert engine.docker("images", "--quiet", f"{name}-too:latest") == short
     assert run_in(engine, f"{name}:1", "cat", "/note") == "built: hello $(id)"
     assert re.search(r"Step 3/3 : RUN .*\n.*\nbuilt: hello \$\(id\)\n", built.stderr)
-    assert "DEPRECATED" not in built.stderr
     laptop.environment["GREETING"] = "the laptop's"
     try:
         named = laptop.jlr("build", "lab", "project", *tags, "--build-arg", "GREETING")
