@@ -298,17 +298,6 @@ def test_a_detached_job_is_kept_until_it_was_read_once(
     assert cluster.run("login", *folders) == ""
 
 
-def test_srun_in_a_job_starts_its_tasks_on_all_nodes(cluster: Cluster, zih: Laptop) -> None:
-    words = ("--nodes", "2", "--ntasks", "4", "--env", "WORD=known")
-    ranks = ("srun", "sh", "-c", 'echo "$SLURM_PROCID $(uname -n) $WORD"; exit "$SLURM_PROCID"')
-    done = zih.jlr("run", "zih", "--slurm", *words, "--", *ranks)
-    told = sorted(line.split() for line in done.stdout.splitlines())
-    assert [line[0] for line in told] == ["0", "1", "2", "3"], done
-    assert {line[1] for line in told} == {"node1", "node2"}
-    assert {line[2] for line in told} == {"known"}
-    assert done.status == 3
-
-
 def test_an_array_is_a_job_for_each_index(cluster: Cluster, zih: Laptop) -> None:
     called = name()
     words = ("run", "zih", "--slurm", "--name", called)
@@ -329,16 +318,6 @@ def test_an_array_is_a_job_for_each_index(cluster: Cluster, zih: Laptop) -> None
     assert (taken.status, "already exists" in taken.stderr) == (7, True), taken
     listed = cluster.slurm("squeue", "--noheader", "--array", "--format=%i")
     assert len(listed.splitlines()) == 2, listed
-
-
-def test_doctor_names_slurm_and_misses_no_engine(cluster: Cluster, zih: Laptop) -> None:
-    done = zih.jlr("doctor", "zih", "--json", "--no-input")
-    checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
-    assert checks["scheduler"]["mark"] == "ok", done
-    assert "22.05" in checks["scheduler"]["text"]
-    assert "gpu (up to 2:00:00)" in checks["scheduler"]["text"]
-    assert checks["engine"]["mark"] == "skipped"
-    assert ("version" in checks["apptainer"]["text"]) == bool(cluster.image)
 
 
 def test_gpus_are_those_of_the_partitions_with_their_holders(cluster: Cluster, zih: Laptop) -> None:
