@@ -23,14 +23,6 @@ def test_the_latest_image_is_listed_first() -> None:
     ]
 
 
-def test_a_build_has_all_its_tags_and_arguments() -> None:
-    argv = image_commands.build_argv(DOCKER, ("a", "b:2"), "Dockerfile.x", ("N=1", "HOME"))
-    assert argv == (
-        *("docker", "build", "--force-rm", "--tag=a", "--tag=b:2", "--file=Dockerfile.x"),
-        *("--build-arg=N=1", "--build-arg=HOME", "-"),
-    )
-
-
 def container(labels: dict[str, str]) -> dict[str, Any]:
     return {"Config": {"Labels": labels}}
 
@@ -57,17 +49,6 @@ def test_folders_of_packages_come_first_and_once() -> None:
     assert image_commands.with_folders(had, ()) == {}
 
 
-def test_an_image_of_another_persons_container_is_left_as_it_is() -> None:
-    assert changes(image_commands.commit_argv(DOCKER, "c", "me/x", container({}), {}, {})) == []
-
-
-def test_an_image_without_an_entrypoint_gets_none() -> None:
-    ours = container({CREATOR_LABEL: "1"})
-    made = changes(image_commands.commit_argv(DOCKER, "c", "me/x", ours, {}, {}))
-    assert made[0] == f"ENTRYPOINT {DOCKER.kind.no_entrypoint}"
-    assert made[1:3] == ["CMD []", "USER root"]
-
-
 def test_mounts_and_memory_are_named_as_outside_the_image() -> None:
     inspected = {
         "Mounts": [
@@ -81,10 +62,3 @@ def test_mounts_and_memory_are_named_as_outside_the_image() -> None:
         *("/data (volume data)", "/work (/home/ada)", "/run (tmpfs)", "/tmp (memory)"),
     )
     assert image_commands.outside_image({"Mounts": [], "HostConfig": {}}) == ()
-
-
-def test_only_names_of_added_variables_are_told_and_never_their_values() -> None:
-    inspected = {"Config": {"Env": ["PATH=/bin", "TOKEN=secret", "LANG=C"]}}
-    base = {"Config": {"Env": ["PATH=/bin", "LANG=de"]}}
-    assert image_commands.added_variables(inspected, base) == ("TOKEN", "LANG")
-    assert image_commands.added_variables({"Config": {}}, {}) == ()

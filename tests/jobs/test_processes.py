@@ -114,16 +114,6 @@ def test_only_a_job_with_the_right_mark_is_taken_back(state: Path) -> None:
     assert not (state / "a-job").exists()
 
 
-def test_all_jobs_are_listed_with_what_they_were_asked_for() -> None:
-    launch("true", name="one")
-    plan = ProcessPlan("two", ("true",), "python x", container="c", gpus="2")
-    assert run_sh("sh", kept_jobs.launch(plan)).returncode == 0
-    found = {each.name: each for each in kept_jobs.read(run_sh("sh", JOBS.tell()).stdout)}
-    assert set(found) == {"one", "two"}
-    assert (found["one"].container, found["one"].gpus) == (None, None)
-    assert (found["two"].container, found["two"].gpus) == ("c", "2")
-
-
 @pytest.mark.parametrize("shown", ["echo 'a  b' \"$HOME\"", "two\nlines", "é `x` \\ ;*"])
 def test_a_command_of_any_characters_is_told_as_it_was_typed(shown: str) -> None:
     assert run_sh("sh", kept_jobs.launch(ProcessPlan("j", ("true",), shown))).returncode == 0
