@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jlremote.containers import creation, package_install
+from jlremote.containers import new_container
+from jlremote.containers.host_folders import prepared
 from jlremote.errors import Busy, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
-from jlremote.hosts.requests import RunRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import RunRequest, StartContext
 from jlremote.images import pull
 from jlremote.images.image_commands import inspect_image_argv
 from jlremote.jobs import begin_process
@@ -48,7 +48,7 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
             "`--log-driver=none` keeps nothing of what a job prints, which jlr reads there",
             hint="`jlr config` shows whether `engine-arguments` of the settings has it",
         )
-    image, start = start.request.image or "", creation.prepare(start)
+    image, start = start.request.image or "", prepared(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
         entrypoint = _entrypoint(start, image)
         if entrypoint is None:
@@ -58,7 +58,7 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
             raise NotFound(f"the image `{image}` is missing although it was pulled")
         made = _begun(start, image, request, entrypoint)
     wanted = start.request.options.packages
-    package_install.install(made[0], wanted, partial(packages.install_for_job, start.name))
+    new_container.install(made[0], wanted, partial(packages.install_for_job, start.name))
     return made
 
 
@@ -76,11 +76,11 @@ class _NewContainer:
         """Return the steps that create it, and unless it is started `later` run it."""
         spec = self.spec
         create = docker.job_argv(engine, spec, self.argv, self.labels)
-        job = creation.with_owner(create, spec.options.environment)
+        job = new_container.with_owner(create, spec.options.environment)
         remove = command_line(docker.remove_argv(engine, spec.name))
         start = ":" if self.later else command_line(docker.start_argv(engine, spec.name))
         script = f"""\
-{creation.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
+{new_container.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
   printf '%s\n' "$said" >&2
   case $said in {docker_errors.INIT_MISSING}) exit {_LACKS};; *) exit 125;; esac
 }}
@@ -94,7 +94,9 @@ class _NewContainer:
         def attempt(engine: Engine, spec: ContainerSpec) -> Completed:
             return start.host.run(replace(self, spec=spec).steps(engine))["create"]
 
-        return creation.attempted(start.engine, self.spec, start.request, start.context, attempt)
+        return new_container.attempted(
+            start.engine, self.spec, start.request, start.context, attempt
+        )
 
 
 def _begun(
@@ -102,7 +104,7 @@ def _begun(
 ) -> tuple[StartContext, str]:
     command, gpus = request.command, allocation.take_or_promise(start, detached=request.detach)
     new = _new_container(start, image, request, gpus)
-    start.undo.callback(creation.remove_marked, start, new.labels[START_LABEL])
+    start.undo.callback(new_container.remove_marked, start, new.labels[START_LABEL])
     if new.spec.script:
         new = replace(new, argv=(*entrypoint, *command))
     if gpus.wait is not None:
@@ -161,13 +163,13 @@ def _waiting(
             "`--install`, `-i` and `-t` cannot be combined with a wait on the host",
             hint="leave out `--detach` to wait from here",
         )
-    engine = creation.foreseen_engine(start)
+    engine = new_container.foreseen_engine(start)
     taken = run_script(start.host, command_line(docker.inspect_argv(engine, spec.name)))
     if taken.status == 0:
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
     tries = [new]
     if spec.options.init is not False:  # the engine may have no program for it
-        tries.append(replace(new, spec=creation.without_init(spec)))
+        tries.append(replace(new, spec=replace(spec, options=replace(spec.options, init=False))))
     wait = {
         **(new.gpus.wait or {}),
         "create": [each.steps(engine)["create"] for each in tries],

@@ -14,8 +14,7 @@ from jlremote.containers import image_definition
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import allocation, leases
 from jlremote.gpus.allocation import AllocatedGpus
-from jlremote.hosts.requests import RunRequest, StartRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import RunRequest, StartContext, StartRequest
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.records import hint_of_missing

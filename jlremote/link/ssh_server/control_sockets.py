@@ -17,7 +17,7 @@ from pathlib import Path
 from jlremote.laptop import ssh_names
 from jlremote.link.ssh_server.control_client import ControlClient, Denied, Runs, SharedPlace
 from jlremote.link.ssh_server.served_place import Connect, ServedPlace
-from jlremote.ssh.contract import Connection
+from jlremote.ssh.interfaces import Connection
 
 log = logging.getLogger(__name__)
 
