@@ -144,65 +144,49 @@ def read_list(printed: str) -> list[Image]:
 # end, and a link in its place is not followed. Without a setting of the site's own, what the
 # program keeps and unpacks lies there, too, as the home may have a quota. The key is the first line
 # of stdin.
-_PULL = """\
-file=FILE
-mkdir -p FOLDER && cd -P FOLDER || exit NO_FOLDER
-foreign() {
-  printf 'FATAL: %s belongs to %s, who alone can replace it\\n' "$file" "$(stat -c %U "../$file")"
-  exit 1
-}
-OWN
-before=$(ls -di "../$file" 2>/dev/null)
-[ -z "$before" ] || [ -O "../$file" ] || [ -O .. ] || [ ! -k .. ] || foreign
-exec 9>"$file.lock" || exit NO_FOLDER
-! command -v flock >/dev/null || flock 9
-now=$(ls -di "../$file" 2>/dev/null)
-[ -z "$now" ] || [ "$now" = "$before" ] || exit 0
-part=$file.part keys=
-trap 'rm -rf "$part" ${keys:+"$keys"}' EXIT
-trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
-mkdir -p cache unpacked || exit NO_FOLDER
-: "${PREFIX_CACHEDIR:=/proc/$$/cwd/cache}" "${PREFIX_TMPDIR:=/proc/$$/cwd/unpacked}"
-export PREFIX_CACHEDIR PREFIX_TMPDIR
-(umask 077; mkdir -p "$PREFIX_CACHEDIR" "$PREFIX_TMPDIR") || exit NO_FOLDER
-set --
-KEYED
-PULLED || exit
-mv -fT "$part" "../$file" 2>/dev/null || [ -z "$before" ] && [ -e "../$file" ] || foreign
-"""
-_KEYED = """\
-IFS= read -r config || exit 74
-PROGRAM pull --help 2>/dev/null | grep -q -e --authfile || exit NO_AUTHFILE
-keys=$(mktemp -d "${XDG_RUNTIME_DIR:-/nonexistent}/jlr-XXXXXXXX" 2>/dev/null || mktemp -d) || exit
-cat >"$keys/config.json" <<EOF
-$config
-EOF
-unset config; set -- --authfile "$keys/config.json"
-"""
-
-
 def pull_script(program: str, typed: str, setting: str | None, *, keyed: bool) -> str:
     """Return the script that pulls a reference into the folder of images.
 
     With `keyed` the first line of stdin is the text of a `config.json`, as docker has it.
     """
-    script = _PULL
-    for word, text in (
-        ("KEYED\n", _KEYED if keyed else ""),
-        ("PULLED", f'{program} pull --force "$@" "$part" {shlex.quote(typed)} 2>&1'),
-        ("PROGRAM", program),
-        ("PREFIX", program.upper()),
-        ("NO_FOLDER", str(NO_FOLDER)),
-        ("NO_AUTHFILE", str(NO_AUTHFILE)),
-        ("OWN\n", own_folder(".jlr-", "700", f"exit {NO_FOLDER}")),
-        (
-            "mkdir -p FOLDER && cd -P FOLDER",
-            f"mkdir -p {folder(setting)} && cd -P {folder(setting)}",
-        ),
-        ("file=FILE", f"file={shlex.quote(file_name(typed))}"),
-    ):
-        script = script.replace(word, text)
-    return script
+    place, caches = folder(setting), program.upper()
+    pull = f'{program} pull --force "$@" "$part" {shlex.quote(typed)} 2>&1'
+    return f"""\
+file={shlex.quote(file_name(typed))}
+mkdir -p {place} && cd -P {place} || exit {NO_FOLDER}
+foreign() {{
+  printf 'FATAL: %s belongs to %s, who alone can replace it\\n' "$file" "$(stat -c %U "../$file")"
+  exit 1
+}}
+{own_folder(".jlr-", "700", f"exit {NO_FOLDER}")}before=$(ls -di "../$file" 2>/dev/null)
+[ -z "$before" ] || [ -O "../$file" ] || [ -O .. ] || [ ! -k .. ] || foreign
+exec 9>"$file.lock" || exit {NO_FOLDER}
+! command -v flock >/dev/null || flock 9
+now=$(ls -di "../$file" 2>/dev/null)
+[ -z "$now" ] || [ "$now" = "$before" ] || exit 0
+part=$file.part keys=
+trap 'rm -rf "$part" ${{keys:+"$keys"}}' EXIT
+trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
+mkdir -p cache unpacked || exit {NO_FOLDER}
+: "${{{caches}_CACHEDIR:=/proc/$$/cwd/cache}}" "${{{caches}_TMPDIR:=/proc/$$/cwd/unpacked}}"
+export {caches}_CACHEDIR {caches}_TMPDIR
+(umask 077; mkdir -p "${caches}_CACHEDIR" "${caches}_TMPDIR") || exit {NO_FOLDER}
+set --
+{_with_key(program) if keyed else ""}{pull} || exit
+mv -fT "$part" "../$file" 2>/dev/null || [ -z "$before" ] && [ -e "../$file" ] || foreign
+"""
+
+
+def _with_key(program: str) -> str:
+    return f"""\
+IFS= read -r config || exit 74
+{program} pull --help 2>/dev/null | grep -q -e --authfile || exit {NO_AUTHFILE}
+keys=$(mktemp -d "${{XDG_RUNTIME_DIR:-/nonexistent}}/jlr-XXXXXXXX" 2>/dev/null || mktemp -d) || exit
+cat >"$keys/config.json" <<EOF
+$config
+EOF
+unset config; set -- --authfile "$keys/config.json"
+"""
 
 
 def login_script(program: str, registry: str, user: str, *, keep: bool) -> str:
