@@ -150,14 +150,6 @@ _FOLDER = """\
 DOCKER_CONFIG=$(mktemp -d "${XDG_RUNTIME_DIR:-/nonexistent}/jlr-XXXXXXXX" 2>/dev/null || mktemp -d)
 """
 
-# Only the shell's `read` and a here-document see the key: no argument, no environment.
-_KEY_TO_LOGIN = """\
-IFS= read -r key || exit 74
-{login} <<EOF
-$key
-EOF
-"""
-
 
 def with_keys(engine: Engine, command: Callable[[Engine], str]) -> str:
     """Return a script that runs an engine's command with the keys in the first line of stdin.
@@ -181,7 +173,8 @@ def with_key_file(command: str) -> str:
 
 def with_key_to_login(login: str) -> str:
     """Return a script that passes the next line of stdin, the key, to `login`."""
-    return _KEY_TO_LOGIN.replace("{login}", login)
+    # Only the shell's `read` and a here-document see the key: no argument, no environment.
+    return f"IFS= read -r key || exit 74\n{login} <<EOF\n$key\nEOF\n"
 
 
 def with_secrets(folder: str, names: Sequence[str], command: str) -> str:

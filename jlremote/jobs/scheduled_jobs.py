@@ -68,42 +68,6 @@ _TOO_LATE = """{
   printf '%s\\n' "$late" >&2; exit 1
 }"""
 _NOW_AND_THEN = "case $jlr_turns in 4|10|20|40|80) asks;; esac"
-_TELL = f"""\
-date +%s; printf '{PRINT_GROUP}'
-{PRINT_FILE}{_OVER}ACCOUNT
-opened=
-for directory in FOLDERS; do
-  [ -e "$directory/command" ] || continue
-  account
-  printf %s "${{directory##*/}}"
-  for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; print_file "$directory/$file"; done
-  printf '{PRINT_FIELD}'; [ ! -s "$directory/log" ] || tail -c 2000 "$directory/log" | {TAKE_OUT}
-  printf '{PRINT_FIELD}'; over || {_OLD}
-  printf '{PRINT_RECORD}'
-  over || opened="$opened $(print_file "$directory/id")"
-done 2>/dev/null
-printf '{PRINT_GROUP}'
-[ -n "$opened" ] || exit 0
-asked=$(
-ASK
-)
-printf '%s\\n{PRINT_GROUP}' "$asked"
-separator=$(printf '{PRINT_FIELD}')
-whole=$(printf '%s\\n' "$asked" | ANSWER)
-for id in $opened; do
-  case $whole in ''|*"
-$id$separator"*) continue;; esac
-  printf '%s{PRINT_FIELD}' "$id"
-  (
-ACCOUNTED
-  ) | tr -d '\\n'
-  printf '{PRINT_RECORD}'
-done
-printf '{PRINT_GROUP}'
-printf '%s\\n' "$asked" | (
-DRAINED
-)
-"""
 
 
 @dataclass(frozen=True)
@@ -169,14 +133,40 @@ class ScheduledJobs(FolderJobs):
         which = f"{self.root}/{'*' if name is None else shlex.quote(name)}"
         # The successor first, as it may take the session's folder meanwhile.
         folders = f"{which}{FOLLOWS} {which}" if self.followed else which
-        return (
-            _TELL.replace("FOLDERS", folders)
-            .replace("ACCOUNT\n", last_states.account(self.scheduler))
-            .replace("ASK\n", self._ask())
-            .replace("ANSWER", self.scheduler.answer())
-            .replace("ACCOUNTED\n", self.scheduler.accounted('"$id"'))
-            .replace("DRAINED\n", self.scheduler.drained())
-        )
+        account = last_states.account(self.scheduler)
+        accounted = self.scheduler.accounted(_ID)
+        return f"""\
+date +%s; printf '{PRINT_GROUP}'
+{PRINT_FILE}{_OVER}{account}opened=
+for directory in {folders}; do
+  [ -e "$directory/command" ] || continue
+  account
+  printf %s "${{directory##*/}}"
+  for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; print_file "$directory/$file"; done
+  printf '{PRINT_FIELD}'; [ ! -s "$directory/log" ] || tail -c 2000 "$directory/log" | {TAKE_OUT}
+  printf '{PRINT_FIELD}'; over || {_OLD}
+  printf '{PRINT_RECORD}'
+  over || opened="$opened $(print_file "$directory/id")"
+done 2>/dev/null
+printf '{PRINT_GROUP}'
+[ -n "$opened" ] || exit 0
+asked=$(
+{self._ask()})
+printf '%s\\n{PRINT_GROUP}' "$asked"
+separator=$(printf '{PRINT_FIELD}')
+whole=$(printf '%s\\n' "$asked" | {self.scheduler.answer()})
+for id in $opened; do
+  case $whole in ''|*"
+$id$separator"*) continue;; esac
+  printf '%s{PRINT_FIELD}' "$id"
+  (
+{accounted}  ) | tr -d '\\n'
+  printf '{PRINT_RECORD}'
+done
+printf '{PRINT_GROUP}'
+printf '%s\\n' "$asked" | (
+{self.scheduler.drained()})
+"""
 
     def _ask(self) -> str:
         return last_states.ask(self.scheduler, self.root)
