@@ -41,7 +41,6 @@ def read(scheduler: Slurm, printed: str) -> list[Job]:
 
 
 def _drained(printed: str) -> Mapping[str, str]:
-    """Return a sentence for each job that has a drained node."""
     rows = (line.split(FIELD) for line in printed.splitlines() if line.count(FIELD) == 2)
     return {
         id_: f"its node `{one_line(node)}` is drained and takes no new jobs: {one_line(words)}; "
@@ -51,7 +50,6 @@ def _drained(printed: str) -> Mapping[str, str]:
 
 
 def _queue(asked: str) -> tuple[Mapping[str, QueuedJob], str | None]:
-    """Return the queue, or why it is not known."""
     try:
         return read_queue(asked), None
     except SchedulerSilent as silent:

@@ -122,7 +122,7 @@ def test_the_values_of_the_examples_are_accepted(
     """Each until it would ask a host."""
     remember(("dgx", "cont1"))
     workflows.will("gpus.pool_gpus.host_of_pool", lambda *_, **__: "dgx")
-    for name in ("sessions.start.start", "sessions.start.plan", "jobs.stories.run.run"):
+    for name in ("sessions.start.start", "sessions.start.plan", "jobs.begin.run"):
         workflows.will(name, Reached("reached"))
     monkeypatch.setattr(LocalTerminal, "kind", "posix")  # `-t` wants one
     assert "reached" in jlr(*call).stderr

@@ -23,7 +23,7 @@ from jlremote.times import utc
 
 if TYPE_CHECKING:
     from jlremote.hosts.requests import EngineChoice
-    from jlremote.images.stories.removal import RemovalReport
+    from jlremote.images.removal import RemovalReport
 
 
 @command("images")
@@ -42,7 +42,7 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
         jlr images hpc --runtime apptainer
         jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'
     """
-    from jlremote.images.stories.images import images as found_images
+    from jlremote.images.save import images as found_images
 
     context = invocation.context()
     listed = found_images(host, context, every=every, engine=engine)
@@ -106,8 +106,8 @@ def build(
             "one folder is needed: FOLDER of this machine, or `--on-host DIR`",
             hint="`jlr build HOST . -t NAME` sends this folder",
         )
-    from jlremote.images.stories.build import BuildRequest
-    from jlremote.images.stories.build import build as build_image
+    from jlremote.images.build import BuildRequest
+    from jlremote.images.build import build as build_image
 
     request = BuildRequest(
         arguments=tuple(with_value(item, "`--build-arg`") for item in arguments),
@@ -141,7 +141,7 @@ def save(invocation: Invocation, session: str, image: str) -> None:
         jlr save cont1 me/torch-with-keras
         jlr save dgx/cont1 nvcr.io/my-space/torch:week3    # then: jlr push dgx …
     """
-    from jlremote.images.stories.images import save as save_image
+    from jlremote.images.save import save as save_image
 
     context = invocation.context()
     report = save_image(session, image, context)
@@ -171,7 +171,7 @@ def rmi(
     Examples:
         jlr rmi dgx me/torch:week1 me/torch:week2 --yes
     """
-    from jlremote.images.stories.removal import remove
+    from jlremote.images.removal import remove
 
     report = remove(host, names, invocation.context(), engine, yes=yes)
     answer_either(_removal_in_words(report), report.to_json())
@@ -193,7 +193,7 @@ def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) ->
     Examples:
         jlr prune dgx --yes --json | jq .freed
     """
-    from jlremote.images.stories import removal
+    from jlremote.images import removal
 
     context = invocation.context()
     report = removal.prune(host, context, engine, yes=yes)
@@ -204,7 +204,7 @@ def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) ->
 
 
 def _removal_in_words(report: RemovalReport) -> str:
-    from jlremote.images.image_removal import shown
+    from jlremote.images.removal import shown
 
     lines = [f"deleted {shown(image)}" for image in report.deleted]
     lines += [f"removed the name {name}; its image stays" for name in report.untagged]
@@ -230,7 +230,7 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
         jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3
         jlr pull hpc docker://me/torch --image-folder /scratch/me
     """
-    from jlremote.images.stories.registry import pull as pull_image
+    from jlremote.images.pull import pull as pull_image
 
     pulled = pull_image(host, image, invocation.context(), engine)
     facts = {"image": image, "id": pulled.id, "created": utc(pulled.created), "size": pulled.size}
@@ -250,7 +250,7 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     Examples:
         jlr push dgx nvcr.io/my-space/torch:week3
     """
-    from jlremote.images.stories.registry import push as push_image
+    from jlremote.images.pull import push as push_image
 
     push_image(host, image, invocation.context(), engine)
     answer_either(f"pushed {image}", {"host": host, "image": image})
@@ -289,7 +289,7 @@ def login(
         jlr login dgx --keep                   # keep it on the host, as `docker login` does
         jlr login dgx --forget
     """
-    from jlremote.images.stories import login as workflow
+    from jlremote.images import login as workflow
 
     if forget and (keep or password_stdin):
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
