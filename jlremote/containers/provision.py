@@ -13,9 +13,8 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import StartContext
-from jlremote.images import image_names
-from jlremote.images.commands import inspect_image_argv
-from jlremote.images.stories import registry
+from jlremote.images import image_names, pull
+from jlremote.images.image_commands import inspect_image_argv
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import sessions
@@ -166,7 +165,7 @@ def _create(start: StartContext) -> tuple[StartContext, Container, bool]:
     with step(f"Create {start.name} from {image}"):
         made = _created(start, image)
         if made is None:
-            registry.fetch(start.host, start.engine, image, start.context)
+            pull.fetch(start.host, start.engine, image, start.context)
             made = _created(start, image)
     if made is None:
         raise NotFound(f"the image `{image}` is missing although it was pulled")

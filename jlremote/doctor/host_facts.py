@@ -10,7 +10,7 @@ from jlremote.errors import JlrError
 from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, read
-from jlremote.images.commands import inspect_image_argv
+from jlremote.images.image_commands import inspect_image_argv
 from jlremote.place.clusters.scheduler import SchedulerFacts
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import installation

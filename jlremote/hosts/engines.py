@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import EngineChoice, StartRequest
-from jlremote.laptop import jobs, sessions
+from jlremote.laptop import job_records, sessions
 from jlremote.link.client.link import Link
 from jlremote.link.wire.login_shell import LoginShell
 from jlremote.place.host.contract import Host, run_script
@@ -178,7 +178,7 @@ def _known(host: Link, *, sudo: bool) -> Engine | None:
 def used_on(host: str) -> Iterator[Engine]:
     """Yield the engines of a host's sessions, then of its jobs, the latest first."""
     used = [(record.host, record.runtime) for record in sessions.load_all()]
-    used += [(record.host, record.runtime) for record in jobs.load_all()]
+    used += [(record.host, record.runtime) for record in job_records.load_all()]
     yield from (ENGINES[runtime] for where, runtime in used if where == host and runtime in ENGINES)
 
 

@@ -34,7 +34,7 @@ from jlremote.questions import NeverAsks
 from jlremote.text import closest, printable
 
 if TYPE_CHECKING:
-    from jlremote.laptop.jobs import JobRecord
+    from jlremote.laptop.job_records import JobRecord
     from jlremote.laptop.sessions import MountRecord
     from jlremote.link.wire.states import State
     from jlremote.link.wire.status import LinkStatus

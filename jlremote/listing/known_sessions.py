@@ -122,9 +122,9 @@ def _jobs(
     known = (runtimes().get(record.runtime) for record in records)  # a newer jlr may have more
     if not any(runtime.in_jobs for runtime in known if runtime):
         return {}
-    from jlremote.jobs.stories import session_job  # loads all that submits jobs, too
+    from jlremote.jobs import session_job  # loads all that submits jobs, too
 
-    return (told or session_job.told)(link)
+    return (told or session_job.read_jobs)(link)
 
 
 def _with_ports(report: SessionReport, record: SessionRecord, link: Link) -> SessionReport:

@@ -22,7 +22,7 @@ from jlremote.hosts.links import (
     undisturbed,
 )
 from jlremote.hosts.pools import ask_each, members, note_silent
-from jlremote.jobs.stories import session_job
+from jlremote.jobs import session_job
 from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
@@ -102,7 +102,7 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
 
     def told(link: Link) -> Mapping[str, Job]:
         """Return the jobs that a scheduler knows, and keep them: it is slow to ask."""
-        all_jobs.update(session_job.told(link))
+        all_jobs.update(session_job.read_jobs(link))
         return all_jobs
 
     reported = (known_sessions.of(them, context, connected_status, told) for them in groups)

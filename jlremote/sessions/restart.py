@@ -13,7 +13,7 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
 from jlremote.hosts.requests import StartContext, StartRequest, StopRequest, stop_command
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.jobs.stories import scheduled, session_job
+from jlremote.jobs import begin_scheduled, session_job
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
@@ -141,6 +141,6 @@ def renew(selector: str | None, context: Context) -> RenewReport:
     with undone_on_failure() as undo, ExitStack() as unused:
         request = StartRequest(record.host, plan.name)
         start = StartContext(host, runtime, plan.name, request, context, unused)
-        undo.callback(scheduled.take_back, start, plan, session_job.SESSIONS)
-        id_ = scheduled.submit(start, plan, session_job.SESSIONS)
+        undo.callback(begin_scheduled.take_back, start, plan, session_job.SESSIONS)
+        id_ = begin_scheduled.submit(start, plan, session_job.SESSIONS)
     return RenewReport(record.name, record.host, id_, str(job.job))

@@ -178,7 +178,7 @@ def _stop(
             return _left(ending, look.owner)
         destruction.confirm(look.planned, context, yes=request.yes)
         if runtime.in_jobs:
-            from jlremote.jobs.stories import session_job  # loads all that submits jobs, too
+            from jlremote.jobs import session_job  # loads all that submits jobs, too
 
             with context.progress.step("Cancel the job"):
                 done += session_job.cancel(host, runtime, record.name, request)

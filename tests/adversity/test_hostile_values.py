@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from jlremote.errors import JlrError
 from jlremote.gpus import snapshot
-from jlremote.images import commands, image_files, image_removal
+from jlremote.images import file_scripts, image_commands, removal
 from jlremote.images.build_log import BuildLog
 from jlremote.images.transfers import Transfer
-from jlremote.jobs import containers as container_jobs
+from jlremote.jobs import engine_jobs
 from jlremote.jupyter import activity
 from jlremote.jupyter.discovery import read_probe
 from jlremote.jupyter.ports import locate
@@ -173,10 +173,10 @@ def framed(text: str) -> object:
 
 
 JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
-    "jobs in containers": (container_jobs.read, [INSPECTED]),
-    "image": (commands.read_image, [IMAGE]),
-    "images": (lambda text: commands.read_list(text, every=True), IMAGE),
-    "images to remove": (lambda text: image_removal.read_images(text, text), IMAGE),
+    "jobs in containers": (engine_jobs.read, [INSPECTED]),
+    "image": (image_commands.read_image, [IMAGE]),
+    "images": (lambda text: image_commands.read_list(text, every=True), IMAGE),
+    "images to remove": (lambda text: removal.read_images(text, text), IMAGE),
     "containers": (
         lambda text: container_list.read(DOCKER, Completed(0, f"{text}\x1ec0\x1fUSER\na 1 b", "")),
         [INSPECTED],
@@ -232,7 +232,7 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
         kept_jobs.read,
         "\x1f".join(("a", "c", "", "", "", "", "", '{"place": 1}', "m", "1", "0 2", "x")) + "\x1e",
     ),
-    "image files": (image_files.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
+    "image files": (file_scripts.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
     "processes": (activity.read, "self\x1f7\x1e7 (a) S 1 7 7 0 -1\x1fa\0b\x1e"),
     "probe": (read_probe, probed(server(), status="1")),
     "tcp": (addresses.read_listeners, listening()),

@@ -18,10 +18,10 @@ from jlremote.cli.completion import shell_answers as shells
 from jlremote.doctor import host_checks
 from jlremote.errors import JlrError
 from jlremote.hosts.halted import again
-from jlremote.jobs import containers
+from jlremote.jobs import engine_jobs
 from jlremote.jupyter import presence, survey
-from jlremote.laptop import jobs, known_names, sessions
-from jlremote.laptop.jobs import JobRecord
+from jlremote.laptop import job_records, known_names, sessions
+from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import FIELD, RECORD, Completed
@@ -52,7 +52,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_name_that_is_none_is_neither_a_job_nor_a_session(name: str) -> None:
     labels = {"org.jlremote.job": name, "org.jlremote.session": name}
     told = {"Id": "1d", "Name": name, "State": {}, "Config": {"Labels": labels}}
-    assert containers.read(json.dumps([told])) == []
+    assert engine_jobs.read(json.dumps([told])) == []
     fields = (name, "true", "", "", "5", "0 9", "")
     assert kept_jobs.read(FIELD.join(fields) + RECORD) == []
     there = Container("1d", name, running=True, started_at="", labels=labels)
@@ -71,8 +71,8 @@ def test_a_short_name_leads_to_no_name_that_is_none() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_record_with_such_a_name_is_no_record(name: str) -> None:
     sessions.save(SessionRecord("dgx", name, "docker", 8888))
-    jobs.save(JobRecord("dgx", name, "docker", None))
-    assert (sessions.load_all(), jobs.load_all()) == ([], [])
+    job_records.save(JobRecord("dgx", name, "docker", None))
+    assert (sessions.load_all(), job_records.load_all()) == ([], [])
     assert (known_names.session_names(), known_names.session_names("jobs")) == ([], [])
     sessions.save(SessionRecord(f"x;{name}", "cont1", "docker", 8888))
     assert (sessions.load_all(), known_names.session_names()) == ([], [])

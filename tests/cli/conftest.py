@@ -28,13 +28,13 @@ WORKFLOWS = """
     sessions.further_ports.add sessions.further_ports.listed sessions.further_ports.remove
     listing.listing.reports listing.listing.report selection.destruction.disconnect
     output.reading.recorded output.reading.followed output.copy.save
-    jobs.stories.jobs.listed jobs.stories.jobs.clean jobs.stories.jobs.find
-    jobs.stories.jobs.remove jobs.stories.jobs.stop jobs.stories.run.run
-    jobs.stories.follow.follow jobs.stories.scheduled.estimate
+    jobs.known_jobs.listed jobs.known_jobs.clean jobs.known_jobs.find
+    jobs.known_jobs.remove jobs.known_jobs.stop jobs.begin.run
+    jobs.follow.follow jobs.begin_scheduled.estimate
     mounts.mount.mount mounts.known_mounts.reports mounts.unmount.unmount mounts.unmount.unmount_all
-    images.stories.images.images images.stories.images.save images.stories.build.build
-    images.stories.registry.pull images.stories.registry.push images.stories.removal.remove
-    images.stories.removal.prune images.stories.login.log_in images.stories.login.log_out
+    images.save.images images.save.save images.build.build
+    images.pull.pull images.pull.push images.removal.remove
+    images.removal.prune images.login.log_in images.login.log_out
     gpus.host_gpus.inventory gpus.host_gpus.watch gpus.pool_gpus.watch_pool
     hosts.links.forget doctor.doctor.doctor demo.demo.demo forwards.browser.open_in_browser
 """

@@ -10,7 +10,7 @@ import pytest
 from jlremote.demo.demo import DemoRequest
 from jlremote.errors import Busy
 from jlremote.hosts.requests import LogRequest, StopRequest
-from jlremote.images.stories.login import LoginReport
+from jlremote.images.login import LoginReport
 from jlremote.listing.session_report import SessionReport
 from jlremote.sessions.restart import RenewReport
 from jlremote.sessions.stop import StopAllReport, StopReport
@@ -178,14 +178,14 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
         ),
         (
             ("push", "dgx", "a/b"),
-            "images.stories.registry.push",
+            "images.pull.push",
             None,
             {"host": "dgx", "image": "a/b"},
         ),
-        (("login", "dgx"), "images.stories.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
+        (("login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
         (
             ("login", "dgx", "--forget"),
-            "images.stories.login.log_out",
+            "images.login.log_out",
             ["this machine's keychain"],
             {"host": "dgx", "registry": "nvcr.io", "forgotten": ["this machine's keychain"]},
         ),

@@ -128,8 +128,8 @@ def test_the_values_of_the_examples_are_accepted(
     """Each until it would ask a host."""
     remember(("dgx", "cont1"))
     workflows.will("gpus.pool_gpus.host_of_pool", lambda *_, **__: "dgx")
-    ends = ("sessions.start.start", "sessions.start.plan", "jobs.stories.run.run")
-    for name in (*ends, "jobs.stories.scheduled.estimate"):
+    ends = ("sessions.start.start", "sessions.start.plan", "jobs.begin.run")
+    for name in (*ends, "jobs.begin_scheduled.estimate"):
         workflows.will(name, Reached("reached"))
     monkeypatch.setattr(LocalTerminal, "kind", "posix")  # `-t` wants one
     assert [call for call in BEGINNING_WORK if "reached" not in jlr(*call).stderr] == []

@@ -31,7 +31,7 @@ FOUND = SimpleNamespace(job=TRAIN, selector="dgx/train-3f2a", host=SimpleNamespa
 
 
 def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.stories.jobs.listed", [("dgx", TRAIN), ("lab", ENDED)])
+    workflows.will("jobs.known_jobs.listed", [("dgx", TRAIN), ("lab", ENDED)])
     heading, train, sweep = jlr("runs").stdout.splitlines()
     assert heading.split() == ["JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND"]
     assert train.split()[:5] == ["train-3f2a", "dgx", "running", "2h", "0,1"]
@@ -46,7 +46,7 @@ def test_a_clusters_jobs_are_listed_with_their_time_and_slurms_end(
 ) -> None:
     runs = Job("a", "running", "x", job="7", node="n1", until=time.time() + 7230)
     late = Job("b", "ended", "x", exit_code=143, job="8", detail="TIMEOUT: its time limit …")
-    workflows.will("jobs.stories.jobs.listed", [("hpc", runs), ("hpc", late)])
+    workflows.will("jobs.known_jobs.listed", [("hpc", runs), ("hpc", late)])
     _, first, second = jlr("runs").stdout.splitlines()
     assert first.split() == ["a", "hpc", "running,", "2h", "left", "n1", "x"]
     assert second.split()[2] == "TIMEOUT"
@@ -57,15 +57,15 @@ def test_why_a_job_waits_is_told_once(jlr: Jlr, workflows: Workflows) -> None:
     queued = Job("a", "waiting", "x", job="7", reason="others are before it", starts=0.0)
     place = "number 2 in the queue: all are busy"
     gpus = Job("b", "waiting", "x", reason="all are busy", detail=place)
-    workflows.will("jobs.stories.jobs.listed", [("hpc", queued), ("dgx", gpus)])
+    workflows.will("jobs.known_jobs.listed", [("hpc", queued), ("dgx", gpus)])
     first, second = jlr("runs").stderr.splitlines()
     assert first.startswith("`hpc/a` waits: others are before it; estimated start: ")
     assert second == f"`dgx/b`: {place}"
 
 
 def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.stories.jobs.clean", ["dgx/old"])
-    workflows.will("jobs.stories.jobs.listed", [])
+    workflows.will("jobs.known_jobs.clean", ["dgx/old"])
+    workflows.will("jobs.known_jobs.listed", [])
     outcome = jlr("runs", "dgx", "--clean")
     assert (outcome.code, outcome.stdout) == (0, "")
     assert outcome.stderr.splitlines()[0] == "deleted dgx/old"
@@ -129,34 +129,34 @@ def test_what_a_job_asks_for_comes_from_the_settings_unless_a_flag_says_more(
     laptop: Path,
 ) -> None:
     settle(laptop, HPC)
-    workflows.will("jobs.stories.run.run", [FOUND])
-    workflows.will("jobs.stories.follow.follow", (0, FOUND))
+    workflows.will("jobs.begin.run", [FOUND])
+    workflows.will("jobs.follow.follow", (0, FOUND))
     assert jlr("run", "hpc", *words, "--", "true").code == 0
-    request = workflows.arguments("jobs.stories.run.run")[0]
+    request = workflows.arguments("jobs.begin.run")[0]
     assert request.scheduled == Scheduled(wanted, modules)
     assert request.wanted.image is None
     workflows.calls.clear()
     outcome = jlr("run", "hpc", "--no-slurm", "--runtime", "none", "--", "true")
     assert outcome.code == 0
-    assert workflows.arguments("jobs.stories.run.run")[0].scheduled is None
+    assert workflows.arguments("jobs.begin.run")[0].scheduled is None
 
 
 @pytest.mark.parametrize("command", [("attach", "train"), ("run", "dgx", "--", "true")])
 def test_the_exit_code_of_a_job_is_that_of_the_command(
     command: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("jobs.stories.jobs.find", FOUND)
-    workflows.will("jobs.stories.run.run", [FOUND])
-    workflows.will("jobs.stories.follow.follow", (42, FOUND))
+    workflows.will("jobs.known_jobs.find", FOUND)
+    workflows.will("jobs.begin.run", [FOUND])
+    workflows.will("jobs.follow.follow", (42, FOUND))
     assert jlr(*command).code == 42
 
 
 def test_a_detached_job_is_named_and_not_followed(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.stories.run.run", [FOUND])
+    workflows.will("jobs.begin.run", [FOUND])
     assert jlr("run", "dgx", "-d", "--", "true").stdout == "train-3f2a\n"
     told = jlr("run", "dgx", "-d", "--json", "--", "true").stdout
     assert json.loads(told) == {"host": "dgx"} | TRAIN.to_json()
-    assert not [name for name, _, _ in workflows.calls if name == "jobs.stories.follow.follow"]
+    assert not [name for name, _, _ in workflows.calls if name == "jobs.follow.follow"]
 
 
 @pytest.mark.parametrize("command", [("attach", "train"), ("run", "dgx", "--", "true")])
@@ -166,13 +166,13 @@ def test_a_job_as_json_is_told_at_its_end(
     def shown(
         found: Any, show: Callable[[str, bytes], None], *_: Any, **__: Any
     ) -> tuple[int, Any]:
-        workflows.will("jobs.stories.jobs.find", LinkLost("the host is asked no more"))
+        workflows.will("jobs.known_jobs.find", LinkLost("the host is asked no more"))
         show("stdout", b"begun\n")
         return 1, SimpleNamespace(job=ENDED, host=FOUND.host)
 
-    workflows.will("jobs.stories.jobs.find", FOUND)
-    workflows.will("jobs.stories.run.run", [FOUND])
-    workflows.will("jobs.stories.follow.follow", shown)
+    workflows.will("jobs.known_jobs.find", FOUND)
+    workflows.will("jobs.begin.run", [FOUND])
+    workflows.will("jobs.follow.follow", shown)
     outcome = jlr(command[0], "--json", *command[1:])
     assert (outcome.code, outcome.stderr) == (1, "begun\n")
     assert json.loads(outcome.stdout) == {"host": "dgx"} | ENDED.to_json()
@@ -185,16 +185,16 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
     found = SimpleNamespace(job=replace(TRAIN, state="waiting"), selector="dgx/x")
     at_end = SimpleNamespace(job=replace(ENDED, remove=bool(removed)), host=FOUND.host)
     for name, answer in (
-        ("run.run", [found]),
+        ("begin.run", [found]),
         ("follow.follow", (0, at_end)),
-        ("jobs.remove", None),
+        ("known_jobs.remove", None),
     ):
-        workflows.will(f"jobs.stories.{name}", answer)
+        workflows.will(f"jobs.{name}", answer)
     assert jlr("run", "dgx", *argv, "--", "true").code == 0
-    request = workflows.arguments("jobs.stories.run.run")[0]
+    request = workflows.arguments("jobs.begin.run")[0]
     assert request.remove == bool(removed)
     assert request.wanted.options.remove is None, "the engine must keep it until it is read"
-    deleted = [given for name, given, _ in workflows.calls if name == "jobs.stories.jobs.remove"]
+    deleted = [given for name, given, _ in workflows.calls if name == "jobs.known_jobs.remove"]
     assert deleted == [(at_end,)] * removed, "what it became after its wait"
 
 
@@ -218,10 +218,10 @@ def test_an_invalid_job_is_refused(
 def test_a_job_is_stopped_by_its_name_and_has_no_container_to_stop(
     jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("jobs.stories.jobs.meant", FOUND)
-    workflows.will("jobs.stories.jobs.stop", ["stopped", "deleted"])
+    workflows.will("jobs.known_jobs.meant", FOUND)
+    workflows.will("jobs.known_jobs.stop", ["stopped", "deleted"])
     assert jlr("stop", "train", "--remove").stdout == "dgx/train-3f2a: stopped, deleted\n"
-    assert workflows.arguments("jobs.stories.jobs.stop")[1] == StopRequest(remove=True)
+    assert workflows.arguments("jobs.known_jobs.stop")[1] == StopRequest(remove=True)
     refused = jlr("stop", "train", "--container")
     assert refused.code == 2
     assert "`train` is a job" in refused.stderr

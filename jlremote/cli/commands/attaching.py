@@ -20,7 +20,7 @@ from jlremote.text import is_name, one_line
 if TYPE_CHECKING:
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
     from jlremote.hosts.context import Context
-    from jlremote.jobs.stories.jobs import JobHandle
+    from jlremote.jobs.known_jobs import JobHandle
     from jlremote.place.host.job import Job
 
 
@@ -48,13 +48,13 @@ def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> No
         jlr runs dgx --clean
         jlr runs --json | jq -r '.[] | select(.exit_code > 0) | .name'
     """
-    from jlremote.jobs.stories import jobs
+    from jlremote.jobs import known_jobs
 
     context = invocation.context()
     if clean:
-        for name in jobs.clean(host, context, yes=yes):
+        for name in known_jobs.clean(host, context, yes=yes):
             context.progress.note(f"deleted {name}")
-    listed = list(jobs.listed(host, context))
+    listed = list(known_jobs.listed(host, context))
     if as_json():
         answer_json([document(*each) for each in listed])
     elif listed:
@@ -90,10 +90,10 @@ def attach(
         jlr attach dgx/train-3f2a
         jlr attach sweep --json | jq .exit_code   # its output goes to stderr
     """
-    from jlremote.jobs.stories import jobs
+    from jlremote.jobs import known_jobs
 
     context = invocation.context()
-    handle = jobs.find(job, context)
+    handle = known_jobs.find(job, context)
     if job is None:
         context.progress.note(f"job {handle.selector}")
     code, facts = show_to_its_end(handle, context, detach_keys, gives=interactive)
@@ -116,7 +116,7 @@ def show_to_its_end(
     this process's stdin. With `--json` all output goes to stderr, and no job gets this terminal.
     """
     from jlremote.cli.keyboard.local_terminal import LocalTerminal
-    from jlremote.jobs.stories import follow, jobs, streams
+    from jlremote.jobs import follow, known_jobs, streams
 
     screen, over = LocalTerminal(), True
     if job.job.terminal and not job.job.over and screen.kind is not None and not as_json():
@@ -127,7 +127,7 @@ def show_to_its_end(
             code, job = follow.follow(job, show, context, cancels=cancels)
     facts = document(job.host.name, job.job)
     if job.job.remove and over:
-        jobs.remove(job)
+        known_jobs.remove(job)
     return code, facts
 
 

@@ -111,7 +111,7 @@ def run(
     if as_json() and options["terminal"] and not options["detach"]:
         raise shared.refused_together("-t", "--json")
     watched = _interaction(options)
-    from jlremote.jobs.stories import run as workflow
+    from jlremote.jobs import begin as workflow
 
     context = invocation.context()
     host = shared.host_of(host, inside, options, context, waits=wait is not None)
@@ -161,13 +161,12 @@ def _of_notebook(
         )
     if notebook is None:
         return command, options
-    from jlremote.jobs import notebook as program
+    from jlremote.jobs.begin_process import notebook_command
 
-    program.check(notebook, parameters)
+    begun, variable = notebook_command(notebook, kernel, parameters)
     if command:
         raise Usage("run either a notebook or a command", hint=f"leave out `{notebook}` or `-- …`")
-    environment = (*options["env"], program.environment())
-    return program.command(notebook, kernel, parameters), options | {"env": environment}
+    return begun, options | {"env": (*options["env"], variable)}
 
 
 def _interaction(options: dict[str, Any]) -> dict[str, Any]:

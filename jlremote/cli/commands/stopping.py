@@ -194,13 +194,13 @@ def _all_stopped(request: StopRequest, context: Context) -> Iterator[StopReport]
 
 
 def _stopped(name: str | None, request: StopRequest, context: Context) -> StopReport:
-    from jlremote.jobs.stories import jobs
+    from jlremote.jobs import known_jobs
     from jlremote.sessions import stop as workflow
 
-    job = jobs.meant(name, context)
+    job = known_jobs.meant(name, context)
     if job is None:
         return workflow.stop(name, request, context)
     if request.container:
         raise Usage(f"`{name}` is a job", hint="`--container` is for sessions")
-    done = jobs.stop(job, request, context)
+    done = known_jobs.stop(job, request, context)
     return workflow.StopReport(job.job.name, job.host.name, tuple(done))

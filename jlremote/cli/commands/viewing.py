@@ -175,7 +175,7 @@ def logs(
         jlr logs -f dgx/train-3f2a            # a job's output
     """
     from jlremote.hosts.requests import LogRequest
-    from jlremote.jobs.stories import jobs
+    from jlremote.jobs import known_jobs
     from jlremote.sessions.logs import log
 
     if options["since"] is not None:
@@ -183,8 +183,8 @@ def logs(
     elif tail is None:
         tail = _LINES
     request, context = LogRequest(tail=tail, **options), invocation.context()
-    if job := jobs.meant(session, context):
-        jobs.log(job, JobOutput().show, request)
+    if job := known_jobs.meant(session, context):
+        known_jobs.log(job, JobOutput().show, request)
         return
     for text in log(session, request, context):
         answer(text, newline=False)

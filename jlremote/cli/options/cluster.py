@@ -109,7 +109,7 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
 
 def show_estimate(host: str, scheduled: Scheduled, context: Context) -> None:
     """Print when the scheduler would start a job; submit nothing."""
-    from jlremote.jobs.stories.scheduled import estimate
+    from jlremote.jobs.begin_scheduled import estimate
 
     words = estimate(host, scheduled, context)
     answer_either(words, {"estimate": words})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from jlremote.forwards.address import PortReport
-    from jlremote.images.commands import Image
+    from jlremote.images.image_commands import Image
     from jlremote.jupyter.api import Kernel
     from jlremote.kernels.specs import KernelSpec
     from jlremote.listing.listing import ContainerReport

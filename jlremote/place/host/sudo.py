@@ -45,13 +45,13 @@ printf %s MARKER; IFS= read -r jlr_typed; stty echo
 _FORGET = "unset jlr_typed\n"
 
 
-def endable(argv: tuple[str, ...], by: tuple[str, ...] = ()) -> str:
+def endable(argv: tuple[str, ...]) -> str:
     """Return shell text that runs a command which its user can end, also behind `sudo`.
 
-    It runs on a terminal of `script` where the host has util-linux's (see the room's decisions).
-    `by` are the words of a program that runs it.
+    It runs on a terminal of `script` (see the room's decisions); on hosts without util-linux's
+    `script` it runs as it is.
     """
-    plain = command_line((*by, *argv))
+    plain = command_line(argv)
     if argv[:1] != SUDO[:1]:
         return plain
     kept = f"{plain} <&6 >&7 2>&8 6<&- 7>&- 8>&-"

@@ -1,7 +1,7 @@
 """Sessions as jobs of a cluster's scheduler: they run on a node, and their folders are in the home.
 
 All machines of the cluster share the home, so any login node finds a session there: `jobs/NAME` is
-the folder of its job (see `jobs.scheduled`), with what the probe found once Jupyter listened;
+the folder of its job (see `jobs.scheduled_jobs`), with what the probe found once Jupyter listened;
 `servers/NAME` is Jupyter's own (see `jupyter.scripts`). So a session is described without a
 question to its node, which is entered for its processes alone. Its end is what its folder says, or
 else the scheduler, which is asked now and then.

@@ -12,7 +12,7 @@ import pytest
 from jlremote.containers import recording
 from jlremote.errors import ConnectionRefused, ConnectionTimedOut, JlrError, NeedsAuthentication
 from jlremote.hosts.links import connected_status
-from jlremote.jobs.stories import session_job
+from jlremote.jobs import session_job
 from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.recorder import Recording
 from jlremote.jupyter.survey import ContainerGone, ContainerPaused, IdleStopped, JupyterDead

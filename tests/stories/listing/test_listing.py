@@ -12,7 +12,7 @@ import pytest
 from jlremote.errors import JlrError, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import ASKS_NOTHING
-from jlremote.jobs.stories import session_job
+from jlremote.jobs import session_job
 from jlremote.jupyter.presence import Presence, Present
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import NotFound
-from jlremote.jobs.stories.jobs import find
-from jlremote.laptop import jobs, sessions
-from jlremote.laptop.jobs import JobRecord
+from jlremote.jobs.known_jobs import find
+from jlremote.laptop import job_records, sessions
+from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.selection.session_selection import chosen, running
 from tests.stories.parts import context
@@ -53,7 +53,7 @@ def test_a_host_of_the_ssh_configuration_is_no_session(tmp_path: Path) -> None:
 
 def test_a_job_in_the_place_of_a_session_is_told_as_one_and_the_other_way() -> None:
     sessions.save(RECORD)
-    jobs.save(JobRecord("dgx", "train", "docker", None))
+    job_records.save(JobRecord("dgx", "train", "docker", None))
     with pytest.raises(NotFound, match="`train` is a job and not a session") as caught:
         running("train", context())
     assert caught.value.hint == "`jlr attach dgx/train` shows its output"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -12,11 +11,10 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_if_any
 from jlremote.hosts.links import known_hosts, link_of, link_on
 from jlremote.hosts.requests import LogRequest, StopRequest
-from jlremote.jobs import containers
-from jlremote.jobs.containers import ContainerJobs
-from jlremote.jobs.scheduled import ScheduledJobs
-from jlremote.laptop import jobs as records
-from jlremote.laptop import sessions
+from jlremote.jobs import engine_jobs
+from jlremote.jobs.engine_jobs import ContainerJobs
+from jlremote.jobs.scheduled_jobs import ScheduledJobs
+from jlremote.laptop import job_records, sessions
 from jlremote.laptop.record_files import hint_of_missing, matching
 from jlremote.link.client.link import Link
 from jlremote.place.clusters.slurm import SLURM
@@ -38,8 +36,6 @@ SCHEDULED = ScheduledJobs(SLURM)
 
 Show = Callable[[str, bytes], None]  # given `stdout` or `stderr`, and a piece of it
 
-_MOST_BYTES = 64 << 20  # of the end of a log
-
 
 class EngineRefused(JlrError):
     """The engine of a host does not list its containers."""
@@ -59,7 +55,7 @@ class JobHandle:
         return f"{self.host.name}/{self.job.name}"
 
     def again(self) -> Job:
-        """Ask the host for its present state."""
+        """Ask the host for the present state."""
         engine = self.backend.engine if isinstance(self.backend, ContainerJobs) else None
         job = _one(self.host, engine, self.job.name).job
         if job.key != self.job.key:
@@ -67,23 +63,8 @@ class JobHandle:
         self._check_same(job)
         return job
 
-    def at_end(self) -> tuple[Job, Mapping[str, bytes] | None]:
-        """Ask for its present state, and in the same round trip for the last of an engine's log."""
-        if isinstance(self.backend, ContainerJobs):
-            last: dict[str, bytes] = defaultdict(bytes)
-            with self.host.process(self.backend.end(self.job.key)) as process:
-                for stream, data in process:
-                    last[stream] += data
-                    if len(last[stream]) > _MOST_BYTES:
-                        raise JlrError(f"the end of `{self.selector}` is too long to read")
-            if process.status == 0:
-                job, last["stdout"] = containers.at_end(last["stdout"])
-                if job is not None:
-                    return job, last
-        return self.again(), None
-
     def begun(self) -> JobHandle:
-        """Return the job after its wait: one in a new container is the engine's from then on."""
+        """Return the job after its wait; the engine may have it by then."""
         later = _one(self.host, engine_of(self.host), self.job.name)
         self._check_same(later.job)
         return later
@@ -103,7 +84,7 @@ def find(selector: str | None, context: Context) -> JobHandle:
         NotFound: there is none.
         Usage: the name stands for jobs on several hosts.
     """
-    record = records.choose(selector)
+    record = job_records.choose(selector)
     if record is not None:
         return _one(link_of(record, context), runtime_named(record.runtime).engine, record.name)
     host, slash, name = (selector or "").rpartition("/")
@@ -120,7 +101,7 @@ def find(selector: str | None, context: Context) -> JobHandle:
         raise NotFound(
             f"no job `{selector}` was started on this machine",
             hint=hint_of_missing(
-                records.load_all(),
+                job_records.load_all(),
                 name,
                 "`jlr runs HOST` lists the jobs of others; name one as HOST/NAME",
             ),
@@ -136,7 +117,7 @@ def meant(selector: str | None, context: Context) -> JobHandle | None:
     """
     if selector is None or matching(sessions.load_all(), selector):
         return None
-    if matching(records.load_all(), selector):
+    if matching(job_records.load_all(), selector):
         return find(selector, context)
     host, slash, name = selector.rpartition("/")
     if not slash:
@@ -151,45 +132,47 @@ def meant(selector: str | None, context: Context) -> JobHandle | None:
 def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
     """Return whether a host has a job of that full name, as far as it can be asked."""
     try:
-        found = _all(host, engine or _of_jobs(host), name)
+        handles = _all(host, engine or _of_jobs(host), name)
     except EngineRefused:
         return False
-    return any(each.job.name == name for each in found)
+    return any(each.job.name == name for each in handles)
 
 
-def log(found: JobHandle, show: Show, wanted: LogRequest) -> None:
+def log(handle: JobHandle, show: Show, wanted: LogRequest) -> None:
     """Show the last lines of a job's output, and with `follow` what comes until it ends.
 
     Raises:
         Usage: the job has no such log.
     """
     if wanted.container:
-        raise Usage(f"`{found.selector}` is a job", hint="leave out `--container`")
-    script = found.backend.log(found.job.key, wanted.tail, follow=wanted.follow, since=wanted.since)
-    with found.host.process(script) as process:
+        raise Usage(f"`{handle.selector}` is a job", hint="leave out `--container`")
+    script = handle.backend.log(
+        handle.job.key, wanted.tail, follow=wanted.follow, since=wanted.since
+    )
+    with handle.host.process(script) as process:
         for stream, data in process:
             show(stream, data)
-    if wanted.follow and found.job.waits_for_gpus:
-        later = found.begun()
-        if later.job.key != found.job.key:
+    if wanted.follow and handle.job.waits_for_gpus:
+        later = handle.begun()
+        if later.job.key != handle.job.key:
             log(later, show, wanted)
 
 
 def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
-    """Yield the jobs of a host, or of each where this laptop has started one, with its name.
+    """Yield host and job for the jobs of a host, or of each host with a job of this laptop.
 
     Raises:
         JlrError: the host cannot be asked; of several hosts that is only noted.
     """
     for link in _links(host, context):
         try:
-            found = _all(link, engine_of(link))
+            handles = _all(link, engine_of(link))
         except JlrError as failure:
             if host is not None:
                 raise
             context.progress.note(f"cannot list the jobs of `{link.name}`: {failure.message}")
         else:
-            yield from ((link.name, each.job) for each in found)
+            yield from ((link.name, each.job) for each in handles)
 
 
 def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
@@ -200,83 +183,83 @@ def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
     Raises:
         JlrError: the person said no.
     """
-    here = {(record.host, record.name, record.mark) for record in records.load_all() if record.mark}
+    here = {
+        (record.host, record.name, record.mark) for record in job_records.load_all() if record.mark
+    }
     over = [
-        found
+        handle
         for link in _links(host, context)
-        for found in _all(link, engine_of(link))
-        if found.job.over
-        and (host is not None or (link.name, found.job.name, found.job.mark) in here)
+        for handle in _all(link, engine_of(link))
+        if handle.job.over
+        and (host is not None or (link.name, handle.job.name, handle.job.mark) in here)
     ]
-    losses = tuple(f"the job {found.selector} and its output" for found in over)
+    losses = tuple(f"the job {handle.selector} and its output" for handle in over)
     question = f"Delete {len(over)} job{'s' if len(over) != 1 else ''}?"
     destruction.confirm(Destruction(question, losses), context, yes=yes)
-    for found in over:
-        remove(found)
-    return [found.selector for found in over]
+    for handle in over:
+        remove(handle)
+    return [handle.selector for handle in over]
 
 
-def stop(found: JobHandle, request: StopRequest, context: Context) -> list[str]:
-    """Stop a job and return what was done: SIGTERM, and SIGKILL some time later or by `force`.
+def stop(handle: JobHandle, request: StopRequest, context: Context) -> list[str]:
+    """Stop a job and return what was done: SIGTERM, then SIGKILL, at once by `force`.
 
     With `remove` the job and its output are deleted afterwards.
 
     Raises:
         JlrError: it does not end, or the person said no.
     """
-    destruction.confirm(_planned(found, request), context, yes=request.yes)
+    destruction.confirm(_planned(handle, request), context, yes=request.yes)
     done = []
-    if not found.job.over:
-        text = found.backend.stop(found.job.key, force=request.force)
-        with context.progress.step(f"Stop {found.job.name}"):
-            ended = run_script(found.host, text, timeout=STOP_SECONDS)
+    if not handle.job.over:
+        text = handle.backend.stop(handle.job.key, force=request.force)
+        with context.progress.step(f"Stop {handle.job.name}"):
+            ended = run_script(handle.host, text, timeout=STOP_SECONDS)
         if ended.status != 0:
-            raise JlrError(f"cannot stop `{found.selector}`: {ended.complaint}")
-        if found.job.waits_for_gpus and (later := _begun(found)) is not None:
+            raise JlrError(f"cannot stop `{handle.selector}`: {ended.complaint}")
+        if handle.job.waits_for_gpus and (later := _begun(handle)) is not None:
             return stop(later, replace(request, yes=True), context)
         ended_it = "killed the job" if request.force else "stopped the job"
-        done.append("took it out of the queue" if found.job.waits_for_gpus else ended_it)
+        done.append("took it out of the queue" if handle.job.waits_for_gpus else ended_it)
     if request.remove:
-        remove(found)
+        remove(handle)
         done.append("deleted it and its output")
     return done or ["it had already ended"]
 
 
-def _begun(found: JobHandle) -> JobHandle | None:
-    """Return a job that waited if it has a container now, where its waiter was not reached."""
+def _begun(handle: JobHandle) -> JobHandle | None:
+    """Return a waiting job that has a container by now; its waiter did not answer."""
     with suppress(NotFound):
-        later = found.begun()
-        return later if later.job.key != found.job.key else None
+        later = handle.begun()
+        return later if later.job.key != handle.job.key else None
     return None
 
 
-def _planned(found: JobHandle, request: StopRequest) -> Destruction:
-    """Return what is lost; SIGTERM alone, which is what a bare `jlr stop JOB` is for, is not."""
-    state = "waiting" if found.job.waits_for_gpus else "running"
-    runs = f"the {state} job: {one_line(found.job.command)}"
-    losses: tuple[str, ...] = (runs,) if request.destroys and not found.job.over else ()
+def _planned(handle: JobHandle, request: StopRequest) -> Destruction:
+    state = "waiting" if handle.job.waits_for_gpus else "running"
+    runs = f"the {state} job: {one_line(handle.job.command)}"
+    losses: tuple[str, ...] = (runs,) if request.destroys and not handle.job.over else ()
     losses += ("its output and exit code",) if request.remove else ()
-    question = f"{'Delete' if request.remove else 'Kill'} the job {found.selector}?"
+    question = f"{'Delete' if request.remove else 'Kill'} the job {handle.selector}?"
     return Destruction(question, losses)
 
 
-def remove(found: JobHandle) -> None:
+def remove(handle: JobHandle) -> None:
     """Delete a job that is over, and its output.
 
     Raises:
         JlrError: it could not be deleted.
     """
-    done = run_script(found.host, found.backend.remove(found.job.key))
+    done = run_script(handle.host, handle.backend.remove(handle.job.key))
     if done.status != 0:
-        raise JlrError(f"cannot delete `{found.selector}`: {done.complaint}")
-    records.delete(found.host.name, found.job.name)
+        raise JlrError(f"cannot delete `{handle.selector}`: {done.complaint}")
+    job_records.delete(handle.host.name, handle.job.name)
 
 
 def _links(host: str | None, context: Context) -> list[Link]:
-    """Return the link to a host, or to each where this laptop has started a job."""
     if host is not None:
         return [link_on(host, context)]
-    ways = {(r.host, r.ssh_config): r for r in reversed(records.load_all())}
+    ways = {(r.host, r.ssh_config): r for r in reversed(job_records.load_all())}
     return [link_of(record, context) for record in ways.values()]
 
 
@@ -286,24 +269,24 @@ def engine_of(host: Link) -> Engine:
 
 
 def _of_jobs(host: Link) -> Engine | None:
-    runtimes = (runtime_named(r.runtime) for r in records.load_all() if r.host == host.name)
+    runtimes = (runtime_named(r.runtime) for r in job_records.load_all() if r.host == host.name)
     return next((r.engine for r in runtimes if r.engine), None)
 
 
 def _one(host: Link, engine: Engine | None, name: str) -> JobHandle:
-    found = _one_of(_all(host, engine, name), name)
-    if found is None:
-        records.delete(host.name, name)
+    handle = _one_of(_all(host, engine, name), name)
+    if handle is None:
+        job_records.delete(host.name, name)
         raise NotFound(
             f"there is no job `{name}` on `{host.name}`",
             hint=f"`jlr runs {host.name}` lists its jobs",
         )
-    return found
+    return handle
 
 
-def _one_of(found: Sequence[JobHandle], name: str) -> JobHandle | None:
+def _one_of(handles: Sequence[JobHandle], name: str) -> JobHandle | None:
     """Return the job of that name; a full name takes precedence over a typed one."""
-    return min(found, key=lambda each: each.job.name != name, default=None)
+    return min(handles, key=lambda each: each.job.name != name, default=None)
 
 
 def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[JobHandle]:
@@ -312,25 +295,32 @@ def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[Job
     Raises:
         EngineRefused: no process job was found, and the engine does not list its containers.
     """
-    ours = ProcessJobs()
-    theirs = None if engine is None else ContainerJobs(engine)
-    steps = {"clock": "date +%s", "processes": ours.tell(name), "scheduled": SCHEDULED.tell(name)}
-    told = host.run(steps | ({"containers": theirs.tell(name)} if theirs else {}))
-    now = moment(told["clock"].stdout)
-    own = kept_jobs.read(told["processes"].stdout)
-    found = [JobHandle(host, ours, job.by_our_clock(now)) for job in own]
-    queued = SCHEDULED.read(told["scheduled"].stdout)
-    found += [JobHandle(host, SCHEDULED, job) for job in queued]
-    if theirs is not None:
-        answer = told["containers"]
+    processes = ProcessJobs()
+    in_containers = None if engine is None else ContainerJobs(engine)
+    steps = {
+        "clock": "date +%s",
+        "processes": processes.tell(name),
+        "scheduled": SCHEDULED.tell(name),
+    }
+    if in_containers is not None:
+        steps["containers"] = in_containers.tell(name)
+    answers = host.run(steps)
+    now = moment(answers["clock"].stdout)
+    own = kept_jobs.read(answers["processes"].stdout)
+    handles = [JobHandle(host, processes, job.by_our_clock(now)) for job in own]
+    queued = SCHEDULED.read(answers["scheduled"].stdout)
+    handles += [JobHandle(host, SCHEDULED, job) for job in queued]
+    if in_containers is not None:
+        answer = answers["containers"]
         if answer.status == 0:
-            others = containers.read(answer.stdout)
-            begun = [JobHandle(host, theirs, job.by_our_clock(now)) for job in others]
-            names = {each.job.name for each in begun}
-            # A job that waited is there twice for a moment, until its container is all of it.
-            waited = [each for each in found if each.job.waits_for_gpus and each.job.name in names]
-            found = [*(each for each in found if each not in waited), *begun]
-        elif answer.status != COMMAND_NOT_FOUND and not found:
-            why = engine_error(theirs.engine, answer)
+            jobs = [job.by_our_clock(now) for job in engine_jobs.read(answer.stdout)]
+            names = {job.name for job in jobs}
+            # A job that waited is listed twice for a moment, until its container is all of it.
+            handles = [
+                each for each in handles if not (each.job.waits_for_gpus and each.job.name in names)
+            ]
+            handles += [JobHandle(host, in_containers, job) for job in jobs]
+        elif answer.status != COMMAND_NOT_FOUND and not handles:
+            why = engine_error(in_containers.engine, answer)
             raise EngineRefused(why.message, hint=why.hint)
-    return sorted(found, key=lambda each: -(each.job.since or 0.0))
+    return sorted(handles, key=lambda each: -(each.job.since or 0.0))

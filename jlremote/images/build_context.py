@@ -1,27 +1,30 @@
-"""The context of a build: a folder as a tar archive, made while it is sent."""
+"""The context of a build: a folder without what `.dockerignore` names, as a tar archive."""
 
 from __future__ import annotations
 
+import fnmatch
 import os
+import posixpath
+import re
 import secrets
 import stat
 import sys
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.images.stories.ignore_rules import IgnoreRules, read_rules
 from jlremote.text import reason_of
 
 PIECE_BYTES = 512 * 1024
 IGNORE_FILE = ".dockerignore"
+_LEAVE_OUT = "leave it out in `.dockerignore`, or make it readable"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, folder or symbolic link: its name in the context, its path, and its `lstat`."""
+    """A file, folder or symbolic link of the context."""
 
     name: str
     path: str
@@ -44,7 +47,7 @@ class BuildContext:
         return sum(e.status.st_size for e in self.entries if stat.S_ISREG(e.status.st_mode))
 
     def archive(self) -> Iterator[bytes]:
-        """Yield the tar archive in pieces, of which only one at a time is in memory.
+        """Yield the tar archive in pieces; only one at a time is in memory.
 
         Raises:
             JlrError: a file became shorter meanwhile, or cannot be read.
@@ -64,7 +67,7 @@ class BuildContext:
 
 
 def _in_large_pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Join what is small: each piece is a message to the link."""
+    """Join small blocks: each piece is a message to the link."""
     held = bytearray()
     for block in blocks:
         if held and len(held) + len(block) > PIECE_BYTES:
@@ -89,7 +92,7 @@ def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
     inside = file.relative_to(root).as_posix() if file.is_relative_to(root) else None
     # As in BuildKit, an ignore file that is named after the Dockerfile comes first.
     own = path.with_name(f"{path.name}{IGNORE_FILE}")
-    ignore = next((found for found in (own, folder / IGNORE_FILE) if found.is_file()), None)
+    ignore = next((each for each in (own, folder / IGNORE_FILE) if each.is_file()), None)
     rules = _text(ignore, "ignore file", None) if ignore else ""
     needed = {inside, IGNORE_FILE}
     entries = tuple(_entries(folder, "", read_rules(rules), needed))
@@ -122,10 +125,10 @@ def _text(path: Path, what: str, hint: str | None) -> str:
 def _entries(
     folder: Path, prefix: str, rules: IgnoreRules, needed: set[str | None]
 ) -> Iterator[Entry]:
-    """Yield what is below a folder, sorted by name; what docker itself needs is never left out."""
+    """Yield what is below a folder, sorted by name; docker's own files are never left out."""
     try:
-        with os.scandir(folder) as found:
-            children = sorted(found, key=lambda child: child.name)
+        with os.scandir(folder) as listing:
+            children = sorted(listing, key=lambda child: child.name)
     except OSError as error:
         raise JlrError(
             f"cannot read the folder `{folder}`: {reason_of(error)}", hint=_LEAVE_OUT
@@ -136,16 +139,10 @@ def _entries(
         ignored = rules.ignores(name) and name not in needed
         if not ignored and not stat.S_ISSOCK(status.st_mode):
             yield Entry(name, child.path, status)
-        if stat.S_ISDIR(status.st_mode) and (not ignored or _descend(name, rules, needed)):
+        holds_needed = any(str(each).startswith(f"{name}/") for each in needed)
+        kept = not ignored or holds_needed or rules.may_keep_some_of(name)
+        if kept and stat.S_ISDIR(status.st_mode):
             yield from _entries(Path(child.path), f"{name}/", rules, needed)
-
-
-_LEAVE_OUT = "leave it out in `.dockerignore`, or make it readable"
-
-
-def _descend(folder: str, rules: IgnoreRules, needed: set[str | None]) -> bool:
-    holds_needed = any(name is not None and name.startswith(f"{folder}/") for name in needed)
-    return holds_needed or rules.may_keep_some_of(folder)
 
 
 def _packed(entry: Entry) -> Iterator[bytes]:
@@ -206,3 +203,76 @@ def _bytes(info: tarfile.TarInfo) -> bytes:
 
 def _padding(size: int) -> bytes:
     return bytes(-size % tarfile.BLOCKSIZE)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One line of `.dockerignore`."""
+
+    pattern: str
+    parts: tuple[re.Pattern[str] | None, ...]  # one for each folder or file, `None` for any number
+    exception: bool  # whether it begins with `!`
+
+    def matches(self, names: Sequence[str]) -> bool:
+        """Return whether the rule means a path, or a folder on its way."""
+        reached = {0}
+        for at, part in enumerate(self.parts):
+            if part is None:  # at the end, all that is below a folder and not the folder itself
+                least = min(reached, default=len(names)) + (at == len(self.parts) - 1)
+                reached = set(range(least, len(names) + 1))
+            else:
+                matched = {place for place in reached if place < len(names)}
+                reached = {place + 1 for place in matched if part.match(names[place])}
+        return bool(reached - {0})
+
+
+@dataclass(frozen=True)
+class IgnoreRules:
+    """All rules; the last one that matches a path decides."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def ignores(self, path: str) -> bool:
+        """Return whether `path`, relative and with `/`, is left out."""
+        names, ignored = path.split("/"), False
+        for rule in self.rules:
+            if rule.exception == ignored and rule.matches(names):
+                ignored = not rule.exception
+        return ignored
+
+    def may_keep_some_of(self, folder: str) -> bool:
+        """Return whether an exception may apply to something in a folder that is left out.
+
+        As in BuildKit, an exception with a wildcard may apply to any folder.
+        """
+        exceptions = [rule.pattern for rule in self.rules if rule.exception]
+        wild = any(re.search(r"[*?\[\\]", pattern) for pattern in exceptions)
+        return wild or any(f"{pattern}/".startswith(f"{folder}/") for pattern in exceptions)
+
+
+def read_rules(text: str) -> IgnoreRules:
+    """Return the rules of a `.dockerignore` file's text, as docker reads them (patternmatcher).
+
+    Raises:
+        Usage: a line is only `!`.
+    """
+    rules = []
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        pattern = line.strip().removeprefix("!").strip()
+        if line.strip() == "!":
+            raise Usage(f"line {number} of `{IGNORE_FILE}` is only `!`")
+        if pattern and not line.startswith("#"):
+            cleaned = posixpath.normpath(pattern).lstrip("/")
+            parts = tuple(part for name in cleaned.split("/") for part in _parts(name))
+            rules.append(Rule(cleaned, parts, line.strip().startswith("!")))
+    return IgnoreRules(tuple(rules))
+
+
+def _parts(name: str) -> Iterator[re.Pattern[str] | None]:
+    """Yield the patterns of one name between slashes; `**.py` means any `*.py`."""
+    if name.startswith("**"):
+        yield None
+    if name != "**":
+        # `fnmatch` has other signs for a literal and for a set's opposite, and never backtracks.
+        literal = re.sub(r"\\(.)", lambda found: re.sub(r"[*?\[]", r"[\g<0>]", found[1]), name)
+        yield re.compile(fnmatch.translate(literal.replace("[^", "[!")))

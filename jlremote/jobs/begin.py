@@ -14,14 +14,13 @@ from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_to
 from jlremote.hosts.requests import EngineChoice, RunRequest, StartContext
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.jobs.containers import ContainerJobs
-from jlremote.jobs.scheduled import ScheduledJobs
-from jlremote.jobs.stories import container, process, scheduled
-from jlremote.jobs.stories.jobs import JobHandle, engine_of, find, is_taken
-from jlremote.jobs.stories.process import ANOTHER_NAME
-from jlremote.laptop import desktop, sessions
-from jlremote.laptop import jobs as records
-from jlremote.laptop.jobs import JobRecord
+from jlremote.jobs import begin_container, begin_process, begin_scheduled
+from jlremote.jobs.begin_process import ANOTHER_NAME
+from jlremote.jobs.engine_jobs import ContainerJobs
+from jlremote.jobs.known_jobs import JobHandle, engine_of, find, is_taken
+from jlremote.jobs.scheduled_jobs import ScheduledJobs
+from jlremote.laptop import desktop, job_records, sessions
+from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.engine_containers import Containers
@@ -54,24 +53,24 @@ def run(request: RunRequest, context: Context) -> list[JobHandle]:
     with undone_on_failure() as undo:
         start = _start_context(host, runtime, request, typed, context, undo)
         if request.scheduled is not None:
-            begun = scheduled.begin(start, request, request.scheduled)
+            begun = begin_scheduled.begin(start, request, request.scheduled)
         elif request.inside is None and runtime.has_containers:
-            start, starting = container.begin(start, request)
+            start, starting = begin_container.begin(start, request)
         else:
-            starting = process.begin(start, request)
+            starting = begin_process.begin(start, request)
         marks = {each.job.name: each.job.mark for each in begun} or {start.name: ""}
         for name, mark in marks.items():
-            undo.callback(records.delete, host.name, name)
-            records.save(_record(start, name, mark))
+            undo.callback(job_records.delete, host.name, name)
+            job_records.save(_record(start, name, mark))
         if begun:
             return begun
-        found = find(f"{host.name}/{start.name}", context)
-        records.save(_record(start, start.name, found.job.mark))
-        return [replace(found, starting=starting)]
+        handle = find(f"{host.name}/{start.name}", context)
+        job_records.save(_record(start, start.name, handle.job.mark))
+        return [replace(handle, starting=starting)]
 
 
 def _runtime(request: RunRequest) -> Runtime:
-    """Return the runtime as far as the laptop knows it; refuse a request that names no place."""
+    """Return the runtime as far as the laptop knows it; refuse a request without a place."""
     if request.scheduled is not None:
         chosen = "none" if request.wanted.image is None else request.wanted.runtime
         return runtime_named(chosen if chosen in ("none", *IMAGE_RUNTIMES) else IMAGE_RUNTIMES[0])
@@ -82,7 +81,7 @@ def _runtime(request: RunRequest) -> Runtime:
                 f"`{request.inside}` is not on `{request.wanted.host}`",
                 hint=f"`jlr run {host} --in {name} -- …`",
             )
-        if (known := process.session(request)) is not None:
+        if (known := begin_process.session(request)) is not None:
             return runtime_of(known)
     runtime = runtime_named(request.wanted.runtime, sudo=request.wanted.sudo)
     if request.inside is not None and not runtime.has_images:
@@ -100,11 +99,7 @@ def _runtime(request: RunRequest) -> Runtime:
 
 
 def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
-    """Refuse a terminal and stdin to what waits: a job in a queue, or one without its packages.
-
-    Raises:
-        Usage: the job is such.
-    """
+    """Refuse a terminal and stdin for a job that waits for a node or for packages (`Usage`)."""
     host = request.wanted.host
     if request.scheduled is not None and (request.interactive or request.terminal):
         raise Usage(
@@ -122,8 +117,7 @@ def _check_terminal(request: RunRequest, runtime: Runtime) -> None:
 
 
 def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
-    """Return the runtime, with the first engine that works there if none is named."""
-    if not runtime.has_containers or process.session(request) is not None:
+    if not runtime.has_containers or begin_process.session(request) is not None:
         return runtime
     return Containers(engine_on(host, EngineChoice(request.wanted.runtime, request.wanted.sudo)))
 
@@ -131,7 +125,7 @@ def _with_engine(host: Link, request: RunRequest, runtime: Runtime) -> Runtime:
 def _start_context(
     host: Link, runtime: Runtime, request: RunRequest, typed: str, context: Context, undo: ExitStack
 ) -> StartContext:
-    """Return what the steps share; refuse a taken name. A new container is named by template."""
+    """Return what the steps share, with the job's name; refuse a taken name (`Busy`)."""
     wanted = replace(request.wanted, container=typed)
     own = request.inside is None and runtime.has_containers
     name = naming.names(wanted, host)[0] if own else typed
@@ -153,31 +147,31 @@ def _record(start: StartContext, name: str, mark: str) -> JobRecord:
 def _name(command: tuple[str, ...]) -> str:
     """Return a unique name after the program that runs."""
     words = [word for word in command[1:] if re.fullmatch(r"[\w./][\w./-]*", word)]
-    told = PurePosixPath(command[0])
-    if words and re.fullmatch(r"(python|sh|bash|torchrun)[\d.]*", told.name):
+    program = PurePosixPath(command[0])
+    if words and re.fullmatch(r"(python|sh|bash|torchrun)[\d.]*", program.name):
         module = command[1:2] == ("-m",)
-        told = PurePosixPath(words[0].rpartition(".")[2] if module else words[0])
-    stem = re.sub(r"[^a-zA-Z0-9_.-]+", "-", told.stem).strip("-._")[:24]
+        program = PurePosixPath(words[0].rpartition(".")[2] if module else words[0])
+    stem = re.sub(r"[^a-zA-Z0-9_.-]+", "-", program.stem).strip("-._")[:24]
     return f"{stem or 'job'}-{secrets.token_hex(2)}"
 
 
-def watch(found: JobHandle, context: Context) -> None:
-    """Have the link tell of a job, whatever becomes of this command."""
-    backend = found.backend
+def watch(handle: JobHandle, context: Context) -> None:
+    """Have the link notify of a job's end, whatever becomes of this command."""
+    backend = handle.backend
     kind = "scheduled" if isinstance(backend, ScheduledJobs) else "processes"
     if isinstance(backend, ContainerJobs):
         kind = backend.engine.name
-    elif found.job.waits_for_gpus and found.job.container == found.job.name:
-        engine = engine_of(found.host)  # which has it after its wait
+    elif handle.job.waits_for_gpus and handle.job.container == handle.job.name:
+        engine = engine_of(handle.host)  # which has it after its wait
         kind = engine.name if engine else kind
-    found.host.watch_job(found.job.name, found.job.key, kind)
+    handle.host.watch_job(handle.job.name, handle.job.key, kind)
     try:
         desktop.check()
     except JlrError as none:
         context.progress.note(f"{none.message}; `jlr notify test` tries it")
 
 
-def tell_end(found: JobHandle, code: int, context: Context) -> None:
-    """Tell that a job has ended, unless the link has done so."""
-    if found.host.unwatch_job(found.job.name):
-        context.progress.announce(found.selector, replace(found.job, exit_code=code).ending)
+def tell_end(handle: JobHandle, code: int, context: Context) -> None:
+    """Announce that a job has ended, unless the link has done so."""
+    if handle.host.unwatch_job(handle.job.name):
+        context.progress.announce(handle.selector, replace(handle.job, exit_code=code).ending)

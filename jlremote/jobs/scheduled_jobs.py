@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from jlremote.jobs import scheduled_facts
 from jlremote.jobs.scheduled_script import ScheduledPlan, job_script
 from jlremote.place.clusters import last_states
-from jlremote.place.clusters.scheduler import FOLLOWS, INDEX, KEY, QueuedJob
+from jlremote.place.clusters.scheduler import FOLLOWS, INDEX, KEY
 from jlremote.place.clusters.slurm import Slurm
-from jlremote.place.clusters.slurm_lists import read_queue
 from jlremote.place.host.contract import (
     PRINT_FIELD,
     PRINT_FILE,
@@ -69,42 +68,6 @@ _TOO_LATE = """{
   printf '%s\\n' "$late" >&2; exit 1
 }"""
 _NOW_AND_THEN = "case $jlr_turns in 4|10|20|40|80) asks;; esac"
-_TELL = f"""\
-date +%s; printf '{PRINT_GROUP}'
-{PRINT_FILE}{_OVER}ACCOUNT
-opened=
-for directory in FOLDERS; do
-  [ -e "$directory/command" ] || continue
-  account
-  printf %s "${{directory##*/}}"
-  for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; print_file "$directory/$file"; done
-  printf '{PRINT_FIELD}'; [ ! -s "$directory/log" ] || tail -c 2000 "$directory/log" | {TAKE_OUT}
-  printf '{PRINT_FIELD}'; over || {_OLD}
-  printf '{PRINT_RECORD}'
-  over || opened="$opened $(print_file "$directory/id")"
-done 2>/dev/null
-printf '{PRINT_GROUP}'
-[ -n "$opened" ] || exit 0
-asked=$(
-ASK
-)
-printf '%s\\n{PRINT_GROUP}' "$asked"
-separator=$(printf '{PRINT_FIELD}')
-whole=$(printf '%s\\n' "$asked" | ANSWER)
-for id in $opened; do
-  case $whole in ''|*"
-$id$separator"*) continue;; esac
-  printf '%s{PRINT_FIELD}' "$id"
-  (
-ACCOUNTED
-  ) | tr -d '\\n'
-  printf '{PRINT_RECORD}'
-done
-printf '{PRINT_GROUP}'
-printf '%s\\n' "$asked" | (
-DRAINED
-)
-"""
 
 
 @dataclass(frozen=True)
@@ -124,48 +87,31 @@ class ScheduledJobs(FolderJobs):
         files cannot be written, with `UNKNOWN` if a former run may have submitted it and the
         scheduler does not answer.
         """
-        facts = {
-            "command": plan.shown,
-            "asked": plan.asked,
-            "mark": plan.mark,
-            "rm": "yes" if plan.remove else "",
-        }
-        # `cat` says why a file cannot be written, where a shell's own `printf` may not.
-        notes = "".join(
-            f'printf %s {shlex.quote(text)} | cat >"$directory/{file}" || no_folder "$directory"\n'
-            for file, text in facts.items()
-        )
-        private = {
-            '"$directory/.variables"': plan.variables,
-            KEY: plan.key,
-            '"$directory/plan"': plan.record,
-        }
-        given = "".join(
-            f'{{ cat >{file} || no_folder "$directory"; }} {stdin_of(text)}'
-            for file, text in private.items()
-            if text
-        )
-        run = job_script(plan, self.scheduler)
-        end, log = f"end-{plan.mark}", f'"$base{"-" + INDEX if plan.indices else ""}/log"'
-        send = self.scheduler.submit(plan.full_name, log, plan.resources)
-        begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"
         return (
             f"base={self.root}/{shlex.quote(plan.name)} id=\n{self.folder(plan.names[0])}"
             f'umask 077\n{_NO_FOLDER}mkdir -p "${{directory%/*}}" || no_folder\n'
             'if complaint=$(mkdir "$directory" 2>&1); then\n'
-            f'{notes}{given}: >"$directory/stdout"; : >"$directory/stderr"\n'
+            f'{_files(plan)}: >"$directory/stdout"; : >"$directory/stderr"\n'
             'elif [ ! -e "$directory" ]; then printf "%s\\n" "$complaint" >&2; no_folder\n'
             f'elif [ "$(cat "$directory/mark" 2>/dev/null)" != {shlex.quote(plan.mark)} ]; then\n'
             f"exit {TAKEN}\n"
             'elif [ -s "$directory/id" ]; then cat "$directory/id"; exit 0\n'
             f"else\nid=$(\n{self.scheduler.search(plan.full_name)}) || exit {UNKNOWN}\n"
             'id=$(printf "%s\\n" "$id" | head -n 1)\nfi\n'
-            f'{_others(plan)}if [ -z "$id" ]; then\n'
+            f'{_others(plan)}if [ -z "$id" ]; then\n{self._send(plan)}[ -n "$id" ] || exit 0\nfi\n'
+            f"{_identified(plan)}"
+        )
+
+    def _send(self, plan: ScheduledPlan) -> str:
+        """Return shell text that submits a job, and sets `$id`."""
+        run, end = job_script(plan, self.scheduler), f"end-{plan.mark}"
+        log = f'"$base{"-" + INDEX if plan.indices else ""}/log"'
+        begin = "directory=%s-$SLURM_ARRAY_TASK_ID" if plan.indices else "directory=%s"
+        return (
             "quoted=$(printf %s \"$base\" | sed \"s/'/'\\\\\\\\''/g\")\n"
             f"id=$({{ printf '#!/bin/bash -l\\n{begin}\\n' \"'$quoted'\"\n"
-            f"cat <<'{end}'\n{run}{end}\n}} | {{\n{send}}}) || exit\n"
-            '[ -n "$id" ] || exit 0\nfi\n'
-            f"{_identified(plan)}"
+            f"cat <<'{end}'\n{run}{end}\n}} | {{\n"
+            f"{self.scheduler.submit(plan.full_name, log, plan.resources)}}}) || exit\n"
         )
 
     def take_back(self, plan: ScheduledPlan) -> str:
@@ -187,14 +133,40 @@ class ScheduledJobs(FolderJobs):
         which = f"{self.root}/{'*' if name is None else shlex.quote(name)}"
         # The successor first, as it may take the session's folder meanwhile.
         folders = f"{which}{FOLLOWS} {which}" if self.followed else which
-        return (
-            _TELL.replace("FOLDERS", folders)
-            .replace("ACCOUNT\n", last_states.account(self.scheduler))
-            .replace("ASK\n", self._ask())
-            .replace("ANSWER", self.scheduler.answer())
-            .replace("ACCOUNTED\n", self.scheduler.accounted('"$id"'))
-            .replace("DRAINED\n", self.scheduler.drained())
-        )
+        account = last_states.account(self.scheduler)
+        accounted = self.scheduler.accounted(_ID)
+        return f"""\
+date +%s; printf '{PRINT_GROUP}'
+{PRINT_FILE}{_OVER}{account}opened=
+for directory in {folders}; do
+  [ -e "$directory/command" ] || continue
+  account
+  printf %s "${{directory##*/}}"
+  for file in {" ".join(_FILES)}; do printf '{PRINT_FIELD}'; print_file "$directory/$file"; done
+  printf '{PRINT_FIELD}'; [ ! -s "$directory/log" ] || tail -c 2000 "$directory/log" | {TAKE_OUT}
+  printf '{PRINT_FIELD}'; over || {_OLD}
+  printf '{PRINT_RECORD}'
+  over || opened="$opened $(print_file "$directory/id")"
+done 2>/dev/null
+printf '{PRINT_GROUP}'
+[ -n "$opened" ] || exit 0
+asked=$(
+{self._ask()})
+printf '%s\\n{PRINT_GROUP}' "$asked"
+separator=$(printf '{PRINT_FIELD}')
+whole=$(printf '%s\\n' "$asked" | {self.scheduler.answer()})
+for id in $opened; do
+  case $whole in ''|*"
+$id$separator"*) continue;; esac
+  printf '%s{PRINT_FIELD}' "$id"
+  (
+{accounted}  ) | tr -d '\\n'
+  printf '{PRINT_RECORD}'
+done
+printf '{PRINT_GROUP}'
+printf '%s\\n' "$asked" | (
+{self.scheduler.drained()})
+"""
 
     def _ask(self) -> str:
         return last_states.ask(self.scheduler, self.root)
@@ -235,14 +207,6 @@ $id$separator"*) ;;
 done
 """
 
-    def read_waiting(self, printed: str, job: str) -> QueuedJob | None:
-        """Return the job out of one print, `None` if it is not in the queue.
-
-        Raises:
-            SchedulerSilent: the scheduler did not answer.
-        """
-        return read_queue(printed).get(job)
-
     def _until_over(self) -> str:
         # A node that fails writes no end, so the scheduler is asked now and then, too.
         return f"{self.wait('! over')}{pause(0.3)}\n"
@@ -252,7 +216,7 @@ done
         return f'{self.folder(key)}{_OVER}over && exit 0\nid=$(cat "$directory/id")\n{send}\n'
 
     def stop(self, key: str, *, force: bool) -> str:
-        """Cancel it and wait; the site decides when SIGKILL follows SIGTERM, or `force` does."""
+        """Cancel a job and wait; the site decides when SIGKILL follows, unless `force` sends it."""
         kill = f"(\n{self.scheduler.signal(_ID, 'KILL')}\n)\n" if force else ""
         ask = last_states.ask(self.scheduler, self.root, last_states.SHORT_SECONDS)
         ask = f"whole=$( (\n{ask}) | {self.scheduler.answer()})"
@@ -268,6 +232,31 @@ done
 
     def read(self, printed: str) -> list[Job]:
         return scheduled_facts.read(self.scheduler, printed)
+
+
+def _files(plan: ScheduledPlan) -> str:
+    # `cat` says why a file cannot be written, where a shell's own `printf` may not.
+    facts = {
+        "command": plan.shown,
+        "asked": plan.asked,
+        "mark": plan.mark,
+        "rm": "yes" if plan.remove else "",
+    }
+    texts = [
+        f'printf %s {shlex.quote(text)} | cat >"$directory/{file}" || no_folder "$directory"\n'
+        for file, text in facts.items()
+    ]
+    private = {
+        '"$directory/.variables"': plan.variables,
+        KEY: plan.key,
+        '"$directory/plan"': plan.record,
+    }
+    texts += [
+        f'{{ cat >{file} || no_folder "$directory"; }} {stdin_of(text)}'
+        for file, text in private.items()
+        if text
+    ]
+    return "".join(texts)
 
 
 def _others(plan: ScheduledPlan) -> str:

@@ -23,7 +23,7 @@ from jlremote.times import utc
 
 if TYPE_CHECKING:
     from jlremote.hosts.requests import EngineChoice
-    from jlremote.images.stories.removal import RemovalReport
+    from jlremote.images.removal import RemovalReport
 
 
 @command("images")
@@ -42,7 +42,7 @@ def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool)
         jlr images hpc --runtime apptainer
         jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'
     """
-    from jlremote.images.stories import images as workflow
+    from jlremote.images import save as workflow
 
     context = invocation.context()
     listed = workflow.images(host, context, every=every, engine=engine)
@@ -106,7 +106,7 @@ def build(
             "one folder is needed: FOLDER of this machine, or `--on-host DIR`",
             hint="`jlr build HOST . -t NAME` sends this folder",
         )
-    from jlremote.images.stories import build as workflow
+    from jlremote.images import build as workflow
 
     request = workflow.BuildRequest(
         arguments=tuple(with_value(item, "`--build-arg`") for item in arguments),
@@ -140,7 +140,7 @@ def save(invocation: Invocation, session: str, image: str) -> None:
         jlr save cont1 me/torch-with-keras
         jlr save dgx/cont1 nvcr.io/my-space/torch:week3    # then: jlr push dgx …
     """
-    from jlremote.images.stories import images as workflow
+    from jlremote.images import save as workflow
 
     context = invocation.context()
     report = workflow.save(session, image, context)
@@ -170,7 +170,7 @@ def rmi(
     Examples:
         jlr rmi dgx me/torch:week1 me/torch:week2 --yes
     """
-    from jlremote.images.stories.removal import remove
+    from jlremote.images.removal import remove
 
     report = remove(host, names, invocation.context(), engine, yes=yes)
     answer_either(_removal_in_words(report), report.to_json())
@@ -192,7 +192,7 @@ def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) ->
     Examples:
         jlr prune dgx --yes --json | jq .freed
     """
-    from jlremote.images.stories import removal
+    from jlremote.images import removal
 
     context = invocation.context()
     report = removal.prune(host, context, engine, yes=yes)
@@ -203,7 +203,7 @@ def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) ->
 
 
 def _removal_in_words(report: RemovalReport) -> str:
-    from jlremote.images.image_removal import shown
+    from jlremote.images.removal import shown
 
     lines = [f"deleted {shown(image)}" for image in report.deleted]
     lines += [f"removed the name {name}; its image stays" for name in report.untagged]
@@ -229,7 +229,7 @@ def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
         jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3
         jlr pull hpc docker://me/torch --image-folder /scratch/me
     """
-    from jlremote.images.stories import registry as workflow
+    from jlremote.images import pull as workflow
 
     pulled = workflow.pull(host, image, invocation.context(), engine)
     facts = {"image": image, "id": pulled.id, "created": utc(pulled.created), "size": pulled.size}
@@ -249,7 +249,7 @@ def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) ->
     Examples:
         jlr push dgx nvcr.io/my-space/torch:week3
     """
-    from jlremote.images.stories import registry as workflow
+    from jlremote.images import pull as workflow
 
     workflow.push(host, image, invocation.context(), engine)
     answer_either(f"pushed {image}", {"host": host, "image": image})
@@ -288,7 +288,7 @@ def login(
         jlr login dgx --keep                   # keep it on the host, as `docker login` does
         jlr login dgx --forget
     """
-    from jlremote.images.stories import login as workflow
+    from jlremote.images import login as workflow
 
     if forget and (keep or password_stdin):
         raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")

@@ -11,11 +11,9 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import link_of, link_on
 from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
-from jlremote.images import commands as docker
-from jlremote.images import image_names
-from jlremote.images.commands import Image
+from jlremote.images import image_commands, image_files, image_names
+from jlremote.images.image_commands import Image
 from jlremote.images.image_errors import commit_error
-from jlremote.images.stories import image_files
 from jlremote.jupyter.runtime_files import LEFT_THERE, NOT_ASIDE, moved_aside
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
@@ -70,14 +68,14 @@ def images(
                 return files
             missing.hint = image_files.way(link) or missing.hint
             raise
-        listed = run_script(link, docker.list_script(used, every=every))
+        listed = run_script(link, image_commands.list_script(used, every=every))
     # An image that is removed meanwhile makes the command fail; the others are printed.
     if listed.status != 0 and "no such image" not in listed.stderr.lower():
         raise engine_error(used, listed)
     if files:
         ways = f"`jlr images {host} --runtime {IMAGE_RUNTIMES[0]}` lists"
         context.progress.note(f"{ways} those that are files: {len(files)}")
-    return docker.read_list(listed.stdout, every=every)
+    return image_commands.read_list(listed.stdout, every=every)
 
 
 def save(selector: str | None, image: str, context: Context) -> SaveReport:
@@ -100,11 +98,11 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
         inspected, base = _inspected(host, engine, record)
     with context.progress.step(f"Save {record.name} as {image}"):
         folders = _shared(host, engine, record, image, (inspected, base))
-        shared = docker.with_folders(inspected, folders)
+        shared = image_commands.with_folders(inspected, folders)
         # Under a temporary name first: an interrupt then leaves the old image of that name.
         made = f"jlr-saving-{secrets.token_hex(8)}"
         steps = (
-            docker.commit_argv(engine, record.engine_name, made, inspected, base, shared),
+            image_commands.commit_argv(engine, record.engine_name, made, inspected, base, shared),
             engine("tag", made, image),
         )
         untag = engine("rmi", made)
@@ -122,10 +120,10 @@ def save(selector: str | None, image: str, context: Context) -> SaveReport:
             raise _left_there(engine, record.name, done)
         if done.status != 0:
             raise commit_error(engine, record.name, image, record.host, done)
-        saved = run_script(host, command_line(docker.inspect_image_argv(engine, image)))
-    found = docker.read_image(saved.stdout)
-    outside = docker.outside_image(inspected)
-    variables = docker.added_variables(inspected, base)
+        saved = run_script(host, command_line(image_commands.inspect_image_argv(engine, image)))
+    found = image_commands.read_image(saved.stdout)
+    outside = image_commands.outside_image(inspected)
+    variables = image_commands.added_variables(inspected, base)
     return SaveReport(record.host, image, found.id, found.size, outside, variables)
 
 
@@ -154,7 +152,7 @@ def _shared(
     image: str,
     facts: tuple[dict[str, Any], dict[str, Any]],
 ) -> list[str]:
-    """Make what was installed as oneself part of the image; return the folders that have it.
+    """Make packages that the user installed part of the image; return their folders.
 
     `facts` are the `inspect` of the container and of its image.
     """
@@ -174,7 +172,7 @@ def _shared(
 def _inspected(
     host: Host, engine: Engine, record: SessionRecord
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the `inspect` of a container, and of the image that it was created from."""
+    """Return the `inspect` of a container, and that of its image."""
     inspect = command_line(inspect_argv(engine, record.engine_name))
     its_image = engine("container", "inspect", "--format", "{{.Image}}", record.engine_name)
     found = host.run(

@@ -10,19 +10,11 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_on
 from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
-from jlremote.images import image_files
+from jlremote.images import file_scripts, registry_keys
 from jlremote.images.image_errors import login_error
+from jlremote.images.image_files import program_on
 from jlremote.images.image_names import DOCKER_HUB, NVIDIA, login_command, parse
-from jlremote.images.key_scripts import (
-    KEPT,
-    logout_script,
-    with_key_file,
-    with_key_to_login,
-    with_keys,
-)
-from jlremote.images.stories import registry_keys
-from jlremote.images.stories.image_files import program_on
-from jlremote.images.stories.registry_keys import RegistryKey
+from jlremote.images.registry_keys import RegistryKey
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import Completed, run_script
@@ -105,9 +97,10 @@ def log_out(
     link = link_on(host, context)
     with context.progress.step(f"Forget {name} on {host}"):
         if wanted.runtime in IMAGE_RUNTIMES:
-            logout = image_files.logout_script(wanted.runtime, name)
+            logout = file_scripts.logout_script(wanted.runtime, name)
         else:
-            logout = logout_script(engine_on(link, wanted), registry_keys.server(name))
+            engine, server = engine_on(link, wanted), registry_keys.server(name)
+            logout = registry_keys.logout_script(engine, server)
         places = ["this machine's keychain"] if registry_keys.forget(host, name) else []
         done = run_script(link, logout)
     if done.status != 0:
@@ -115,11 +108,13 @@ def log_out(
             f"`{host}` may still keep a key of `{name}`: {done.complaint}",
             hint="this machine has forgotten it" if places else None,
         )
-    return [*places, f"the settings on {host}"] if done.stdout.startswith(KEPT) else places
+    if done.stdout.startswith(registry_keys.KEPT):
+        places.append(f"the settings on {host}")
+    return places
 
 
 def _registry(text: str) -> str:
-    """Return the name of a registry that may have been copied as a URL."""
+    """Return a registry's name; it may have been copied as a URL."""
     name = text.removeprefix("https://").removeprefix("http://").rstrip("/")
     if name in ("index.docker.io/v1", "hub.docker.com", "index.docker.io"):
         return DOCKER_HUB
@@ -145,7 +140,6 @@ def _user(request: LoginRequest) -> str:
 def _accepted(
     link: Link, registry: str, user: str, request: LoginRequest, context: Context
 ) -> RegistryKey:
-    """Return a key that the registry accepts: given, kept or typed."""
     known = None
     if request.key is None and not request.unproved:  # one that is wrong would be kept again
         known = registry_keys.latest(registry, user)
@@ -170,11 +164,11 @@ def _tried(
     engine = None
     if request.engine.runtime in IMAGE_RUNTIMES:
         program = request.engine.runtime
-        login = with_key_to_login(
-            image_files.login_script(program, registry, key.user, keep=request.keep)
+        login = registry_keys.with_key_to_login(
+            file_scripts.login_script(program, registry, key.user, keep=request.keep)
         )
         if not request.keep:
-            login = with_key_file(login)
+            login = registry_keys.with_key_file(login)
             lines.insert(0, registry_keys.docker_config({}))  # the one on stdin is to be tried
     else:
         engine = _engine(link, registry, request)
@@ -182,9 +176,9 @@ def _tried(
 
         def script(engine: Engine) -> str:
             argv = engine("login", f"--username={key.user}", "--password-stdin", server)
-            return with_key_to_login(command_line(argv))
+            return registry_keys.with_key_to_login(command_line(argv))
 
-        login = script(engine) if request.keep else with_keys(engine, script)
+        login = script(engine) if request.keep else registry_keys.with_keys(engine, script)
         if not request.keep:  # docker asks no helper where its settings already hold a key
             lines.insert(0, registry_keys.docker_config({registry: key}))
     with (
@@ -194,7 +188,7 @@ def _tried(
         said = "".join(output)
         if output.status != 0:
             if engine is None:
-                raise image_files.login_error(registry, key.user, said)
+                raise file_scripts.login_error(registry, key.user, said)
             failed = Completed(output.status or 1, "", said)
             raise login_error(engine, registry, key.user, request.host, failed)
     return key

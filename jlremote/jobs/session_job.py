@@ -18,12 +18,12 @@ from jlremote.forwards import local_ports
 from jlremote.gpus import allocation
 from jlremote.hosts.requests import Scheduled, StartContext, StopRequest
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.jobs.scheduled import ScheduledJobs
+from jlremote.jobs import begin_scheduled
+from jlremote.jobs.begin_process import DISK_HINT
+from jlremote.jobs.follow import reached, wait_begun
+from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle
+from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
-from jlremote.jobs.stories import queue, scheduled
-from jlremote.jobs.stories.follow import reached
-from jlremote.jobs.stories.jobs import STOP_SECONDS, JobHandle
-from jlremote.jobs.stories.process import DISK_HINT
 from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import JobEnded, Survey, anew, survey
@@ -54,12 +54,12 @@ BEGINS = ("--dependency", "-d", "--begin", "-b")
 
 
 def ensure(
-    start: StartContext, found: Survey, submitted: Callable[[], None]
+    start: StartContext, seen: Survey, submitted: Callable[[], None]
 ) -> tuple[Container, Server, bool]:
-    """Return the session's server in its job, and whether that was submitted just now.
+    """Return the session's server in its job, and whether the job was submitted just now.
 
-    A job that is there is joined: it is waited for as long as it takes. `submitted` is called once
-    there is a job, which from then on needs nothing of this command.
+    A job that is there is joined, however long it takes. `submitted` is called once there is a job,
+    which from then on needs nothing of this command.
 
     Raises:
         NotFound: it has no job, and none was asked for.
@@ -69,9 +69,9 @@ def ensure(
     job = _known(start)
     is_new = job is None or job.over
     if is_new:
-        how = _asked_for(start, found)
+        how = _asked_for(start, seen)
         try:
-            _submit(start, how, found.container)
+            _submit(start, how, seen.container)
         except Busy:  # another laptop's
             job, is_new = _known(start), False
             if job is None or job.over:
@@ -79,9 +79,9 @@ def ensure(
     if not is_new and job is not None and start.request.scheduled is not None:
         start.note(f"joining job {job.job} of `{start.name}`, which already exists")
     submitted()
-    same = job is not None and found.container is not None and found.container.job == job.job
+    same = job is not None and seen.container is not None and seen.container.job == job.job
     with _left_queued(start):
-        running = found.server if same and not is_new else None
+        running = seen.server if same and not is_new else None
         server = running or _awaited(start)
         container = survey(start.host, start.runtime, start.name).container
     if container is None or not container.running:
@@ -94,29 +94,29 @@ def ensure(
 
 
 def _prove_gpus(start: StartContext) -> None:
-    """Note why the image of a job that has just begun cannot use the GPUs of its node."""
-    told = run_script(start.host, f"cat {JOBS}/{shlex.quote(start.name)}/{GPUS}").stdout
-    if given := re.search(rf"^{_COUNT}=(\d+)$", told, re.MULTILINE):
+    """Note why the image of a new job cannot use the GPUs of its node."""
+    printed = run_script(start.host, f"cat {JOBS}/{shlex.quote(start.name)}/{GPUS}").stdout
+    if given := re.search(rf"^{_COUNT}=(\d+)$", printed, re.MULTILINE):
         with start.context.progress.step("Check the GPUs in the image"):
             allocation.prove(start, given[1])
 
 
 def _known(start: StartContext) -> Job | None:
-    """Return the session's job, once what submits it now has done so."""
-    job = told(start.host, start.name).get(start.name)
+    """Return the session's job, once a submission that is under way is done."""
+    job = read_jobs(start.host, start.name).get(start.name)
     if job is None or job.over or job.job is not None:
         return job
     with start.context.progress.step(f"Wait for another submission of {start.name}"):
         while job is not None and not job.over and job.job is None:
             threading.Event().wait(_LOOK_SECONDS)
-            job = told(start.host, start.name).get(start.name)
+            job = read_jobs(start.host, start.name).get(start.name)
     return job
 
 
-def _asked_for(start: StartContext, found: Survey) -> Scheduled:
+def _asked_for(start: StartContext, seen: Survey) -> Scheduled:
     if start.request.scheduled is not None:
         return start.request.scheduled
-    stands = found.container.stands if found.container else "has no job"
+    stands = seen.container.stands if seen.container else "has no job"
     raise NotFound(
         f"`{start.request.host}/{start.name}` {stands}",
         hint=anew(start.request.host, start.name),
@@ -135,9 +135,9 @@ def _submit(start: StartContext, how: Scheduled, container: Container | None) ->
     with undone_on_failure() as undo:
         start = _with_image(replace(start, undo=undo), how, container)
         plan = _plan(start, how)
-        undo.callback(scheduled.take_back, start, plan, SESSIONS)
+        undo.callback(begin_scheduled.take_back, start, plan, SESSIONS)
         try:
-            scheduled.submit(start, plan, SESSIONS)
+            begin_scheduled.submit(start, plan, SESSIONS)
         except Busy:
             undo.pop_all()
             raise
@@ -145,11 +145,7 @@ def _submit(start: StartContext, how: Scheduled, container: Container | None) ->
 
 
 def _check_socket(start: StartContext) -> None:
-    """Check the length of the path of Jupyter's socket, before the job waits for a node.
-
-    Raises:
-        Usage: the kernel takes no such path.
-    """
+    """Check the length of the socket's path, before the job waits for a node (`Usage`)."""
     own = shlex.quote(f"/{start.name}/runtime/{scripts.SOCKET}{start.launch_id}")
     path = run_script(start.host, f'printf %s "{SERVERS}"{own}').stdout
     more = len(path.encode()) - _SOCKET_BYTES
@@ -179,7 +175,6 @@ def _with_image(start: StartContext, how: Scheduled, container: Container | None
 
 
 def _clear(host: Host, name: str) -> None:
-    """Delete the folder of a job that is over."""
     for old in _folders(host, name).values():
         if not old.over:
             raise Busy(f"job {old.job} of `{name}` has not ended: {old.detail or old.state}")
@@ -187,7 +182,7 @@ def _clear(host: Host, name: str) -> None:
 
 
 def _deleted(host: Host, name: str, script: str) -> None:
-    """Run a script that deletes files of a session: what stays would be taken for another job.
+    """Run a script that deletes files of a session: files that stay would count as another job's.
 
     Raises:
         JlrError: they cannot be deleted.
@@ -224,7 +219,7 @@ def _plan(start: StartContext, how: Scheduled) -> ScheduledPlan:
 
 
 def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
-    """Return a session's job, and the plan of one that follows it, with what it asked for.
+    """Return a session's job, and the plan of a job that follows it with the same requests.
 
     A job that is over is followed at once.
 
@@ -250,11 +245,7 @@ def following(host: Host, name: str) -> tuple[Job, ScheduledPlan]:
 
 
 def kept_plan(host: Host, name: str) -> ScheduledPlan:
-    """Return the plan of a session's job.
-
-    Raises:
-        JlrError: it is not there.
-    """
+    """Return the plan of a session's job (`JlrError` if it is not there)."""
     kept = run_script(host, f"cat {JOBS}/{shlex.quote(name)}/plan").stdout
     with understood("the plan of the job"):
         facts = document(kept)
@@ -277,7 +268,7 @@ def _following(plan: ScheduledPlan, job: Job) -> ScheduledPlan:
 
 
 def _text(start: StartContext) -> str:
-    """Return what the job runs: Jupyter until it ends, and beside it the probe."""
+    """Return the job's script: Jupyter until it ends, and beside it the probe."""
     runtime, name = start.runtime, start.name
     probing = scripts.wait_and_probe(runtime, name, start.launch_id, patience=_BEGIN_SECONDS)
     probe = f"{JOBS}/{shlex.quote(name)}/{PROBE}"
@@ -292,7 +283,6 @@ def _text(start: StartContext) -> str:
 
 
 def _remember(start: StartContext) -> None:
-    """Save the record, so that lists know the session while it waits."""
     known, config = start.known, start.context.ssh_config
     record = known or SessionRecord(
         start.request.host,
@@ -306,7 +296,7 @@ def _remember(start: StartContext) -> None:
 
 @contextmanager
 def _left_queued(start: StartContext) -> Iterator[None]:
-    """Leave the job where it is at Ctrl-C and say how to come back, or cancel it on request."""
+    """At Ctrl-C leave the job in the queue and say how to come back, or cancel it on request."""
     where = _where(start)
     try:
         yield
@@ -325,13 +315,13 @@ def _left_queued(start: StartContext) -> Iterator[None]:
 
 
 def _awaited(start: StartContext) -> Server:
-    """Wait until the job, or its successor, begins and Jupyter listens in it; say why it waits."""
+    """Wait until the job, or its successor, begins and Jupyter listens in it."""
     look = partial(_job, start.host, start.name)
     job = reached(look, _where(start), start.context)
     while not job.over:
-        found = _begun(start, job)
-        if found.server is not None:
-            return found.server
+        server = _begun(start, job).server
+        if server is not None:
+            return server
         before, job = job, reached(look, _where(start), start.context)
         if job.job == before.job and job.state != "unknown":
             break
@@ -343,20 +333,20 @@ def _where(start: StartContext) -> str:
 
 
 def _begun(start: StartContext, job: Job) -> Survey:
-    """Wait in the queue and then for Jupyter, also across losses; survey the session."""
+    """Wait in the queue and then for Jupyter, across losses; survey the session."""
     where, note = _where(start), start.context.progress.note
     if job.state in ("waiting", "unknown"):
         handle = JobHandle(start.host, SESSIONS, job)
-        reached(lambda: queue.wait_begun(handle, SESSIONS, note), where, start.context)
+        reached(lambda: wait_begun(handle, SESSIONS, note), where, start.context)
     with start.context.progress.step(f"Wait for JupyterLab in job {job.job}"):
         return reached(lambda: _listening(start, job), where, start.context)
 
 
 def _job(host: Host, name: str) -> Job:
-    found = told(host, name).get(name)
-    if found is None:
+    job = read_jobs(host, name).get(name)
+    if job is None:
         raise JobEnded(f"the job of `{name}` was removed meanwhile")
-    return found
+    return job
 
 
 def _listening(start: StartContext, job: Job) -> Survey:
@@ -374,11 +364,11 @@ def _listening(start: StartContext, job: Job) -> Survey:
 
 def _failed(start: StartContext, job: Job) -> JlrError:
     """Return the error of a job in which Jupyter does not listen, with the ends of its logs."""
-    found = survey(start.host, start.runtime, start.name).container
-    how = found.stands.partition(LAST_WORDS)[0] if found else "is gone"
+    container = survey(start.host, start.runtime, start.name).container
+    how = container.stands.partition(LAST_WORDS)[0] if container else "is gone"
     if job.state == "lost":
         how = f"does not run: {job.detail}"
-    elif not job.over and found and found.waits:
+    elif not job.over and container and container.waits:
         how = f"has not begun in job {job.job}, though that runs on `{job.node}`: what hangs there?"
     log = printable(run_script(start.host, _logs(start.name)).stdout).strip()
     hint = f"`jlr logs {start.request.host}/{start.name}` shows more"
@@ -388,7 +378,7 @@ def _failed(start: StartContext, job: Job) -> JlrError:
 
 
 def _logs(name: str) -> str:
-    """Return the script that prints the ends of a job's logs; Jupyter's may be a former job's."""
+    """Return the script that prints the ends of a job's logs, without a former job's."""
     job, server = (f"{root}/{shlex.quote(name)}" for root in (JOBS, f'"{SERVERS}"'))
     newer = f"[ {server}/jupyter.log -nt {job}/command ]"
     return (
@@ -425,14 +415,14 @@ def cancel(host: Host, runtime: Runtime, name: str, request: StopRequest) -> lis
     return done
 
 
-def told(host: Host, name: str | None = None) -> dict[str, Job]:
-    """Return the job of a session, or those of all sessions of a cluster, by the sessions' names.
+def read_jobs(host: Host, name: str | None = None) -> dict[str, Job]:
+    """Return the jobs of one or all sessions of a cluster, by the sessions' names.
 
-    A job that is over has given way to its successor, if that is not.
+    A successor takes the place of a job that is over.
     """
     folders = _folders(host, name)
-    found = {each.removesuffix(FOLLOWS): job for each, job in folders.items()}
-    return {each: _present(job, folders.get(each + FOLLOWS)) for each, job in found.items()}
+    jobs = {each.removesuffix(FOLLOWS): job for each, job in folders.items()}
+    return {each: _present(job, folders.get(each + FOLLOWS)) for each, job in jobs.items()}
 
 
 def _present(job: Job, successor: Job | None) -> Job:

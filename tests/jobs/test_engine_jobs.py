@@ -9,18 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jlremote.jobs.containers import (
-    COMMAND_LABEL,
-    GPUS_LABEL,
-    ContainerJobs,
-    _beyond,
-    read,
-)
+from jlremote.jobs.engine_jobs import COMMAND_LABEL, GPUS_LABEL, ContainerJobs, _beyond, read
 from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN
 from jlremote.place.runtimes.runtime import JOB_LABEL, START_LABEL
 from tests.place.host.shells import run_sh
 
 BEGAN, ENDED = "2025-03-01T12:00:00.123456789Z", "2025-03-01T12:01:00.5Z"
+YEAR_1 = "0001-01-01T00:00:00Z"
 
 
 def inspected(status: str, **state: Any) -> str:
@@ -42,54 +37,36 @@ def inspected(status: str, **state: Any) -> str:
     )
 
 
-def test_a_job_that_runs_has_no_end_and_no_exit_code() -> None:
-    (job,) = read(inspected("running", ExitCode=0, FinishedAt="0001-01-01T00:00:00Z"))
-    assert (job.name, job.state, job.command) == ("train", "running", "python train.py")
-    assert (job.exit_code, job.ended, job.over) == (None, None, False)
-    assert job.since == 1740830400.0
-    assert (job.container, job.gpus) == ("train", None)
-
-
-@pytest.mark.parametrize("status", ["paused", "restarting"])
-def test_a_paused_or_restarting_job_counts_as_running(status: str) -> None:
-    (job,) = read(inspected(status))
-    assert job.state == "running"
-
-
-def test_a_job_that_ended_has_its_exit_code_and_its_length() -> None:
-    (job,) = read(inspected("exited", ExitCode=3, FinishedAt=ENDED))
-    assert (job.state, job.exit_code, job.over, job.detail) == ("ended", 3, True, None)
-    assert job.since is not None
-    assert job.ended is not None
-    assert job.ended - job.since == 60
-
-
-def test_a_job_that_was_only_created_has_not_begun() -> None:
-    (job,) = read(inspected("created", StartedAt="0001-01-01T00:00:00Z", ExitCode=0))
-    assert (job.state, job.since, job.exit_code, job.over) == ("created", None, None, False)
-
-
 @pytest.mark.parametrize(
-    ("state", "detail"),
+    ("status", "facts", "expected"),
     [
-        ({"OOMKilled": True, "Error": "x"}, "killed: its memory was used up"),
-        ({"Error": "no such device"}, "no such device"),
-        ({"Error": ""}, None),
+        ("running", {"ExitCode": 0}, ("running", 1740830400.0, None, None, None)),
+        ("paused", {}, ("running", 1740830400.0, None, None, None)),
+        ("created", {"StartedAt": YEAR_1, "ExitCode": 0}, ("created", None, None, None, None)),
+        ("exited", {"ExitCode": 3}, ("ended", 1740830400.0, 1740830460.0, 3, None)),
+        (
+            "exited",
+            {"ExitCode": 137, "OOMKilled": True, "Error": "x"},
+            ("ended", 1740830400.0, 1740830460.0, 137, "killed: its memory was used up"),
+        ),
+        (
+            "exited",
+            {"ExitCode": 128, "Error": "no such device"},
+            ("ended", 1740830400.0, 1740830460.0, 128, "no such device"),
+        ),
     ],
 )
-def test_the_reason_of_an_end_is_reported(state: dict[str, Any], detail: str | None) -> None:
-    (job,) = read(inspected("exited", ExitCode=137, FinishedAt=ENDED, **state))
-    assert job.detail == detail
+def test_a_job_is_read_as_the_engine_inspects_it(
+    status: str, facts: dict[str, Any], expected: tuple[object, ...]
+) -> None:
+    (job,) = read(inspected(status, **{"FinishedAt": ENDED, **facts}))
+    assert (job.state, job.since, job.ended, job.exit_code, job.detail) == expected
+    assert (job.name, job.container, job.command) == ("train", "train", "python train.py")
+    assert (job.gpus, job.mark) == (None, "f00")
 
 
 def test_an_engine_without_jobs_prints_nothing() -> None:
     assert read("") == []
-
-
-def test_json_has_each_attribute_of_a_job() -> None:
-    (job,) = read(inspected("exited", ExitCode=0, FinishedAt=ENDED))
-    assert (job.to_json()["exit_code"], job.mark) == (0, "f00")
-    assert set(job.to_json()) == {*vars(job)}
 
 
 def test_one_job_is_found_by_its_full_name_and_by_the_typed_one() -> None:

@@ -12,17 +12,9 @@ from jlremote.place.host.contract import MINE, understood
 from jlremote.place.host.job import Job
 from jlremote.place.host.shell_text import command_line, until_hang_up
 from jlremote.place.host.sudo import endable
-from jlremote.place.runtimes.docker.docker_commands import (
-    attach_argv,
-    ended_script,
-    logs_argv,
-    remove_argv,
-    start_attached_argv,
-    stop_argv,
-)
+from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.runtime import JOB_LABEL, START_LABEL, TYPED_LABEL
-from jlremote.remote.sending import FIND_PYTHON, program
 from jlremote.text import is_name
 from jlremote.untrusted import document, moment
 
@@ -38,32 +30,12 @@ read -r first </proc/1/comm
 """
 _RUNNING = ("running", "paused", "restarting")
 
-# Precede the command that prints a log; on hosts without a Python that runs as it is.
-_JOIN = f"""\
-{FIND_PYTHON}[ -z "$python" ] || exec "$python" -IS -c "$0" "$@"
-exec "$@"
-"""
-_JOINED = ("sh", "-c", _JOIN, program("jlremote.remote.joining"))
-
-# Of the log, for both streams together; docker's have 16 KiB at most.
-_RECORDS = 8
-LAST_BYTES = _RECORDS << 14
-
 
 @dataclass(frozen=True)
 class ContainerJobs:
     """The jobs that an engine keeps; see `FolderJobs` for what its scripts do."""
 
     engine: Engine
-
-    @property
-    def follows_to_the_end(self) -> bool:
-        """Whether a followed log that ends without an error has every whole line.
-
-        Docker's daemon ends it after the last one, and often before a rest without a newline;
-        podman's client looks at the file now and then.
-        """
-        return self.engine.kind.daemon is not None
 
     def tell(self, name: str | None = None) -> str:
         find = self._find(JOB_LABEL)
@@ -79,7 +51,7 @@ class ContainerJobs:
 
     def follow(self, key: str, stdout: int, stderr: int) -> str:
         """Follow the log behind these bytes; the engine itself knows only lines."""
-        show = endable(self.engine("logs", "--follow", key), _JOINED)
+        show = endable(self.engine("logs", "--follow", key))
         if not stdout and not stderr:
             return until_hang_up(show)
         return _beyond(until_hang_up(f"{show} 2>&1 1>&5 5>&-"), stdout, stderr)
@@ -89,27 +61,21 @@ class ContainerJobs:
 
         `cat` ends with the connection, and the engine's client only with the job.
         """
-        attach = command_line(attach_argv(self.engine, key, ""))
+        attach = command_line(docker.attach_argv(self.engine, key, ""))
         return f"exec 4>&1\n{{ cat 4>&-; echo >&4; }} | {attach} >/dev/null 2>&1 4>&-\n"
 
     def attach(self, key: str, keys: str | None, *, first: bool) -> str:
         """Return the script that connects its terminal to the job's, or at `first` starts it."""
-        make = start_attached_argv if first else attach_argv
+        make = docker.start_attached_argv if first else docker.attach_argv
         return f"{command_line(make(self.engine, key, keys))}\n"
 
     def rest(self, key: str, stdout: int, stderr: int) -> str:
-        show = command_line((*_JOINED, *self.engine("logs", key)))
+        show = command_line(self.engine("logs", key))
         return _beyond(f"{show} 2>&1 1>&5 5>&-", stdout, stderr)
 
-    def end(self, key: str) -> str:
-        """Return the script that prints a line for `at_end`, and the last records of the log."""
-        now = command_line(self.engine("container", "inspect", key))
-        last = command_line(logs_argv(self.engine, key, _RECORDS, follow=False))
-        return f"{now} | tr -d '\\n'; echo\n{last}"
-
     def log(self, key: str, lines: int | None, *, follow: bool, since: int | None = None) -> str:
-        show = logs_argv(self.engine, key, lines, follow=follow, since=since)
-        return until_hang_up(endable(show, _JOINED)) if follow else command_line(show)
+        show = docker.logs_argv(self.engine, key, lines, follow=follow, since=since)
+        return until_hang_up(endable(show)) if follow else command_line(show)
 
     def signal(self, key: str, signal: str) -> str:
         """Signal the container's init, which passes it on to the whole group.
@@ -125,24 +91,10 @@ class ContainerJobs:
     def stop(self, key: str, *, force: bool) -> str:
         if force:
             return self.signal(key, "KILL")
-        return ended_script(self.engine, stop_argv(self.engine, key), key)
+        return docker.ended_script(self.engine, docker.stop_argv(self.engine, key), key)
 
     def remove(self, key: str) -> str:
-        return ended_script(self.engine, remove_argv(self.engine, key), key)
-
-
-def is_all_shown(shown: bytes, last: bytes) -> bool:
-    """Return whether the output that was shown has all that is in the last records of its log.
-
-    Every whole line was shown. Where a rest without a newline repeats itself, as dots do, it cannot
-    be told whether the end of it was; that counts as not shown.
-    """
-    if last.endswith(b"\n") or not last:
-        return True
-    lines = last.rfind(b"\n") + 1
-    if not lines or not shown.endswith(last):
-        return False
-    return not any(shown.endswith(last[:end]) for end in range(lines, len(last)))
+        return docker.ended_script(self.engine, docker.remove_argv(self.engine, key), key)
 
 
 def _beyond(show: str, stdout: int, stderr: int) -> str:
@@ -157,12 +109,6 @@ def _beyond(show: str, stdout: int, stderr: int) -> str:
 def read(printed: str) -> list[Job]:
     """Return the jobs that the script of `tell` printed."""
     return [_job(each) for each in document(printed or "[]") if _is_job(each)]
-
-
-def at_end(printed: bytes) -> tuple[Job | None, bytes]:
-    """Return the job, and the last records of its stdout, that the script of `end` printed."""
-    line, _, last = printed.partition(b"\n")
-    return next(iter(read(line.decode(errors="replace"))), None), last
 
 
 def _is_job(inspected: Mapping[str, Any]) -> bool:
@@ -197,7 +143,7 @@ def _job(inspected: Mapping[str, Any]) -> Job:
 
 
 def _seconds(stamp: str | None) -> float | None:
-    """Convert an engine's time stamp to seconds since the epoch; the year 1 is `None`."""
+    """Return seconds since the epoch, `None` for the year 1."""
     if not stamp or stamp.startswith("0001"):
         return None
     return moment(datetime.fromisoformat(re.sub(r"\.\d+", "", stamp)).timestamp())

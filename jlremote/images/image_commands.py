@@ -141,7 +141,6 @@ def commit_argv(
 
 
 def _quoted(value: str) -> str:
-    """Return a value as instructions of a Dockerfile take it."""
     return json.dumps(value, ensure_ascii=False).replace("$", "\\$")
 
 
@@ -164,7 +163,7 @@ def _entrypoint(engine: Engine, config: Mapping[str, Any]) -> str:
 
 
 def outside_image(inspected: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a container's mounts, each with its kind: an image of it lacks them."""
+    """Return a container's mounts, each with its kind; an image of the container lacks them."""
     mounts = [f"{mount['Destination']} ({_source(mount)})" for mount in inspected["Mounts"]]
     memory = [f"{path} (memory)" for path in inspected["HostConfig"].get("Tmpfs") or {}]
     return tuple(one_line(text) for text in (*mounts, *memory))
@@ -177,7 +176,7 @@ def _source(mount: Mapping[str, Any]) -> str:
 
 
 def added_variables(inspected: Mapping[str, Any], base: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the variables that a container has and its image has not.
+    """Return the names of a container's variables that its image has not.
 
     They become part of an image of the container, and may be secrets.
     """

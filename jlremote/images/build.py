@@ -15,15 +15,13 @@ from typing import Any
 from jlremote.errors import LinkLost, NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
-from jlremote.images import commands as docker
-from jlremote.images import image_names
+from jlremote.images import image_commands, image_names, registry_keys
+from jlremote.images.build_context import BuildContext, read_context
 from jlremote.images.build_log import FROM, BuildLog
 from jlremote.images.image_errors import build_error
-from jlremote.images.key_scripts import one_at_a_time, surviving_disconnect, with_keys, with_secrets
-from jlremote.images.stories import registry_keys
-from jlremote.images.stories.build_context import BuildContext, read_context
-from jlremote.images.stories.registry import connected
-from jlremote.laptop.secrets import Secrets
+from jlremote.images.pull import connected
+from jlremote.images.registry_keys import with_keys, with_secrets
+from jlremote.images.transfers import one_at_a_time, surviving_disconnect
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line, typed_path
@@ -89,12 +87,9 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         image_names.parse_new(tag)
     folder = None if request.folder is None else read_context(request.folder, request.dockerfile)
     given = _read_secrets(request.secrets)
-    keychain = None
-    if folder is not None:
-        keychain = registry_keys.begin(request.host, _registries(folder.recipe))
     host, engine = connected(request.host, context, request.engine)
     source = folder or _on_host(host, request)
-    building = Building(host, engine, request, source, given, keychain, context)
+    building = Building(host, engine, request, source, given, context)
     before = building.image_id() if request.no_cache else None
     lost = None
     try:
@@ -111,8 +106,10 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
             f"build ({prune} removes them)"
         )
         raise
-    built = run_script(host, command_line(docker.inspect_image_argv(engine, request.tags[0])))
-    image = docker.read_image(built.stdout)
+    built = run_script(
+        host, command_line(image_commands.inspect_image_argv(engine, request.tags[0]))
+    )
+    image = image_commands.read_image(built.stdout)
     return BuildReport(request.host, request.tags, image.id, image.size)
 
 
@@ -134,17 +131,15 @@ class Building:
     request: BuildRequest
     source: BuildContext | FolderOnHost
     hidden: Sequence[bytes]  # the lines that carry secrets
-    keychain: Secrets | None
     context: Context
 
     def is_seen_to_end(self, lost: str | None) -> bool:
         """Build, and return `False` if the connection broke after some output.
 
-        After a lost build without cache, `lost` is the id that the image's name had before it,
-        where that is known.
+        After a lost build without cache, `lost` is the id that the image's name had before.
         """
         log, shown = BuildLog(), False
-        keys = registry_keys.find(self.host.name, _registries(self.source.recipe), self.keychain)
+        keys = registry_keys.find(self.host.name, _registries(self.source.recipe))
         command = self._script(lost, with_its_keys=bool(keys))
         key_lines = [registry_keys.docker_config(keys)] if keys else []
         sent = self._sent([*key_lines, *self.hidden])
@@ -186,21 +181,20 @@ class Building:
         return with_keys(self.engine, script) if with_its_keys else script(self.engine)
 
     def _command(self, engine: Engine, kept: str, *, cached: bool) -> str:
-        """Return the engine's command; files in the folder `kept` hold the secrets."""
+        """Return the engine's command; the secrets are files in the folder `kept`."""
         request = self.request
         hidden = [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
         options = replace(request, no_cache=request.no_cache and not cached).options
         names, file, arguments = request.tags, self.source.dockerfile, request.arguments
         folder = "." if isinstance(self.source, FolderOnHost) else "-"
-        argv = docker.build_argv(engine, names, file, arguments, *options, *hidden, folder=folder)
+        argv = image_commands.build_argv(
+            engine, names, file, arguments, *options, *hidden, folder=folder
+        )
         return endable(argv)
 
     def image_id(self) -> str | None:
-        """Return the id of the image that has the name now, in the engine's form; empty for none.
-
-        `None` means that the engine did not tell.
-        """
-        argv = docker.image_id_argv(self.engine, self.request.tags[0])
+        """Return the id of the image that has the name now, empty for none, `None` if unknown."""
+        argv = image_commands.image_id_argv(self.engine, self.request.tags[0])
         asked = run_script(self.host, command_line(argv))
         if asked.status != 0 and not docker_errors.image_missing(asked):
             return None
@@ -211,7 +205,7 @@ class Building:
             self.context.progress.note(lines.removesuffix("\n"))
 
     def _sent(self, lines: Sequence[bytes]) -> Generator[bytes]:
-        """Yield what is sent to the host, a folder as a step that counts the bytes."""
+        """Yield the bytes for the host; a folder is a step that counts them."""
         yield from lines
         folder, request = self.source, self.request
         if isinstance(folder, FolderOnHost):
@@ -227,12 +221,10 @@ class Building:
 def unless_built(engine: Engine, image: str, before: str, anew: str, joined: str) -> str:
     """Return shell text that runs `joined` if a lost build without cache is done, else `anew`.
 
-    A build names its image when all steps are done. Then the cache has the layers of all of them,
-    and takes the newest where it has others: docker's classic builder and BuildKit do (both are
-    tested). If a step failed, the cache might still have an older layer for it. An engine that does
-    not answer tells nothing either. `before` is the image's id before the lost build.
+    A build names its image when all steps are done. Then the cache has the newest layers of all of
+    them (tested with both of docker's builders). `before` is the image's id before the lost build.
     """
-    now = command_line(docker.image_id_argv(engine, image))
+    now = command_line(image_commands.image_id_argv(engine, image))
     return f"""\
 if id=$({now} 2>/dev/null) && [ -n "$id" ] && [ "$id" != {shlex.quote(before)} ]; then
 {joined}
@@ -242,11 +234,6 @@ fi"""
 
 
 def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
-    """Read the Dockerfile of a folder of the host.
-
-    Raises:
-        NotFound: there is none.
-    """
     folder = str(request.on_host)
     file = "Dockerfile" if request.dockerfile is None else request.dockerfile.as_posix()
     script = f"cd {typed_path(folder)} 2>/dev/null || exit {_NO_FOLDER}; cat -- {shlex.quote(file)}"
@@ -265,11 +252,6 @@ def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
 
 
 def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:
-    """Return the lines that carry secrets to the host.
-
-    Raises:
-        Usage: a file cannot be read.
-    """
     try:
         return [base64.b64encode(file.read_bytes()) + b"\n" for file in files.values()]
     except OSError as error:
@@ -277,7 +259,6 @@ def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:
 
 
 def _registries(recipe: str) -> Iterator[str]:
-    """Yield the registries of a Dockerfile's base images."""
     for image in FROM.findall(recipe):
         try:
             yield image_names.parse(image).registry

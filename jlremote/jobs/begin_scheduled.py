@@ -1,12 +1,11 @@
-"""Jobs that a scheduler runs: submit one, exactly once, and try what a submission would give."""
+"""Submit jobs to a scheduler, each exactly once, and try what a submission would give."""
 
 from __future__ import annotations
 
 import secrets
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.containers import image_definition
@@ -14,11 +13,10 @@ from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.hosts.context import Context, known_way
 from jlremote.hosts.links import connect, link_to
 from jlremote.hosts.requests import RunRequest, Scheduled, StartContext
-from jlremote.jobs.notebook import as_typed
-from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
+from jlremote.jobs.begin_process import ANOTHER_NAME, DISK_HINT, as_typed
+from jlremote.jobs.known_jobs import SCHEDULED, JobHandle
+from jlremote.jobs.scheduled_jobs import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
-from jlremote.jobs.stories.jobs import SCHEDULED, JobHandle
-from jlremote.jobs.stories.process import ANOTHER_NAME, DISK_HINT
 from jlremote.link.client.link import Link
 from jlremote.place.clusters import launchers
 from jlremote.place.clusters.scheduler import SchedulerSilent
@@ -43,8 +41,11 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
         SchedulerSilent: it is not known whether it was submitted.
         JlrError: the scheduler refused it.
     """
-    with _images_named(start):
+    try:
         plan = _plan(start, request, how)
+    except EngineMissing as missing:
+        missing.hint = _runs_images_itself(start) or missing.hint
+        raise
     start.undo.callback(take_back, start, plan, SCHEDULED)
     first = submit(start, plan, SCHEDULED)
     ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
@@ -55,19 +56,15 @@ def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobH
     ]
 
 
-@contextmanager
-def _images_named(start: StartContext) -> Iterator[None]:
-    """Where Apptainer is missing, say how the scheduler itself runs images, if it does."""
-    try:
-        yield
-    except EngineMissing as missing:
-        asked = run_script(start.host, SCHEDULED.scheduler.runs_images())
-        if asked.status == 0:
-            missing.hint = (
-                f"`jlr run {start.host.name} --slurm -- {asked.stdout.strip()}` lets "
-                f"{SCHEDULED.scheduler.name} itself run the image (pyxis)"
-            )
-        raise
+def _runs_images_itself(start: StartContext) -> str | None:
+    """Return a hint where the scheduler runs images by itself, without Apptainer."""
+    asked = run_script(start.host, SCHEDULED.scheduler.runs_images())
+    if asked.status != 0:
+        return None
+    return (
+        f"`jlr run {start.host.name} --slurm -- {asked.stdout.strip()}` lets "
+        f"{SCHEDULED.scheduler.name} itself run the image (pyxis)"
+    )
 
 
 def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> ScheduledPlan:
@@ -105,7 +102,7 @@ def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> Scheduled
 
 
 def _indices(start: StartContext, array: str | None) -> tuple[int, ...]:
-    """Return the indices of an array; where its limit is not known, the scheduler refuses them."""
+    """Return the indices of an array, checked if the limit is known."""
     if array is None:
         return ()
     scheduler = SCHEDULED.scheduler
@@ -122,26 +119,22 @@ def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str
         SchedulerSilent: it is not known whether it was submitted.
         JlrError: the scheduler refused it.
     """
+    script, pauses = jobs.submit(plan), iter(PAUSES)
     with start.context.progress.step(f"Submit {start.name}"):
-        return _submitted(start, jobs.submit(plan))
-
-
-def _submitted(start: StartContext, script: str) -> str:
-    note, pauses = start.context.progress.note, iter(PAUSES)
-    while True:
-        try:
-            answer = run_script(start.host, script, timeout=_SUBMIT_SECONDS)
-            if answer.status == 0 and answer.stdout.strip():
-                return answer.stdout.split()[0]
-            error = _error(start, answer)
-            lost: JlrError | None = error if isinstance(error, SchedulerSilent) else None
-        except Unreachable as broken:
-            error = lost = broken
-        pause = next(pauses, None)
-        if lost is None or pause is None:
-            raise error
-        note(f"{lost.message}; looking in {pause:.0f} s whether the job is there")
-        threading.Event().wait(pause)
+        while True:
+            try:
+                answer = run_script(start.host, script, timeout=_SUBMIT_SECONDS)
+                if answer.status == 0 and answer.stdout.strip():
+                    return answer.stdout.split()[0]
+                error = _error(start, answer)
+                lost: JlrError | None = error if isinstance(error, SchedulerSilent) else None
+            except Unreachable as broken:
+                error = lost = broken
+            pause = next(pauses, None)
+            if lost is None or pause is None:
+                raise error
+            start.note(f"{lost.message}; looking in {pause:.0f} s whether the job is there")
+            threading.Event().wait(pause)
 
 
 def _error(start: StartContext, answer: Completed) -> JlrError:
@@ -161,7 +154,7 @@ def _error(start: StartContext, answer: Completed) -> JlrError:
 
 
 def _with_choices(host: Link, error: JlrError) -> JlrError:
-    """Return a refusal whose hint names the partitions and accounts that the user has."""
+    """Return a refusal with the user's partitions and accounts as its hint."""
     if error.hint is None:
         asked = run_script(host, SCHEDULED.scheduler.choices())
         error.hint = SCHEDULED.scheduler.read_choices(asked.stdout)
@@ -175,7 +168,7 @@ def take_back(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> 
 
 
 def estimate(host: str, how: Scheduled, context: Context) -> str:
-    """Return the scheduler's words about a submission that is only tried.
+    """Return what the scheduler says of a submission that is only tried.
 
     Raises:
         JlrError: the scheduler would refuse it.
