@@ -264,13 +264,13 @@ class SSHConnection:
         if self._has_shell:
             return
         marker = new_marker()
-        said = {"stdout": FromMarker(marker), "stderr": FromMarker(marker)}
+        streams = {"stdout": FromMarker(marker), "stderr": FromMarker(marker)}
 
         def hear(stream: Stream, data: bytes) -> None:
-            said[stream].take(data)
+            streams[stream].take(data)
 
         script = self._begun(f"echo {marker}\n".encode())
         ShellSession(self.transport, deadline, None).run(script, hear, None, hold_stdin=False)
-        self._has_shell = said["stdout"].begun
+        self._has_shell = streams["stdout"].begun
         if not self._has_shell:
-            raise ended_early(*(stream.noise for stream in said.values()))
+            raise ended_early(*(stream.noise for stream in streams.values()))

@@ -48,13 +48,13 @@ def translated(destination: Destination, transport: Any = None) -> Iterator[None
 
 def explain(error: BaseException, destination: Destination, transport: Any = None) -> JlrError:
     """Return our error for an exception."""
-    said = one_line(getattr(transport, "disconnection", ""))
+    reason = one_line(getattr(transport, "disconnection", ""))
     login = getattr(transport, "auth_handler", None)
-    if TOO_MANY in said.lower():
+    if TOO_MANY in reason.lower():
         return errors.Authentication(
-            f"`{destination.place}` ended the login: {said}", hint=_fewer(destination, login)
+            f"`{destination.place}` ended the login: {reason}", hint=_fewer(destination, login)
         )
-    if isinstance(error, EOFError) and not said and login is not None and login.reasons:
+    if isinstance(error, EOFError) and not reason and login is not None and login.reasons:
         return not_permitted(destination, login.reasons)
     if isinstance(error, paramiko.IncompatiblePeer):
         offered = getattr(transport, "server_offer", {})
@@ -68,7 +68,7 @@ def explain(error: BaseException, destination: Destination, transport: Any = Non
         return _of_the_socket(error, destination)
     if transport is not None and not transport.remote_version:
         return _not_ssh(destination, one_line(" ".join(transport.greeting[:2])))
-    return _of_the_protocol(error, destination, said)
+    return _of_the_protocol(error, destination, reason)
 
 
 def _fewer(destination: Destination, login: Any) -> str:
@@ -83,11 +83,11 @@ def _fewer(destination: Destination, login: Any) -> str:
 
 
 def _no_common_algorithm(
-    said: str, offered: dict[str, Any], destination: Destination
+    reason: str, offered: dict[str, Any], destination: Destination
 ) -> errors.NoCommonAlgorithm:
-    message = f"`{destination.place}` offers no safe algorithm: {said}"
+    message = f"`{destination.place}` offers no safe algorithm: {reason}"
     for words, (kind, names) in _LACKING.items():
-        if words in said and offered.get(names):
+        if words in reason and offered.get(names):
             theirs = one_line(", ".join(offered[names]))[:_SHOWN]
             message = f"`{destination.place}` and jlr have no {kind} in common; it has {theirs}"
     return errors.NoCommonAlgorithm(
@@ -135,10 +135,10 @@ def _not_ssh(destination: Destination, greeting: str) -> JlrError:
     )
 
 
-def _of_the_protocol(error: BaseException, destination: Destination, said: str) -> JlrError:
+def _of_the_protocol(error: BaseException, destination: Destination, reason: str) -> JlrError:
     place = destination.place
-    if said:
-        return errors.LinkLost(f"`{place}` ended the connection: {said}")
+    if reason:
+        return errors.LinkLost(f"`{place}` ended the connection: {reason}")
     if isinstance(error, EOFError):
         return errors.LinkLost(
             f"`{place}` closed the connection",

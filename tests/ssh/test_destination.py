@@ -7,6 +7,7 @@ import itertools
 import shutil
 import string
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from jlremote.errors import Usage
 from jlremote.ssh.config.destination import Destination, resolve
+from jlremote.ssh.config.rules import HostKeyRules, LoginRules
 from jlremote.ssh.config.ssh_settings import check_host
 from jlremote.ssh.config.tokens import TokenValues, expand_path
 
@@ -145,21 +147,31 @@ def test_every_setting_of_a_connection_is_read(config: Path, tmp_path: Path) -> 
             ProxyCommand relay %h %p %r %n %%
         """,
     )
-    assert (destination.hostname, destination.port) == ("lab.example.org", 2222)
     assert destination.account == "someone@[lab.example.org]:2222"
-    login, keys = destination.login, destination.host_key
-    assert login.identity_files == (tmp_path / "one-someone", tmp_path / "two words")
-    assert login.certificate_files == (Path.home() / "cert-lab.example.org",)
-    assert (login.identities_only, login.identity_agent) == (True, "none")
-    assert (login.methods, login.prompts) == (("password", "publickey"), 2)
-    assert keys.user_files == (tmp_path / "a", tmp_path / "b c")
-    assert keys.global_files == ()
-    assert (keys.alias, keys.strict, keys.hash_names) == ("alias", "accept-new", True)
-    assert destination.connect_timeout == 7
-    assert (destination.address_family, destination.bind_address) == ("inet6", "127.0.0.9")
-    assert destination.compression
-    assert (destination.alive_interval, destination.alive_count) == (11, 4)
-    assert destination.proxy_command == "relay lab.example.org 2222 someone lab %"
+    assert destination == replace(
+        destination,
+        host_key=HostKeyRules(
+            user_files=(tmp_path / "a", tmp_path / "b c"),
+            alias="alias",
+            strict="accept-new",
+            hash_names=True,
+        ),
+        login=LoginRules(
+            identity_files=(tmp_path / "one-someone", tmp_path / "two words"),
+            certificate_files=(Path.home() / "cert-lab.example.org",),
+            identities_only=True,
+            identity_agent="none",
+            methods=("password", "publickey"),
+            prompts=2,
+        ),
+        connect_timeout=7,
+        address_family="inet6",
+        bind_address="127.0.0.9",
+        compression=True,
+        alive_interval=11,
+        alive_count=4,
+        proxy_command="relay lab.example.org 2222 someone lab %",
+    )
 
 
 def test_relative_paths_begin_in_the_folder_of_the_person(config: Path, tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ import keyring
 import pytest
 from keyring.backends import fail, null
 
-from jlremote.laptop.secrets import SERVICE, Secrets, is_real, open_secrets
-from jlremote.ssh.login.credentials import Keychain
+from jlremote.laptop.secrets import Secrets, is_real, open_secrets
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -73,17 +72,6 @@ def hanging() -> Iterator[Hanging]:
     backend = Hanging()
     yield backend
     backend.released.set()
-
-
-def test_a_secret_is_kept_read_and_forgotten() -> None:
-    backend = Memory()
-    secrets: Keychain = Secrets(backend)
-    assert secrets.set("password me@host", "correct horse")
-    assert backend.kept == {(SERVICE, "password me@host"): "correct horse"}
-    assert secrets.get("password me@host") == "correct horse"
-    assert secrets.delete("password me@host")
-    assert not secrets.delete("password me@host")
-    assert secrets.get("password me@host") is None
 
 
 def test_a_secret_that_cannot_be_read_back_is_not_reported_as_kept() -> None:
@@ -195,15 +183,6 @@ def test_a_real_secret_service_keeps_and_forgets(tmp_path: Path) -> None:
     assert "SecretService" in told["name"]
     assert (told["unknown"], told["kept"], told["read"]) == (None, True, "correct horse")
     assert (told["forgotten"], told["again"], told["after"]) == (True, False, None)
-
-
-def test_a_locked_secret_service_gives_nothing_and_does_not_hang(tmp_path: Path) -> None:
-    in_session(UNLOCK.format("pw"), tmp_path)  # makes the keyring, encrypted with this password
-    start = "gnome-keyring-daemon --start --components=secrets >/dev/null;"
-    told = in_session(start, tmp_path, deadline=2)
-    assert told["seconds"] < 10
-    assert not told.get("kept")
-    assert told.get("read") is None
 
 
 def test_a_session_without_a_secret_service_has_no_keychain(tmp_path: Path) -> None:

@@ -101,13 +101,13 @@ def most_to_repeat(request: bytes) -> int:
     return _MOST_OF_A_PUT if request.startswith(b"PUT ") else _MOST_OF_A_GET
 
 
-def may_be_repeated(said: bytes) -> bool:
+def may_be_repeated(request: bytes) -> bool:
     """Return whether bytes are one request that can be sent twice (RFC 9110, section 9.2.2).
 
     That is a whole GET, or a page's PUT, of which the rest may be to come: a part of one is not
     obeyed. A WebSocket is not repeated: the page opens another one by itself.
     """
-    head, end, body = said.partition(b"\r\n\r\n")
+    head, end, body = request.partition(b"\r\n\r\n")
     if not end or b" HTTP/1." not in head.partition(b"\r\n")[0] or _is_upgrade(head):
         return False
     if head.startswith(b"GET "):

@@ -216,16 +216,16 @@ def _on_all(listener: socket.socket) -> tuple[socket.socket, ...]:
     listeners, port = [listener], listener.getsockname()[1]
     for address, family in ((own_address(port), socket.AF_INET), (LOCALHOST_6, socket.AF_INET6)):
         try:
-            there = socket.create_server((address, port), family=family, backlog=_BACKLOG)
+            another = socket.create_server((address, port), family=family, backlog=_BACKLOG)
         except OSError as error:
             if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                 continue
-            for each in listeners:
-                each.close()
+            for sock in listeners:
+                sock.close()
             raise
-        listeners.append(there)
-    for each in listeners:
-        each.setblocking(False)
+        listeners.append(another)
+    for sock in listeners:
+        sock.setblocking(False)
     return tuple(listeners)
 
 

@@ -88,12 +88,12 @@ def algorithms_for(
         names = [name + CERTIFICATE_SUFFIX for name in _RSA]
     elif kind == "ssh-dss":
         names = []
-    wanted = [name for name in names if accepted is None or name in accepted]
+    usable = [name for name in names if accepted is None or name in accepted]
     if server is not None:
-        forms = {name: {name, name.removesuffix(CERTIFICATE_SUFFIX)} for name in wanted}
-        both = [name for name in wanted if not forms[name].isdisjoint(server)]
-        wanted = both or (wanted if "rsa" not in kind else [])
-    return wanted[0] if wanted else None
+        forms = {name: {name, name.removesuffix(CERTIFICATE_SUFFIX)} for name in usable}
+        both = [name for name in usable if not forms[name].isdisjoint(server)]
+        usable = both or (usable if "rsa" not in kind else [])
+    return usable[0] if usable else None
 
 
 def _from_files(paths: Sequence[Path]) -> list[Identity]:

@@ -14,12 +14,7 @@ from jlremote.ssh.login.agent import Agent
 from jlremote.ssh.login.credentials import Credentials, password_account
 from jlremote.ssh.login.identities import gather
 from jlremote.ssh.login.public_keys import PublicKeys
-from jlremote.ssh.login.user_authentication import (
-    Challenge,
-    Outcome,
-    PasswordExpired,
-    UserAuthentication,
-)
+from jlremote.ssh.login.user_authentication import Challenge, Outcome, UserAuthentication
 from jlremote.text import one_line
 
 _SHOWN = 200
@@ -92,16 +87,16 @@ class _Login:
         ):
             try:
                 outcome = self.wire.password(password)
-            except PasswordExpired as expired:
-                reason = f": {expired}" if str(expired) else ""
-                raise Authentication(
-                    f"the password of `{self.destination.account}` has expired{reason}",
-                    hint=f"change it with `ssh {self.destination.host}`",
-                ) from None
             except EOFError:
                 if self.wire.turned_away():
                     self.credentials.was_wrong(account, password)
                 raise
+            if outcome.expired is not None:
+                reason = f": {outcome.expired}" if outcome.expired else ""
+                raise Authentication(
+                    f"the password of `{self.destination.account}` has expired{reason}",
+                    hint=f"change it with `ssh {self.destination.host}`",
+                )
             if outcome.success or outcome.partial:
                 self.credentials.was_right(account, password)
             else:

@@ -11,7 +11,7 @@ import queue
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import paramiko
 from paramiko import common
@@ -33,19 +33,15 @@ class Outcome:
     success: bool  # whether the login is complete
     methods: tuple[str, ...] = ()  # the methods that the server accepts next
     partial: bool = False  # whether the attempt was right and another method is needed too
+    expired: str | None = None  # why the server takes the password only with a new one
 
 
-@dataclass(frozen=True)
-class Challenge:
+class Challenge(NamedTuple):
     """The questions of keyboard-interactive: prompts, each with whether to echo the answer."""
 
     title: str
     instructions: str
     prompts: tuple[tuple[str, bool], ...]
-
-
-class PasswordExpired(Exception):
-    """The server accepts the password only together with a new one."""
 
 
 class UserAuthentication:
@@ -90,11 +86,10 @@ class UserAuthentication:
         return self._ask("publickey", details + string(signature))
 
     def password(self, password: str) -> Outcome:
-        """Send a password; `PasswordExpired` if the server wants a new one."""
         self._send("password", b"\0" + string(password.encode()))
         kind, message = self._wait()
         if kind == _METHOD_SPECIFIC:
-            raise PasswordExpired(message.get_string().decode("utf-8", "replace"))
+            return Outcome(success=False, expired=_text(message))
         return self._outcome(kind, message)
 
     def interactive(self, answer: Callable[[Challenge], Sequence[str]]) -> Outcome:
@@ -177,7 +172,7 @@ class UserAuthentication:
 
     def _show(self, message: Any) -> None:
         if self._refused:
-            self.reasons.append(message.get_string().decode("utf-8", "replace"))
+            self.reasons.append(_text(message))
 
     def is_authenticated(self) -> bool:
         return self._authenticated
@@ -191,13 +186,14 @@ class UserAuthentication:
 
 
 def _challenge(message: Any) -> Challenge:
-    title, instructions = (message.get_string().decode("utf-8", "replace") for _ in range(2))
-    message.get_string()  # a language tag
+    title, instructions, _language = (_text(message) for _ in range(3))
     count = message.get_int()
     if count > _MOST_PROMPTS:
         raise paramiko.SSHException(f"the server asks {count} questions at once")
-    prompts = tuple(
-        (message.get_string().decode("utf-8", "replace"), message.get_boolean())
-        for _ in range(count)
-    )
+    prompts = tuple((_text(message), message.get_boolean()) for _ in range(count))
     return Challenge(title, instructions, prompts)
+
+
+def _text(message: Any) -> str:
+    text: str = message.get_string().decode("utf-8", "replace")
+    return text

@@ -231,12 +231,12 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
     def _parse_channel_open_failure(self, message: Any) -> None:
         """Pass on the server's own words; sshd says "open failed" for what is not permitted."""
         number, code = message.get_int(), message.get_int()
-        words = message.get_string().decode("utf-8", "replace")
+        reason = message.get_string().decode("utf-8", "replace")
         if code == common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
-            words = f"{PROHIBITED}: {words}"
+            reason = f"{PROHIBITED}: {reason}"
         channel = self._channels.get(number)
         if channel is not None:
-            channel.refuse(words or f"code {code}")
+            channel.refuse(reason or f"code {code}")
 
     def _parse_global_request(self, message: Any) -> None:
         message.get_string()

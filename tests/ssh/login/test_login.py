@@ -20,7 +20,6 @@ from jlremote.ssh.login.methods import log_in
 from jlremote.ssh.login.user_authentication import (
     Challenge,
     Outcome,
-    PasswordExpired,
     UserAuthentication,
 )
 from jlremote.ssh.wire_format import string
@@ -59,7 +58,7 @@ class Server:
     def password(self, password: str) -> Outcome:
         self.sent.append(password)
         if self.expired:
-            raise PasswordExpired("change it")
+            return Outcome(success=False, expired="change it")
         return self._judge("password", right=password == self.password_)
 
     def interactive(self, answer: Callable[[Challenge], Sequence[str]]) -> Outcome:
