@@ -147,8 +147,8 @@ class _Examination:
                 facts = _facts(link, chosen.engine, named, asked)
                 if record is not None and facts.engine_error is None:
                     with suppress(JlrError):  # the checks of the engine report it
-                        there = survey(link, runtime_of(record), record.name)
-                        found = there if there.container and there.server else NOTHING
+                        seen = survey(link, runtime_of(record), record.name)
+                        found = seen if seen.container and seen.server else NOTHING
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
             facts = replace(facts, image_needed=found is NOTHING, others=tuple(others.values()))
         asked_for = str(settled.get("runtime", AUTO))
