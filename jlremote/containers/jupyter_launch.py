@@ -16,6 +16,7 @@ from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, with_python
 from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.recorder import NOT_RECORDED
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.place.host.contract import Completed, run_script
@@ -47,7 +48,8 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
     """
     if (server := _running(start, found)) is not None:
         _explain_running(start, found, server)
-        recording.ensure(start, found, server)
+        now = found.findings.recording if found.findings else NOT_RECORDED
+        recording.ensure(start, now, server)
         return server, False
     on_path = found.findings is None or found.findings.jupyter or _missing_python(start.request)
     if start.runtime.has_containers and not on_path:

@@ -3,7 +3,7 @@
 Read `doctor` (the whole chain) and `diagnosis` (what a check finds, and how checks in a row are
 judged), then the checks in their order: `laptop` (this machine), `host_checks` (connection and
 host) by `host_facts`, `session_checks` (container, Jupyter and kernel) with `trial` (what these are
-tried on, and whether it gets GPUs). `bug_report` is `--report`.
+tried on, and whether it gets GPUs) and `network`. `bug_report` is `--report`.
 
 Decisions:
 
@@ -16,5 +16,6 @@ Why is the end of the chain tried and not judged? Facts cannot tell whether a ke
 `session_checks` starts what `jlr start` starts, by the same functions, and keeps none of it.
 
 How is it known whether the server permits forwarding? A channel is opened. That no program listens
-at its other end is not a matter of permission.
+at its other end is not a matter of permission. For unix sockets one is made on the host: OpenSSH
+refuses a path that is absent and one that is not permitted alike.
 """

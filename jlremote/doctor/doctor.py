@@ -119,12 +119,15 @@ class _Examination:
                 notes = link.status(connect=True).notes
                 answers = link.run(host_facts.GREETING)
                 refusal = link.refusal(LOCALHOST, HOST_PORT)
+                sockets = _reaches_sockets(link)
         except JlrError as error:
             unasked = isinstance(error, NeedsAuthentication) and self.asker.last == "host-key"
             return ConnectionFacts(error, asked_for_key=unasked)
         address, port = [*answers["address"].stdout.split(), "", "", "", ""][2:4]
         user = answers["user"].stdout.strip()
-        return ConnectionFacts(notes=notes, address=address, port=port, user=user, refusal=refusal)
+        return ConnectionFacts(
+            notes=notes, address=address, port=port, user=user, refusal=refusal, sockets=sockets
+        )
 
     def _trial(self, link: Link) -> Trial:
         settled = self._settled(link.name)
@@ -145,8 +148,8 @@ class _Examination:
                 facts = _facts(link, chosen.engine, named, asked)
                 if record is not None and facts.engine_error is None:
                     with suppress(JlrError):  # the checks of the engine report it
-                        there = survey(link, runtime_of(record), record.name)
-                        found = there if there.container and there.server else NOTHING
+                        seen = survey(link, runtime_of(record), record.name)
+                        found = seen if seen.container and seen.server else NOTHING
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
             facts = replace(facts, image_needed=found is NOTHING, others=tuple(others.values()))
         asked_for, network = str(settled.get("runtime", AUTO)), settled.get("network")
@@ -206,3 +209,14 @@ def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -
     login, finds_more = link.login_shell()
     facts = ask() if finds_more else facts
     return replace(facts, looked=login.looked(), unasked=login.trouble)
+
+
+def _reaches_sockets(link: Link) -> bool | None:
+    """Return whether the SSH server connects to unix sockets; `None` if none could be made."""
+    printed = ""
+    with link.stream(host_facts.SOCKET) as output:
+        for piece in output:
+            printed = (printed + piece)[-4096:]
+            if printed.endswith("\n") and printed.startswith("/"):
+                return link.reaches(printed.strip())
+    return None

@@ -13,6 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from jlremote.containers import image_definition, jupyter_launch, provision
+from jlremote.doctor import network
 from jlremote.doctor.diagnosis import (
     WITHOUT_CONTAINERS,
     Diagnosis,
@@ -71,6 +72,8 @@ class SessionChecks:
         """Try one check after the other, and report each."""
         trial = self.trial
         self._check("container", "Try a container", trial.ready, self._judge_container)
+        may_try = ("permission",) if trial.runtime.has_containers else ("shell",)
+        self._check("network", "Look for a network", may_try, self._judge_network)
         gpus = ("permission", "driver")
         self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
         where = "container" if trial.runtime.has_containers else "shell"
@@ -112,6 +115,17 @@ class SessionChecks:
                 f"`{trial.runtime.shown('run', '--rm', '-it', trial.request.image, 'sh')}`",
             )
         return fine(f"a new container of {trial.request.image} starts")
+
+    def _judge_network(self) -> Finding:
+        runtime, record = self.trial.runtime, self.trial.record
+        asked = {"host": network.ASK}
+        if runtime.has_containers and self.diagnosis.well("container"):
+            name = self._name if record is None else record.name
+            asked["inside"] = runtime.inside(name, network.ASK)
+        elif runtime.has_containers:
+            asked["inside"] = network.ask_in_new_container(runtime.required_engine)
+        answers = self.trial.link.run(asked)
+        return network.judge(runtime.engine, answers["host"], answers.get("inside"))
 
     def _judge_toolkit(self) -> Finding:
         name = f"{self._name}-gpus"

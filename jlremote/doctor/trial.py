@@ -117,8 +117,8 @@ def _begun(trial: Trial, by: Engine, spec: ContainerSpec) -> Completed:
         )
     )
     begin = f"{start} >/dev/null || {{ {remove} >/dev/null; exit 1; }}"
-    there = new_container.unless_missing(by, spec.image)
-    return run_script(trial.link, f"{there}{create} >/dev/null || exit\n{begin}")
+    ends_if_missing = new_container.unless_missing(by, spec.image)
+    return run_script(trial.link, f"{ends_if_missing}{create} >/dev/null || exit\n{begin}")
 
 
 def _remove(trial: Trial, name: str, context: Context) -> None:
@@ -139,20 +139,20 @@ def unproved(facts: HostFacts) -> Finding:
     if not facts.has_gpus:
         return skip("no GPUs to give to containers")
     programs = [path for path in facts.toolkit if _CDI_FOLDER not in path]
-    engine, there = facts.required_engine, _for_its_engine(facts)
-    if engine.kind.gpus == "devices" and programs and not there:
+    engine, usable = facts.required_engine, _for_its_engine(facts)
+    if engine.kind.gpus == "devices" and programs and not usable:
         return fail(
             f"NVIDIA's container toolkit is installed ({programs[0]}), but no file describes the "
             f"GPUs, which {engine.name} needs to give them to containers",
             _DESCRIBE_DEVICES,
         )
-    if not there:
+    if not usable:
         return fail(
             "NVIDIA's container toolkit is not installed: containers get no GPUs",
             *_install(engine, facts.distribution),
         )
     return warn(
-        f"installed ({there[0]}), but not tried",
+        f"installed ({usable[0]}), but not tried",
         f"`jlr doctor {facts.host} --image IMAGE` runs `nvidia-smi` in a container",
     )
 

@@ -160,6 +160,7 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
     if wanted.runtime != AUTO:
         runtime = runtime_named(wanted.runtime, sudo=wanted.sudo)
         if runtime.engine is not None:
+            _look_at_first_use(host, runtime.engine)
             return runtime.engine
         if runtime.has_images:
             raise Usage(
@@ -168,6 +169,15 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
                 "there is `docker://NAME` here",
             )
     return _known(host, sudo=wanted.sudo) or usable(host, sudo=wanted.sudo)
+
+
+def _look_at_first_use(host: Link, named: Engine) -> None:
+    if named.behind_sudo or named in used_on(host.name):
+        return
+    trial = run_script(host, tried(usable_argv(named)))
+    failure = engine_error(named, trial) if trial.status != 0 else None
+    if isinstance(failure, EngineUnusable) and not isinstance(failure, EngineSilent):
+        look_further(host, named.kind.program, failure)
 
 
 def _known(host: Link, *, sudo: bool) -> Engine | None:

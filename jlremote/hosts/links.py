@@ -267,8 +267,8 @@ def _unreached(link: Link, state: State | None, why: JlrError) -> Unreached:
     from jlremote.times import utc
 
     try:
-        told = link.status()
+        own = link.status()
     except JlrError:
         return Unreached(state or State.DOWN, None, why.message)
-    same = state in (None, told.state)
-    return Unreached(state or told.state, utc(told.since) if same else None, why.message)
+    same = state in (None, own.state)
+    return Unreached(state or own.state, utc(own.since) if same else None, why.message)

@@ -28,7 +28,7 @@ THE_CHAIN = [
     "forwarding",
     *("system", "disk", "engine", "permission", "networks"),
     *("driver", "image"),
-    *("container", "toolkit", "jupyter", "http", "websocket", "kernel"),
+    *("container", "network", "toolkit", "jupyter", "http", "websocket", "kernel"),
 ]
 
 
@@ -90,6 +90,7 @@ def test_a_new_container_of_an_image_is_proved_to_the_kernels_answer_and_removed
     assert report.of("driver")["mark"] == "warning"
     assert report.marks("skipped") == ["toolkit"]
     assert report.of("engine")["text"].startswith("Docker version ")
+    assert report.of("network")["text"] == "containers reach pypi.org"
     assert own_jupyter.containers() == []
 
 
@@ -100,10 +101,15 @@ def test_a_session_that_runs_is_looked_at_and_one_that_is_stopped_is_not(
     born = here.born()
     with here.notebook("work.ipynb") as kernel:
         assert kernel.run("x = 1") == ""
+        no_names = "echo nameserver 127.0.0.1 >/etc/resolv.conf"
+        container.engine.docker("exec", "--user=0", here.name, "sh", "-c", no_names)
         report = examined(laptop, "lab")
         assert report.status == 0, report.printed
         assert report.of("kernel")["text"] == "6*7 is 42"
         assert here.name in report.of("container")["text"]
+        network = report.of("network")
+        assert "containers cannot resolve `pypi.org`, but the host does" in network["text"]
+        assert "--dns" in network["mend"][0]
         assert kernel.run("x") == "1"
         assert len(here.ask("api/kernels")) == 1
     assert here.born() == born
@@ -122,6 +128,7 @@ def test_without_an_image_and_a_session_the_next_command_is_named(laptop: Laptop
     assert "no kernel tried" in report.printed["text"]
     assert report.of("container")["mark"] == "skipped"
     assert "jlr doctor lab --image IMAGE" in report.of("container")["mend"][0]
+    assert report.of("network")["text"] == "containers reach pypi.org", "an image that is there"
 
 
 @pytest.mark.long
@@ -199,6 +206,15 @@ def test_a_server_that_permits_no_forwarding(
     report = examined(laptop, "odd")
     report.failed("forwarding", 1, "administratively prohibited", "`AllowTcpForwarding local`")
     assert report.of("permission")["mark"] == "ok"
+
+
+def test_a_server_that_forwards_to_ports_and_not_to_unix_sockets(
+    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, keys: Keys
+) -> None:
+    add(laptop, another_sshd("AllowStreamLocalForwarding no"), account, keys)
+    told = examined(laptop, "odd").of("forwarding")
+    assert told["mark"] == "warning"
+    assert "`AllowStreamLocalForwarding local`" in " ".join(told["mend"])
 
 
 def test_an_engine_that_is_not_installed(

@@ -26,7 +26,7 @@ from jlremote.place.host.contract import RECORD as RECORD_END
 from jlremote.place.runtimes.runtime import Container, Volume
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.sessions import losses, stop
-from jlremote.sessions.losses import Ending
+from jlremote.sessions.losses import SessionEnding
 from tests.link.fakes import new_endpoint, new_server
 from tests.stories.parts import FakeHost, Person, context
 
@@ -48,9 +48,9 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ending(
     request: StopRequest, found: Survey = NOTHING, runtime: str = "docker", host: Any = None
-) -> Ending:
+) -> SessionEnding:
     link: Any = host or FakeHost("dgx")
-    return Ending(link, runtime_named(runtime), RECORD, request, found)
+    return SessionEnding(link, runtime_named(runtime), RECORD, request, found)
 
 
 def found(*servers: Server) -> Survey:
