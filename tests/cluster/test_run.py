@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -136,7 +135,7 @@ def test_signals_reach_the_command_and_its_exit_code_is_kept(zih: Laptop) -> Non
 
 
 @pytest.mark.parametrize("how", [(), LONG(("--force", "--yes"))])
-@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("nodes", [LONG(1), 2])
 def test_stop_leaves_nothing_of_a_job(
     cluster: Cluster, zih: Laptop, nodes: int, how: tuple[str, ...]
 ) -> None:
@@ -242,43 +241,10 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
-def test_ten_minutes_in_the_queue_ask_slurm_a_few_times(cluster: Cluster, zih: Laptop) -> None:
-    called = name()
-    with busy(cluster), zih.spawn("run", "zih", "--slurm", "--name", called, "--", "true") as waits:
-        assert waits.stdout
-        until(iter(waits.stdout.readline, ""), "waits:")
-        cluster.slurm("sdiag", "--reset")
-        with pytest.raises(subprocess.TimeoutExpired):
-            waits.wait(600)
-        told = cluster.slurm("sdiag")
-        waits.send_signal(signal.SIGINT)
-        assert waits.wait(30) == 130
-    counted = re.search(r"REQUEST_JOB_USER_INFO\s*\(\s*\d+\)\s*count:(\d+)", told)
-    # At 4, 8, 16, 32 and 64 s, and then once a minute; each `squeue` makes three requests.
-    assert counted, told
-    assert 0 < int(counted[1]) <= 14, told
-
-
-@pytest.mark.long
 def test_a_time_limit_that_is_reached_is_named(cluster: Cluster, zih: Laptop) -> None:
     done = zih.jlr("run", "zih", "--slurm", "--time", "1", "--", "sleep", "300", timeout=200)
     assert done.status == 143
     assert "TIMEOUT: its time limit was reached" in done.stderr
-
-
-def test_a_job_is_unknown_and_not_ended_while_slurm_is_silent(
-    cluster: Cluster, zih: Laptop
-) -> None:
-    called = detached(zih)
-    running(zih, called)
-    text = f"echo 'slurm_load_jobs error: {SILENT}' >&2; exit 1\n"
-    with stand_in(cluster, "login", "squeue", text):
-        shown = job(zih, called)
-    assert (shown["state"], "Slurm does not answer" in shown["detail"]) == ("unknown", True)
-    running(zih, called)
-    assert zih.jlr("stop", called).status == 0
-    assert job(zih, called)["state"] == "ended"
 
 
 def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(

@@ -202,35 +202,3 @@ def test_a_slurmctld_that_is_silent_is_told_early_and_named(
         cluster.run("controller", "pkill", "-CONT", "slurmctld")
         cluster.wait_ready()
     running(laptop, called)
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ("ro", "Read-only file system"),
-        LONG("size=4k", "No space left"),
-        LONG("nr_inodes=3", "No space left"),
-    ],
-    ids=["read-only", "full", "no inodes"],
-)
-def test_a_home_that_cannot_be_written_to_is_named_with_its_folder(
-    cluster: Cluster, laptop: Laptop, options: str, why: str
-) -> None:
-    place = "/home/alice/.local/state/jlr"
-    fill = f"head -c 8192 /dev/zero >{place}/full || true"
-    mount = f"mount -t tmpfs -o {options},mode=777 none {place}; chown alice {place}; {fill}"
-    if cluster.try_run("login", "sh", "-c", f"mkdir -p {place}; {mount}").status != 0:
-        pytest.skip("this machine lets no container mount a tmpfs")
-    try:
-        for words in (("run", "zih", "--slurm", "--name"), ("start", "zih")):
-            command = ("--", "true") if words[0] == "run" else (*JUPYTER, "--no-browser")
-            refused = laptop.jlr(*words, name(), *command)
-            failed(refused, 1, f"`{place}", "on `zih`", why, "`df -h ~`")
-        image = cluster.image
-        if image is not None:
-            in_image = ("--slurm", "--image", str(image), "--no-browser")
-            failed(
-                laptop.jlr("start", "zih", name(), *in_image), 1, f"in `{place}", "on `zih`", why
-            )
-    finally:
-        cluster.run("login", "umount", place)
