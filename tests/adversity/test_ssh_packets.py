@@ -15,7 +15,7 @@ from paramiko import common
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.connection import SSHConnection
+from jlremote.ssh.connect import SSHConnection
 from jlremote.ssh.failures import translated
 from jlremote.ssh.login.user_authentication import UserAuthentication
 from jlremote.ssh.transport.algorithms import Offer
