@@ -135,7 +135,7 @@ def test_signals_reach_the_command_and_its_exit_code_is_kept(zih: Laptop) -> Non
 
 
 @pytest.mark.parametrize("how", [(), LONG(("--force", "--yes"))])
-@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("nodes", [LONG(1), 2])
 def test_stop_leaves_nothing_of_a_job(
     cluster: Cluster, zih: Laptop, nodes: int, how: tuple[str, ...]
 ) -> None:
@@ -252,6 +252,11 @@ def test_a_job_is_unknown_and_not_ended_while_slurm_is_silent(
     running(zih, called)
     assert zih.jlr("stop", called).status == 0
     assert job(zih, called)["state"] == "ended"
+@pytest.mark.long
+def test_a_time_limit_that_is_reached_is_named(cluster: Cluster, zih: Laptop) -> None:
+    done = zih.jlr("run", "zih", "--slurm", "--time", "1", "--", "sleep", "300", timeout=200)
+    assert done.status == 143
+    assert "TIMEOUT: its time limit was reached" in done.stderr
 
 
 def test_what_slurm_refuses_leaves_nothing_and_names_the_partitions(
