@@ -99,7 +99,7 @@ account
 
 
 @dataclass(frozen=True)
-class Ending:
+class LastState:
     """What the scheduler knows of a job's end; empty where it knows nothing."""
 
     state: str = ""
@@ -123,9 +123,9 @@ class Ending:
         return f"{told}: it ended before its command began{words}"
 
 
-def read_ending(text: str) -> Ending:
+def read_ending(text: str) -> LastState:
     """Return what a file `ending` says, or what the accounting printed."""
-    return Ending(*text.strip().split("|")[:3])
+    return LastState(*text.strip().split("|")[:3])
 
 
 def ask(scheduler: Slurm, root: str, seconds: int | None = None) -> str:
