@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jlremote.place.clusters import slurm_reasons
-from jlremote.place.clusters.last_states import Ending, read_ending
+from jlremote.place.clusters.last_states import LastState, read_ending
 from jlremote.place.clusters.scheduler import FOLLOWS, QueuedJob, SchedulerSilent
 from jlremote.place.clusters.slurm import Slurm
 from jlremote.place.clusters.slurm_lists import read_queue
@@ -72,7 +72,7 @@ def _job(
     known = read_ending(ending or ends.get(id_, ""))
     start, _, node = began.strip().partition(" ")
     if live and live.phase == "ended" and not known.state:
-        known = Ending(live.last_state)
+        known = LastState(live.last_state)
     job = Job(
         name=name,
         state="running" if start else "waiting",
