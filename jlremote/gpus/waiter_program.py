@@ -163,9 +163,9 @@ class Waiter:
         self._keep(lease)
         held.update(word=lease and lease.word, boot=lease and lease.boot)
         names, until = ", ".join(chosen.places), in_words(seconds)
-        self._write({"held": held, "why": f"GPU {names}: held for a `jlr start`, at most {until}"})
+        self._write({"held": held, "why": f"GPU {names}: held for its command, at most {until}"})
         time.sleep(seconds)
-        self.end(f"gave up: its GPUs were held for {until}, and no `jlr start` took them")
+        self.end(f"gave up: its GPUs were held for {until}, and no command took them")
         return Busy.exit_code
 
     def create(self, taken: Taken) -> int:

@@ -22,11 +22,6 @@ def test_a_runtime_is_found_by_its_own_name(runtime: Runtime) -> None:
 
 
 @EVERY
-def test_a_runtime_has_an_engine_if_and_only_if_it_has_containers(runtime: Runtime) -> None:
-    assert runtime.has_containers == (runtime.engine is not None)
-
-
-@EVERY
 def test_a_message_names_the_container_or_the_host(runtime: Runtime) -> None:
     expected = "the container `cont1`" if runtime.has_containers else "`dgx`"
     expected = "the job of `cont1`" if runtime.in_jobs else expected
