@@ -8,8 +8,8 @@ from jlremote.errors import JlrError, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.hosts.start_context import StartContext
 from jlremote.jupyter import recorder, scripts
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.recorder import NOT_RECORDED, Recording
-from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.answers import records

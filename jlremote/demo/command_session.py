@@ -8,16 +8,25 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 if sys.platform == "win32":
     raise ImportError("the demo does not run on Windows")
 
+import pwd
 import termios
 
 import asyncssh
 
-from jlremote.demo.account import Account
+SHELL = "/bin/sh"
+
+# Variables of the laptop's side, or of a Jupyter terminal in which the demo was started.
+_NOT_OF_THE_HOST = ("JLR_", "SSH_", "JUPYTER_", "JPY_")
+# Where Jupyter, its kernels and the npm that it asks keep their files, else in the home folder.
+_KEPT = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR", "npm_config_cache")
 
 END_OF_INPUT = b"\x04"  # Ctrl-D, which a terminal takes for an end of file
 CANNOT_RUN = 127
@@ -26,6 +35,40 @@ KILL_SECONDS = 2.0
 
 # The first process of a session that opens a terminal controls it, so that Ctrl-C reaches it.
 _IN_TERMINAL = ("/bin/sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1')
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a login to the demo's host gets: user, login shell, current folder and environment."""
+
+    user: str
+    shell: str
+    folder: Path
+    environment: Mapping[str, str]
+
+
+def current_account(folder: Path) -> Account:
+    """Return the account of the user who runs this process, with what Jupyter keeps in `folder`."""
+    user, shell = _user_and_shell()
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(_NOT_OF_THE_HOST)
+    }
+    kept = {name: str(folder / ".jupyter" / name.lower()) for name in _KEPT}
+    # A host has a Python, which jobs need; this machine may have only the one that runs jlr.
+    programs = (environment.get("PATH"), str(Path(sys.executable).parent))
+    kept["PATH"] = os.pathsep.join(filter(None, programs))
+    return Account(user, shell, folder, environment | kept)
+
+
+def _user_and_shell() -> tuple[str, str]:
+    """Return the user's name and shell; a container's user may have neither."""
+    try:
+        account = pwd.getpwuid(os.getuid())
+    except KeyError:
+        return f"user{os.getuid()}", SHELL
+    shell = account.pw_shell
+    usable = os.access(shell, os.X_OK) and Path(shell).name not in ("nologin", "false")
+    return account.pw_name, shell if usable else SHELL
 
 
 class CommandSession(asyncssh.SSHServerProcess[bytes]):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from jlremote.demo import notebook
+from jlremote.demo import own_files
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_to
@@ -63,7 +63,7 @@ def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport]
             with context.progress.step("Clean up after a demo that was killed"):
                 _end(record.name, context)
         report = _session(request, files, context)
-        page = address(f"{report.host}/{report.name}", notebook.NAME, context)
+        page = address(f"{report.host}/{report.name}", own_files.NOTEBOOK, context)
         report = replace(report, url=page.url, page=page.page)
         context.progress.note(f"files that you make in the demo stay in `{files}`")
         context.progress.note(
@@ -113,7 +113,7 @@ def _host(context: Context, config: Path) -> Iterator[Path]:
     """
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
-    from jlremote.demo.server import loopback_host
+    from jlremote.demo.loopback_host import loopback_host
 
     link = link_to(HOST, context)
     link.shut_down()
@@ -156,10 +156,10 @@ def _in_container(request: DemoRequest, files: Path) -> StartRequest:
     """Return the request for a container with a new name, because the demo removes it."""
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
-    from jlremote.demo import engine
+    from jlremote.demo import local_engine
 
-    engine.check_here()
-    image = request.image or engine.jupyter_image()
+    local_engine.check_here()
+    image = request.image or local_engine.jupyter_image()
     return StartRequest(
         host=HOST,
         container=_unique_name(),

@@ -30,8 +30,8 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.start_context import StartContext
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
-from jlremote.jupyter.kernel import KernelLine, kernel_line
-from jlremote.jupyter.ports.locate import server_endpoint
+from jlremote.jupyter.kernel_socket import KernelLine, kernel_line
+from jlremote.jupyter.locate import server_endpoint
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.contract import run_script

@@ -13,7 +13,7 @@ from jlremote.errors import JlrError
 from jlremote.hosts.context import Context
 from jlremote.hosts.halted import gpu_fault
 from jlremote.hosts.requests import StartRequest
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link

@@ -1,7 +1,7 @@
 """The forwards of sessions: held on a local port, checked, and restored with a new link.
 
-Read `forwards` (hold a forward, put it back, restore it after a link has ended), `local_ports`
-(which local port), `jupyter_check` (does Jupyter answer, and how does it authenticate), `address`
+Read `local_ports` (which local port; hold a forward on one, put it back, restore it after a link has
+ended), `jupyter_check` (does Jupyter answer, and how does it authenticate), `address`
 (the URLs of a forward, and what `jlr forward` shows) with `browser` and `loopback_page` (how a
 browser gets them).
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.hosts.links import Unreached
-from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.endpoint import hostname
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus

@@ -8,7 +8,7 @@ from contextlib import suppress
 from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.hosts.links import goes_on
 from jlremote.jupyter.api import Access, IdentityRefused, JupyterApi, NoAnswer
-from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.endpoint import hostname
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.addresses import LOCALHOST

@@ -20,7 +20,7 @@ from jlremote.gpus.waiting import placeholders, taking
 from jlremote.gpus.waiting.taking import Taken, Wish
 from jlremote.hosts.requests import StartRequest
 from jlremote.hosts.start_context import StartContext
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.place.host.contract import USER_LABEL, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.contract import Attachment, Container, Runtime

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from jlremote.jupyter import recorder
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.scripts import LAUNCH_MARK
-from jlremote.jupyter.server import Server
 from jlremote.place.host.answers import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
 from jlremote.place.host.process_mark import ADOPTER, CARRIER
 from jlremote.place.runtimes.contract import Container, Runtime

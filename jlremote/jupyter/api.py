@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.place.host.addresses import LOCALHOST, has_own_addresses, own_address
 from jlremote.place.host.answers import understood
 from jlremote.times import utc

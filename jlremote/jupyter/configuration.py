@@ -154,9 +154,9 @@ def files(
     if record:
         common += recorder.BEGIN
         own[recorder.PROGRAM_FILE] = recorder.program()
-    newer = [("cell_notes", "note_cells", _NOTES)] if record else []
+    newer = [("newer", "note_cells", _NOTES)] if record else []
     if idle_stop:
-        newer.append(("use", "keep", str(idle_stop)))
+        newer.append(("newer", "keep", str(idle_stop)))
     for module, *_ in (*ours, *newer):
         file = importlib.resources.files(__package__) / f"in_server/{module}.py"
         own[f"jlr_{module}.py"] = file.read_text("utf-8")
@@ -181,7 +181,7 @@ def _idle_stop(seconds: int) -> tuple[str, ...]:
     """Return the settings of Jupyter's own culling, which knows best what is idle.
 
     An open page does not keep an idle kernel: pages stay open overnight while others wait for the
-    GPU. Busy kernels and terminals are never ended, and `in_server/use.py` adds what else counts.
+    GPU. Busy kernels and terminals are never ended, and `in_server/newer.py` adds what else counts.
     """
     if not seconds:
         return ()

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jlremote.jupyter import recorder
+from jlremote.jupyter.endpoint import LAB, TREE, Server
 from jlremote.jupyter.recorder import NOT_RECORDED, Recording
 from jlremote.jupyter.scripts import SOCKET
-from jlremote.jupyter.server import LAB, TREE, Server
 from jlremote.place.host.addresses import LOCALHOST, LOCALHOST_6
 from jlremote.place.host.answers import FIELD, RECORD
 from jlremote.place.host.socket_tables import (

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from jlremote.errors import Busy, JlrError
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.place.host.contract import MINE, Host
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes import gpu_faults

@@ -1,7 +1,7 @@
 """Kernels of a session for the Jupyter of this laptop: a bridge for each.
 
-Read `lab` (`jlr lab`), `specs` (`jlr kernels`) and `run` (a kernel's process). `bridge` is what a
-client of Jupyter's starts like any kernel, by these specs; `local_ports` speaks to that client,
+Read `lab` (`jlr lab`) and `specs` (`jlr kernels`). `bridge` is the process that a client of
+Jupyter's starts like any kernel, by these specs; `kernel_ports` speaks to that client,
 `remote_kernel` to the session. `lab_config` is for the JupyterLab that `jlr lab` runs, and read by
 that one only.
 

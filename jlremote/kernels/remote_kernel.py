@@ -17,8 +17,8 @@ from uuid import uuid4
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel import KernelSocket
-from jlremote.kernels.local_ports import PARTS, Message
+from jlremote.jupyter.kernel_socket import KernelSocket
+from jlremote.kernels.kernel_ports import PARTS, Message
 from jlremote.place.host.answers import OddAnswer, understood
 from jlremote.untrusted import document
 

@@ -20,8 +20,7 @@ from typing import Any
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.context import Context
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.ports.origins import hostname
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server, hostname
 from jlremote.laptop import paths
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.installation import beside_jlr

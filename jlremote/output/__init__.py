@@ -1,10 +1,10 @@
 """What cells print, recorded on the host, so that it outlasts the page.
 
 Read `reading` first: it asks the host for the recorder's files (`jupyter/recording`), once or for
-as long as they grow. `pieces` has the script that prints these files, and takes its output apart
-into `records`. `runs` puts the records of a cell's run together; `view` shows a run as text, with
-`screen`, the terminal that streams are written for, and `live` several as they go on; `notebook`
-puts runs into the cells of a `copy` of their notebook.
+as long as they grow. `recorded_files` has the script that prints these files, and takes its output
+apart into records. `runs` puts the records of a cell's run together; `view` shows runs as text, at
+once or as they go on, with `screen`, the terminal that streams are written for; `notebook_copy`
+puts runs into the cells of a copy of their notebook.
 
 Decisions:
 

@@ -18,9 +18,8 @@ from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
-from jlremote.output import pieces
-from jlremote.output.pieces import Reader
-from jlremote.output.records import Record
+from jlremote.output import recorded_files
+from jlremote.output.recorded_files import Reader, Record
 from jlremote.output.runs import GONE, UNSURE, Run, Runs, last_known
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line
@@ -158,7 +157,7 @@ def _printed(
     reader.again()
     runtime, said = runtime_of(session), b""
     directory = session_directory(runtime, session.name)
-    script = pieces.script(directory, reader, follow=follow, end_only=end_only)
+    script = recorded_files.script(directory, reader, follow=follow, end_only=end_only)
     inside = there(session, script) if in_job else runtime.inside(session.name, script)
     with host.process(inside) as process:
         for stream, data in process:
@@ -180,12 +179,12 @@ def there(session: SessionRecord, script: str) -> str:
 
 def _check(host: Link, status: int | None, session: SessionRecord, said: bytes) -> None:
     place = session.selector
-    if status == pieces.MISSING:
+    if status == recorded_files.MISSING:
         raise NotFound(
             f"nothing of `{place}` is recorded",
             hint=f"`jlr start {session.host} {session.name}` records its cells from then on",
         )
-    if status == pieces.OFF:
+    if status == recorded_files.OFF:
         raise NotFound(
             f"nothing of `{place}` is recorded: it was started with `--no-record`",
             hint=f"`jlr stop {place}`, then `jlr start {session.host} {session.name} --record`",
@@ -259,6 +258,6 @@ def recorded_names(selector: str | None, context: Context) -> list[str]:
     if link.status().state != State.UP:
         return []
     runtime = runtime_of(session)
-    script = f"{session_directory(runtime, session.name)}{pieces.NAMES}"
+    script = f"{session_directory(runtime, session.name)}{recorded_files.NAMES}"
     done = run_script(link, runtime.inside(session.name, script), timeout=_NAMES_SECONDS)
-    return pieces.names(done.stdout)
+    return recorded_files.names(done.stdout)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from jlremote.output.records import Record
+from jlremote.output.recorded_files import Record
 from jlremote.output.screen import overwritten
 from jlremote.times import utc
 from jlremote.untrusted import moment

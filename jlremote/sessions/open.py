@@ -15,7 +15,7 @@ from jlremote.hosts import halted
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.ports.endpoint import time_limit_warning
+from jlremote.jupyter.endpoint import time_limit_warning
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
@@ -99,7 +99,7 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
     """
     forward = link.status(connect=True).forward(record.name)
     if forward is None and record.forwarded:
-        from jlremote.forwards.forwards import bring_back
+        from jlremote.forwards.local_ports import bring_back
 
         forward = bring_back(link, record)
     elif forward is not None and forward.state != State.UP:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.forwards.forwards import bring_back
+from jlremote.forwards.local_ports import bring_back
 from jlremote.hosts.context import Progress
 from jlremote.laptop import sessions
 from jlremote.link.client.link import Link

@@ -31,7 +31,7 @@ WORKFLOWS = (
     "sessions.logs.log",
     "output.reading.recorded",
     "output.reading.followed",
-    "output.copy.save",
+    "output.notebook_copy.save",
     "sessions.stop.stop",
     "sessions.stop.stop_all",
     "selection.destruction.disconnect",

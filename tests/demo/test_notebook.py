@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.demo.notebook import NAME, document, is_as_made
+from jlremote.demo.own_files import NOTEBOOK, is_as_made, notebook
 
 
 @pytest.mark.parametrize(
     ("name", "added", "as_made"),
-    [(NAME, None, True), (NAME, "", True), (NAME, "6 * 7", False), ("mine.ipynb", None, False)],
+    [(NOTEBOOK, None, True), (NOTEBOOK, "", True), (NOTEBOOK, "6 * 7", False)],
 )
 def test_a_notebook_with_own_words_is_the_persons(
     tmp_path: Path, name: str, added: str | None, as_made: bool
 ) -> None:
-    saved = json.loads(document())
+    saved = json.loads(notebook())
     for cell in saved["cells"]:
         cell["source"] = cell["source"].splitlines(keepends=True)  # as JupyterLab does
     if added is not None:
@@ -28,5 +28,5 @@ def test_a_notebook_with_own_words_is_the_persons(
 
 @pytest.mark.parametrize("text", ["", "[]", '{"cells": [1]}'])
 def test_a_file_of_its_name_that_is_no_notebook_is_the_persons(tmp_path: Path, text: str) -> None:
-    (tmp_path / NAME).write_text(text)
-    assert not is_as_made(tmp_path / NAME)
+    (tmp_path / NOTEBOOK).write_text(text)
+    assert not is_as_made(tmp_path / NOTEBOOK)

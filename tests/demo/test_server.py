@@ -16,9 +16,8 @@ import paramiko
 import psutil
 import pytest
 
-from jlremote.demo import engine
-from jlremote.demo.account import DemoKeys, write_configuration
-from jlremote.demo.server import running_server
+from jlremote.demo import local_engine
+from jlremote.demo.loopback_host import DemoKeys, running_server, write_configuration
 from tests.demo.conftest import EVERY_INTERFACE, Host, login
 from tests.lab.programs import wait_until
 
@@ -258,7 +257,7 @@ def test_a_forward_from_the_far_side_is_refused(client: paramiko.Transport) -> N
 def test_a_forward_to_a_container_is_allowed(
     client: paramiko.Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "addresses", lambda: {EVERY_INTERFACE})
+    monkeypatch.setattr(local_engine, "addresses", lambda: {EVERY_INTERFACE})
     with echo_to_the_end() as echo:
         channel = client.open_channel("direct-tcpip", (EVERY_INTERFACE, echo), ("127.0.0.1", 1))
         channel.sendall(b"inside")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from jlremote.jupyter.discovery import read_probe
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from tests.jupyter.parts import DIRECTORY, FACTS, listening, probed, server
 
 

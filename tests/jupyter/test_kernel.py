@@ -16,9 +16,9 @@ import pytest
 from websocket import WebSocketConnectionClosedException
 
 from jlremote.errors import JlrError
-from jlremote.jupyter import kernel
+from jlremote.jupyter import kernel_socket
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel import KernelLine, KernelSocket, NoWebSocket, kernel_line
+from jlremote.jupyter.kernel_socket import KernelLine, KernelSocket, NoWebSocket, kernel_line
 from tests.link.fakes import new_server
 
 
@@ -144,7 +144,7 @@ def endless_messages() -> Iterator[int]:
 
 
 def test_a_message_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(kernel_socket, "MOST_BYTES", 1 << 20)
     with endless_messages() as port:
         line = KernelSocket(JupyterApi(port, new_server()), "k", "s", 0)
         with pytest.raises(NoWebSocket, match="a message of over 1 MiB"):

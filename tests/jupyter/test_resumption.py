@@ -28,8 +28,8 @@ from websocket import (
 
 from jlremote.errors import NotFound
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel import KernelSocket
-from jlremote.kernels.local_ports import Message
+from jlremote.jupyter.kernel_socket import KernelSocket
+from jlremote.kernels.kernel_ports import Message
 from jlremote.kernels.remote_kernel import RemoteKernel
 from tests.jupyter.local_server import LocalServer, local_server
 from tests.jupyter.parts import AGES

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from jlremote.jupyter.discovery import BASE_URL, TOKEN
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 
 SERVER = Server(7, "22", 8888, "/cont1/", "a&b=c", False, "", False, "127.0.0.1", True, "python3")
 

@@ -24,10 +24,10 @@ from jupyter_client.session import Session
 from jupyter_server.services.kernels.connection import base
 
 from jlremote.errors import JlrError, NotFound
-from jlremote.jupyter.kernel import NoWebSocket
+from jlremote.jupyter.kernel_socket import NoWebSocket
 from jlremote.kernels import remote_kernel
 from jlremote.kernels.bridge import Bridge
-from jlremote.kernels.local_ports import LocalPorts, Message
+from jlremote.kernels.kernel_ports import LocalPorts, Message
 from jlremote.kernels.remote_kernel import decoded, encoded
 from tests.lab.programs import wait_until
 

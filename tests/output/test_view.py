@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.output.live import Live
-from jlremote.output.records import Record
+from jlremote.output.recorded_files import Record
 from jlremote.output.runs import runs_of
 from jlremote.output.screen import REACH, LineScreen, overwritten, shown
-from jlremote.output.view import View, ending, heading, lines_of
+from jlremote.output.view import Live, View, ending, heading, lines_of
 from tests.output.parts import code, end, record, stream
 
 SIGNS = ["\x1b[", "A", "B", "C", "K", "m", "9999999", "1", ";", "\r", "\b", "\n", "\x1b]52;c;", "é"]

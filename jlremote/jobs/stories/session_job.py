@@ -26,7 +26,7 @@ from jlremote.jobs.stories.follow import reached
 from jlremote.jobs.stories.jobs import STOP_SECONDS, JobHandle
 from jlremote.jobs.stories.process import DISK_HINT
 from jlremote.jupyter import scripts
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import JobEnded, Survey, anew, survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.jupyter.ports.endpoint import Endpoint, Place, endpoint_from_json
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Endpoint, Place, Server, endpoint_from_json
 from jlremote.place.host.addresses import Target
 from tests.link.fakes import new_endpoint
 

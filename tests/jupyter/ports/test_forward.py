@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 
-from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.endpoint import hostname
 from jlremote.laptop import sessions
 from tests.jupyter.ports.conftest import JUPYTER_PORT
 from tests.jupyter.ports.parts import (

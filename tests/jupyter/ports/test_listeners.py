@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports.locate import probe, read_listening
+from jlremote.jupyter.locate import probe, read_listening
 from tests.place.host.parts import ANYWHERE, ANYWHERE_6, LOOPBACK, row
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
+from jlremote.jupyter import locate
 from jlremote.jupyter.discovery import Findings
-from jlremote.jupyter.ports import locate
-from jlremote.jupyter.ports.endpoint import Endpoint
-from jlremote.jupyter.ports.locate import NothingListens, PortTaken
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Endpoint, Server
+from jlremote.jupyter.locate import NothingListens, PortTaken
 from jlremote.jupyter.survey import (
     ContainerGone,
     ContainerPaused,

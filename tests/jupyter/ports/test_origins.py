@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.endpoint import hostname
 
 NAMES = st.text("aA1-._@é", min_size=1, max_size=100)
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports import locate
-from jlremote.jupyter.ports.endpoint import Endpoint, Place
-from jlremote.jupyter.ports.locate import NothingListens, PortTaken, server_endpoint
-from jlremote.jupyter.server import Server
+from jlremote.jupyter import locate
+from jlremote.jupyter.endpoint import Endpoint, Place, Server
+from jlremote.jupyter.locate import NothingListens, PortTaken, server_endpoint
 from jlremote.place.host.addresses import Target
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.runtimes.bare import Bare

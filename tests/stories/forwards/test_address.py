@@ -8,7 +8,7 @@ import pytest
 
 from jlremote.forwards.address import Address, PortReport, report, reports
 from jlremote.hosts.links import Unreached
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from tests.link.fakes import new_endpoint

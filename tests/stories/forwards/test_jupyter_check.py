@@ -15,7 +15,7 @@ from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.forwards.jupyter_check import refuse_open, wait_for_answer
 from jlremote.jupyter import api
 from jlremote.jupyter.api import Access, NoAnswer
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.place.host.addresses import own_address

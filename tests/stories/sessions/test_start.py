@@ -13,7 +13,7 @@ from jlremote.errors import Busy, JlrError
 from jlremote.gpus import allocation
 from jlremote.hosts.requests import StartRequest
 from jlremote.hosts.start_context import StartContext
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.jupyter.survey import Survey
 from jlremote.link.client.link import Link
 from jlremote.place.runtimes.containers import Containers

@@ -74,7 +74,7 @@ def output(
 
 
 def _show(session: str | None, notebook: str | None, context: Context) -> int:
-    from jlremote.output import live
+    from jlremote.output import view
     from jlremote.output.reading import recorded
     from jlremote.output.runs import KERNEL_ENDS
     from jlremote.text import size_in_words
@@ -87,7 +87,7 @@ def _show(session: str | None, notebook: str | None, context: Context) -> int:
         return code
     from jlremote.cli.screen.program_output import CellOutput
 
-    CellOutput().show(live.whole(found.runs, found.lost))
+    CellOutput().show(view.whole(found.runs, found.lost))
     if not found.runs:
         context.progress.note("no cell has run")
     if found.left_out:
@@ -99,8 +99,8 @@ def _show(session: str | None, notebook: str | None, context: Context) -> int:
 
 
 def _follow(session: str | None, notebook: str | None, context: Context) -> None:
-    from jlremote.output.live import Live, ended
     from jlremote.output.reading import followed
+    from jlremote.output.view import Live, ended
 
     records = followed(session, notebook, context)
     if as_json():
@@ -119,12 +119,12 @@ def _follow(session: str | None, notebook: str | None, context: Context) -> None
 def _save(
     session: str | None, notebook: str | None, copy: Path, context: Context, *, force: bool
 ) -> None:
-    from jlremote.output import copy as copies
+    from jlremote.output import notebook_copy
     from jlremote.output.reading import recorded
     from jlremote.text import one_line
 
-    copies.check_destination(copy, force=force)
-    saved = copies.save(recorded(session, notebook, context), copy, context, force=force)
+    notebook_copy.check_destination(copy, force=force)
+    saved = notebook_copy.save(recorded(session, notebook, context), copy, context, force=force)
     cells = "1 cell" if saved.cells == 1 else f"{saved.cells} cells"
     told = f"`{saved.file}` is `{one_line(saved.notebook)}` with the outputs of {cells}"
     answer_either(told, saved.to_json())

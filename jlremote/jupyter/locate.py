@@ -11,8 +11,7 @@ import time
 from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports.endpoint import Endpoint, Place
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Endpoint, Place, Server
 from jlremote.jupyter.survey import (
     ContainerGone,
     ContainerRestarted,

@@ -1,12 +1,13 @@
-"""Keep a server with an idle stop while it is used by ssh, by a shell, by a job or by its GPUs.
+"""Parts of servers with jupyter_server 2 and newer.
 
-Jupyter itself counts busy kernels and its terminals. A kernel that is idle by its own word may
-still compute in a thread, and an editor that came by ssh has no kernel at all. What keeps the
-server is written to `awake` in the session's folder, a reason a line.
+`note_cells` notes for the recorder which cell a request is of: JupyterLab says so in the request
+alone. `keep` keeps a server with an idle stop while ssh, a shell, a job or the GPUs use it: an idle
+kernel may still compute in a thread, and an editor that came by ssh has no kernel. What keeps it is written to `awake` in the session's folder, a reason a line.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import threading
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_server.serverapp import ServerApp
+from jupyter_server.services.kernels.connection.base import deserialize_msg_from_ws_v1
+from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
 
 MARK = b"JLR_MARK="  # what jlr starts in a session for ssh clients, shells and jobs has it
@@ -97,3 +100,43 @@ def keep(seconds: int) -> Use:
     server.shutdown_no_activity = end_unless_used
     use.begin()
     return use
+
+
+NOTES_BYTES = 1 << 20
+MALFORMED = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_message: Any = deserialize_msg_from_ws_v1
+
+
+def note_cells(file: str) -> None:
+    """Note the cell of each request in a file before the kernel has it."""
+    connection: Any = ZMQChannelsWebsocketConnection
+    if hasattr(connection, "notes_cells"):  # the configuration was read twice
+        return
+    connection.notes_cells, notes = True, Path(file)
+    pass_on = connection.handle_incoming_message
+
+    def note_and_pass_on(self: Any, message: Any) -> None:
+        with suppress(*MALFORMED):
+            note(notes, message)
+        pass_on(self, message)
+
+    connection.handle_incoming_message = note_and_pass_on
+
+
+def note(notes: Path, message: Any) -> None:
+    """Note the cell of a request, if the page tells it."""
+    if isinstance(message, str):
+        told = json.loads(message) if '"cellId"' in message else {}
+        header, metadata = told.get("header", {}), told.get("metadata", {})
+    elif b'"cellId"' in message:
+        _, (header, _, metadata, *_) = _message(message)
+        header, metadata = json.loads(header), json.loads(metadata)
+    else:
+        return
+    line = f"{header['msg_id']} {metadata['cellId']}"
+    if len(line) > 1000 or line.count(" ") != 1 or not line.isprintable():
+        return
+    if notes.exists() and notes.stat().st_size > NOTES_BYTES:
+        notes.unlink()  # the recorder has it open
+    with open(notes, "a", opener=lambda path, how: os.open(path, how, 0o600)) as file:
+        file.write(f"{line}\n")

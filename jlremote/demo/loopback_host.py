@@ -19,15 +19,39 @@ if sys.platform == "win32":
 
 import asyncssh
 
-from jlremote.demo import engine, own_files
-from jlremote.demo.account import Account, DemoKeys, current_account, write_configuration
-from jlremote.demo.command_session import KILL_SECONDS, CommandSession
+from jlremote.demo import local_engine, own_files
+from jlremote.demo.command_session import KILL_SECONDS, Account, CommandSession, current_account
 from jlremote.laptop import paths
 
 for _name in ("asyncssh", "asyncio"):
     logging.getLogger(_name).addHandler(logging.NullHandler())  # or they would print to stderr
 
 END_SECONDS = 10.0
+_CONFIG = """\
+Host {host}
+    HostName 127.0.0.1
+    Port {port}
+    User {user}
+    IdentityFile "{folder}/id"
+    IdentitiesOnly yes
+    IdentityAgent none
+    PreferredAuthentications publickey
+    UserKnownHostsFile "{folder}/known_hosts"
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking yes
+"""
+
+
+def _new_key() -> asyncssh.SSHKey:
+    return asyncssh.generate_private_key("ssh-ed25519")
+
+
+@dataclass(frozen=True)
+class DemoKeys:
+    """The host's key and the only user key that it accepts, new for each demo."""
+
+    host: asyncssh.SSHKey = field(default_factory=_new_key)
+    user: asyncssh.SSHKey = field(default_factory=_new_key)
 
 
 class DemoServer(asyncssh.SSHServer):
@@ -63,7 +87,7 @@ class DemoServer(asyncssh.SSHServer):
         return self._forward(dest_host, dest_port)
 
     async def _forward(self, host: str, port: int) -> Any:
-        if not _is_loopback(host) and host not in await asyncio.to_thread(engine.addresses):
+        if not _is_loopback(host) and host not in await asyncio.to_thread(local_engine.addresses):
             raise asyncssh.ChannelOpenError(
                 asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED,
                 "the demo forwards to this machine and its containers only",
@@ -157,3 +181,20 @@ def loopback_host(name: str, config: Path) -> Iterator[Path]:
     finally:
         own_files.clear(config)
         shutil.rmtree(config.parent, ignore_errors=True)
+
+
+if sys.platform == "win32":
+    raise ImportError("the demo does not run on Windows")
+
+
+def write_configuration(config: Path, keys: DemoKeys, host: str, user: str, port: int) -> None:
+    """Write what a client needs for `ssh -F CONFIG HOST`; the keys go beside `config`.
+
+    Raises:
+        JlrError: a file cannot be written.
+    """
+    folder = config.parent
+    known = f"[127.0.0.1]:{port} ".encode() + keys.host.export_public_key()
+    paths.write_whole(folder / "known_hosts", known)
+    paths.write_whole(folder / "id", keys.user.export_private_key())
+    paths.write_whole(config, _CONFIG.format(host=host, port=port, user=user, folder=folder))
