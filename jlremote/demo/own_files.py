@@ -1,4 +1,4 @@
-"""The folder in which the demo's logins begin, with its notebook; what a person makes there stays."""
+"""The folder of the demo's logins, with its notebook; what a person makes there stays."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def clear(config: Path) -> None:
 
 
 def notebook() -> str:
-    """Return the demo's notebook as JSON, with a picture as the output of the code that draws it."""
+    """Return the demo's notebook as JSON: code that draws a picture, and the picture."""
     code = f"{inspect.getsource(steps)}\n\n{inspect.getsource(png)}"
     source = f"import struct, zlib\nfrom IPython.display import Image\n\n\n{code}\n\n"
     metadata = {"image/png": {"width": 540}}

@@ -11,7 +11,7 @@ from jlremote.hosts import halted
 from jlremote.hosts.context import Progress
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jupyter.api import NoAnswer
-from jlremote.jupyter.endpoint import Endpoint, Place, hostname
+from jlremote.jupyter.endpoint import Endpoint, hostname
 from jlremote.jupyter.locate import place_of, server_endpoint
 from jlremote.jupyter.survey import ContainerGone, gone, survey
 from jlremote.laptop import port_owners, sessions
@@ -38,11 +38,23 @@ def candidates(host: str, session: str, port: int | None, exact: int | None) -> 
     owners = _owners()
     own = [local for local, owner in owners.items() if owner == (host, session, port)]
     yield from own
-    lowest = first(port)
+    lowest = first_port(port)
     numbers = range(lowest, min(lowest + PORTS, 65536))
     yield from (n for n in numbers if n not in owners)
     kept = {n for record in sessions.load_all() if record.forwarded for n in record.local_ports}
     yield from (n for n in reversed(owners) if n in numbers and n not in kept.union(own))
+
+
+def first_candidate(host: str, session: str) -> int:
+    """Return the local port on which a session would be tried first."""
+    return next(candidates(host, session, None, None), FIRST_PORT)
+
+
+def first_port(port: int | None) -> int:
+    """Return the first local port to try: a further port's own number, where that is allowed."""
+    if port is None:
+        return FIRST_PORT
+    return port if port >= UNPRIVILEGED else port + UNPRIVILEGED
 
 
 def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack) -> Owner | None:
@@ -78,7 +90,7 @@ def check_owner(local: int, host: str, session: str, port: int | None) -> None:
 
 
 def explained(local: int, former: Owner, site: str) -> str:
-    """Return what a person should know of a port that was another's; `site` is its new origin."""
+    """Return the note about a port that was another's; `site` is its new origin."""
     return (
         f"port {local} belonged to {_in_words(former)}, whose pages may have left a program in the "
         f"browser; if you do not trust them, delete the browser's site data of `{site}`"
@@ -98,18 +110,6 @@ def _owners() -> dict[int, Owner]:
         for known in record.ports:
             owners.setdefault(known.local_port, (record.host, record.name, known.port))
     return owners
-
-
-def first(port: int | None) -> int:
-    """Return the first local port to try: a further port's own number, where that is allowed."""
-    if port is None:
-        return FIRST_PORT
-    return port if port >= UNPRIVILEGED else port + UNPRIVILEGED
-
-
-def first_candidate(host: str, session: str) -> int:
-    """Return the local port on which a session would be tried first."""
-    return next(candidates(host, session, None, None), FIRST_PORT)
 
 
 def taken(port: int, host: str, name: str) -> Busy:
@@ -152,8 +152,8 @@ def hold(
 ) -> ForwardStatus:
     """Forward the local port that the session had for it, else the first that is free.
 
-    `exact` is the only local port that will do. `progress` is told of a port other than it had, or
-    that was another session's, and `undo` puts the forward back as it was.
+    `exact` is the only local port that will do. `progress` gets a note where the port is another
+    than before, or was another session's; `undo` puts the forward back as it was.
 
     Raises:
         Busy: none is free, or not the exact one.
@@ -161,31 +161,28 @@ def hold(
     """
     port = to.further_port
     put_back_later(link, session, port, progress, undo)
-    wanted = None
+    refused = None
     for local in candidates(link.name, session, port, exact):
         try:
             forward = link.forward(session, local, to)
         except Busy:
-            wanted = wanted or taken(local, link.name, session)
+            refused = refused or taken(local, link.name, session)
             if exact is not None:
-                raise wanted from None
+                raise refused from None
         else:
-            if wanted is not None:
-                progress.note(f"{wanted.message}; {local} is free and stays yours")
+            if refused is not None:
+                progress.note(f"{refused.message}; {local} is free and stays yours")
             if former := claim(local, link.name, session, port, undo):
                 site = f"{hostname(link.name, session, port)}:{local}"
                 progress.note(explained(local, former, site))
             return forward
-    raise Busy("no local port is free", hint=f"ports from {first(port)} on were tried")
+    raise Busy("no local port is free", hint=f"ports from {first_port(port)} on were tried")
 
 
 def put_back_later(
     link: Link, session: str, port: int | None, progress: Progress, undo: ExitStack
 ) -> None:
-    """Let `undo` put a forward back as it is now, for a browser may be using it.
-
-    Its local port is the same again, and it leads to where it led, if that is still there.
-    """
+    """Let `undo` put a forward back as it is now, for a browser may be using it."""
     before = link.status(connect=True).forward(session, port)
 
     def put_back() -> None:
@@ -212,36 +209,32 @@ def host_port(link: Link, port: int) -> Endpoint:
 def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     """Forward a session and its further ports again on their local ports.
 
+    The further ports come back also where Jupyter is dead.
+
     Raises:
         ContainerGone: its container is not there.
-        JlrError: it does not run; see `halted.running`.
-        JupyterDead: no Jupyter server runs in it.
-        JupyterStopped: it was stopped.
-        IdleStopped: it has ended because it was idle.
+        JlrError: it does not run (see `halted.running`), no Jupyter server runs in it (see
+            `survey.gone`), or the server there has neither token nor password.
         Busy: the local port is taken, or another session's now.
-        JlrError: the server that runs there now has neither token nor password.
     """
     runtime = runtime_of(record)
-    found = survey(link, runtime, record.name)
-    container = halted.running(record, runtime, found.container)
-    if found.whose is not None and not record.shared:
-        raise ContainerGone(f"the container `{record.name}` now belongs to `{found.whose}`")
-    _bring_ports_back(link, record, place_of(runtime, container))
-    server = found.server_on(record.server)
+    surveyed = survey(link, runtime, record.name)
+    container = halted.running(record, runtime, surveyed.container)
+    if surveyed.whose is not None and not record.shared:
+        raise ContainerGone(f"the container `{record.name}` now belongs to `{surveyed.whose}`")
+    for port in record.ports:
+        with suppress(Busy):  # `jlr forward` tells that it is not forwarded
+            check_owner(port.local_port, record.host, record.name, port.port)
+            place = place_of(runtime, container)
+            to = host_port(link, port.port) if port.on_host else Endpoint(place, port.port)
+            link.forward(record.name, port.local_port, to)
+    server = surveyed.server_on(record.server)
     if server is None:
-        raise gone(record.host, container, found.findings)
-    to = server_endpoint(runtime, container, server)
+        raise gone(record.host, container, surveyed.findings)
     check_owner(record.local_port, record.host, record.name, None)
     with undone_on_failure() as undo:
         undo.callback(link.unforward, record.name)
-        try:
-            forward = link.forward(record.name, record.local_port, to)
-        except Busy as busy:
-            taken = taken(record.local_port, record.host, record.name)
-            another = f"`jlr start {record.host} {record.name}` takes another port"
-            raise Busy(
-                taken.message, hint=f"{another}; or end the program that holds this one"
-            ) from busy
+        forward = _forward_again(link, record, server_endpoint(runtime, container, server))
         if not forward.server.token:  # it may be another server than before
             with suppress(NoAnswer):
                 refuse_open(link, forward, allowed=record.open_allowed)
@@ -250,10 +243,12 @@ def bring_back(link: Link, record: SessionRecord) -> ForwardStatus:
     return forward
 
 
-def _bring_ports_back(link: Link, record: SessionRecord, place: Place) -> None:
-    """Forward a session's further ports again, also if Jupyter is dead."""
-    for port in record.ports:
-        with suppress(Busy):  # `jlr forward` tells that it is not forwarded
-            check_owner(port.local_port, record.host, record.name, port.port)
-            there = host_port(link, port.port) if port.on_host else Endpoint(place, port.port)
-            link.forward(record.name, port.local_port, there)
+def _forward_again(link: Link, record: SessionRecord, to: Endpoint) -> ForwardStatus:
+    try:
+        return link.forward(record.name, record.local_port, to)
+    except Busy as busy:
+        another = f"`jlr start {record.host} {record.name}` takes another port"
+        raise Busy(
+            taken(record.local_port, record.host, record.name).message,
+            hint=f"{another}; or end the program that holds this one",
+        ) from busy

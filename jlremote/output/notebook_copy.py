@@ -1,4 +1,4 @@
-"""A copy of a notebook with the recorded outputs in its cells.
+"""`jlr output --save`: a copy of a notebook with the recorded outputs in its cells.
 
 Source: nbformat 4, https://nbformat.readthedocs.io/en/latest/format_description.html; the file is
 written as nbformat writes it, so that only what changed differs.
@@ -12,7 +12,7 @@ import os
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,20 @@ from jlremote.hosts.context import Context
 from jlremote.jupyter.scripts import session_directory
 from jlremote.laptop import paths
 from jlremote.output import recorded_files
-from jlremote.output.reading import Recorded, there
+from jlremote.output.reading import Recorded, beside_jupyter
 from jlremote.output.runs import Run
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.text import one_line
 from jlremote.untrusted import Refused, document, local_name, moment
 
+MOST_BYTES = 256 << 20
+READ_SECONDS = 600.0
+
 Cell = dict[str, Any]
 Content = dict[str, Any]  # of a notebook
 
-
 _EMPTY: Content = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+_JSON_KIND = re.compile(r"application/(.*\+)?json")
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,100 @@ class Copy:
     incomplete: int = 0  # cells with a run of which some output was not recorded
 
 
-def read(text: bytes, name: str) -> Content:
+@dataclass(frozen=True)
+class Saved:
+    """A copy that was written."""
+
+    file: Path
+    notebook: str  # its path below the server's root
+    cells: int  # those that got the outputs of a run
+    homeless: int  # runs of cells that the notebook has not any more
+    incomplete: int  # cells some of whose output was not recorded
+
+    def to_json(self) -> dict[str, object]:
+        return vars(self) | {"file": str(self.file)}
+
+
+def check_destination(copy: Path, *, force: bool) -> None:
+    """Check early that a copy can be written.
+
+    Raises:
+        Usage: the file exists, or its folder does not.
+    """
+    if copy.is_dir():
+        return
+    if os.path.lexists(copy) and not force:
+        named = f"--save {shlex.quote(str(copy))} --force"
+        raise Usage(f"`{copy}` exists", hint=f"`{named}` overwrites it")
+    if not copy.parent.is_dir():
+        raise Usage(
+            f"there is no folder `{copy.parent}`",
+            hint=f"`mkdir -p {shlex.quote(str(copy.parent))}` makes it",
+        )
+
+
+def save(recorded: Recorded, copy: Path, context: Context, *, force: bool) -> Saved:
+    """Write a copy of the notebook, or of that of the latest run where several are recorded.
+
+    Where `copy` is a folder the far side names the file, so nothing is overwritten there, whatever
+    `force` says.
+
+    Raises:
+        NotFound: no cell of a notebook has run.
+        Usage: the file exists.
+    """
+    names = [run.notebook for run in recorded.runs if run.notebook]
+    if not names:
+        raise NotFound("no cell of a notebook has run", hint="`jlr output` shows what was recorded")
+    name = names[-1]
+    if len(set(names)) > 1:
+        context.progress.note(f"copying `{one_line(name)}`, which ran last")
+    runs = [run for run in recorded.runs if run.notebook == name]
+    if copy.is_dir():
+        copy, force = copy / local_name(posixpath.basename(name), ".ipynb"), False
+    check_destination(copy, force=force)
+    with context.progress.step(f"Copy {one_line(name)}"):
+        if original := _fetch(recorded, name):
+            saved_at, data = original
+            made = filled(read(data, one_line(name)), runs, saved_at)
+        else:
+            shown = one_line(name)
+            why = f"`{shown}` cannot be read there, so the copy has only the cells that ran"
+            context.progress.note(why)
+            made = of_runs(runs)
+        content = text(made.content)
+        if force:
+            paths.write_whole(copy, content, mode=0o666)
+        else:
+            paths.write_new(copy, content)
+    return Saved(copy, name, made.filled, made.homeless, made.incomplete)
+
+
+def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
+    """Return when the notebook was saved last, and its file; `None` if it cannot be read."""
+    session, runtime = recorded.session, runtime_of(recorded.session)
+    directory = session_directory(runtime, session.name)
+    script = f"{directory}{recorded_files.notebook(name)}"
+    ways = [beside_jupyter(session, script)]
+    if runtime.in_jobs:  # its job may have ended
+        ways.append(runtime.inside(session.name, script))
+    inside = {"read": " || ".join(f"( {way} )" for way in ways)}
+    done = recorded.host.run(inside, timeout=READ_SECONDS, limit=MOST_BYTES)["read"]
+    date, _, data = done.stdout.partition("\n")
+    saved_at = moment(date)
+    if done.status != 0 or saved_at is None:
+        return None
+    return saved_at, data.encode("utf-8", "surrogateescape")
+
+
+def read(data: bytes, name: str) -> Content:
     """Return the notebook in a file.
 
     Raises:
         JlrError: it is none, or of a format before nbformat 4.
     """
     try:
-        content = document(text)
+        content = document(data)
     except Refused:
         content = None
     cells = content.get("cells") if isinstance(content, dict) else None
@@ -69,12 +158,12 @@ def filled(content: Content, runs: Sequence[Run], saved_at: float = math.inf) ->
     cells = [cell for cell in content["cells"] if cell.get("cell_type") == "code"]
     last: dict[int, Run] = {}
     unsaved: list[Run] = []
-    place, homeless = -1, 0
+    latest, homeless = -1, 0
     for run in runs:
-        found = _place(run, cells, place)
-        if found is not None:
-            place = found
-            last[found] = run
+        at = _cell_of(run, cells, latest)
+        if at is not None:
+            latest = at
+            last[at] = run
         elif run.started > saved_at and run.code is not None:
             unsaved.append(run)
         else:
@@ -82,31 +171,22 @@ def filled(content: Content, runs: Sequence[Run], saved_at: float = math.inf) ->
     new = {id(cells[at]): _run_cell(cells[at], run, saved_at) for at, run in last.items()}
     changed = [new.get(id(cell), cell) for cell in content["cells"]]
     added = of_runs(unsaved, content)
-    return Copy(
-        {**content, "cells": changed + added.content["cells"]},
-        len(last) + added.filled,
-        homeless,
-        _incomplete(last.values()) + added.incomplete,
-    )
+    incomplete = sum(not run.complete for run in last.values()) + added.incomplete
+    whole = {**content, "cells": changed + added.content["cells"]}
+    return Copy(whole, len(last) + added.filled, homeless, incomplete)
 
 
 def of_runs(runs: Sequence[Run], like: Content = _EMPTY) -> Copy:
-    """Return a notebook of what was run, where its own file is not there: a cell for each code."""
-    last: dict[str, Run] = {}
-    for run in runs:
-        if run.code is not None:
-            last[run.cell or run.code] = run
+    """Return a notebook with a cell for each code that ran."""
+    last = {run.cell or run.code: run for run in runs if run.code is not None}
     cells = []
     for run in last.values():
         cell: Cell = {"cell_type": "code", "metadata": {}, "source": run.code}
         if like.get("nbformat_minor", 0) in range(5, 100):
             cell["id"] = run.cell or f"run-{run.count}-{round(run.started)}"
         cells.append(_with_outputs(cell, run))
-    return Copy({**like, "cells": cells}, len(cells), incomplete=_incomplete(last.values()))
-
-
-def _incomplete(runs: Iterable[Run]) -> int:
-    return sum(not run.complete for run in runs)
+    incomplete = sum(not run.complete for run in last.values())
+    return Copy({**like, "cells": cells}, len(cells), incomplete=incomplete)
 
 
 def _run_cell(cell: Cell, run: Run, saved_at: float) -> Cell:
@@ -115,7 +195,7 @@ def _run_cell(cell: Cell, run: Run, saved_at: float) -> Cell:
     return _with_outputs(cell, run)
 
 
-def _place(run: Run, cells: Sequence[Cell], before: int) -> int | None:
+def _cell_of(run: Run, cells: Sequence[Cell], before: int) -> int | None:
     """Return which cell a run is of: by its id, else the next one of its code."""
     if run.cell is not None:
         for at, cell in enumerate(cells):
@@ -157,110 +237,13 @@ def _split_output(output: Any) -> Any:
     if "text" in output:
         return {**output, "text": _lines(output["text"])}
     if isinstance(data := output.get("data"), dict):
-        json_kind = re.compile(r"application/(.*\+)?json")
-        split = {
-            kind: value if json_kind.fullmatch(kind) else _lines(value)
+        kinds = {
+            kind: value if _JSON_KIND.fullmatch(kind) else _lines(value)
             for kind, value in data.items()
         }
-        return {**output, "data": split}
+        return {**output, "data": kinds}
     return output
 
 
 def _lines(value: Any) -> Any:
     return value.splitlines(keepends=True) if isinstance(value, str) else value
-
-
-MOST_BYTES = 256 << 20
-READ_SECONDS = 600.0
-
-
-@dataclass(frozen=True)
-class Saved:
-    """A copy that was written."""
-
-    file: Path
-    notebook: str  # its path below the server's root
-    cells: int  # those that got the outputs of a run
-    homeless: int  # runs whose cell is not in the notebook any more
-    incomplete: int  # cells some of whose output was not recorded
-
-    def to_json(self) -> dict[str, object]:
-        return vars(self) | {"file": str(self.file)}
-
-
-def check_destination(copy: Path, *, force: bool) -> None:
-    """Check early that a copy can be written.
-
-    Raises:
-        Usage: it is there already, or its folder is not.
-    """
-    if copy.is_dir():
-        return
-    if os.path.lexists(copy) and not force:
-        named = f"--save {shlex.quote(str(copy))} --force"
-        raise Usage(f"`{copy}` exists", hint=f"`{named}` overwrites it")
-    if not copy.parent.is_dir():
-        raise Usage(
-            f"there is no folder `{copy.parent}`",
-            hint=f"`mkdir -p {shlex.quote(str(copy.parent))}` makes it",
-        )
-
-
-def save(recorded: Recorded, copy: Path, context: Context, *, force: bool) -> Saved:
-    """Write a copy of the notebook, or of that of the latest run where several are recorded.
-
-    Where `copy` is a folder the far side names the file, so nothing is overwritten there, whatever
-    `force` says.
-
-    Raises:
-        NotFound: no cell of a notebook has run.
-        Usage: the copy is there already.
-    """
-    names = [run.notebook for run in recorded.runs if run.notebook]
-    if not names:
-        raise NotFound("no cell of a notebook has run", hint="`jlr output` shows what was recorded")
-    name = names[-1]
-    if len(set(names)) > 1:
-        context.progress.note(f"copying `{one_line(name)}`, which ran last")
-    runs = [run for run in recorded.runs if run.notebook == name]
-    if copy.is_dir():
-        copy, force = copy / local_name(posixpath.basename(name), ".ipynb"), False
-    check_destination(copy, force=force)
-    with context.progress.step(f"Copy {one_line(name)}"):
-        made = _filled(recorded, name, runs, context)
-        content = text(made.content)
-        if force:
-            paths.write_whole(copy, content, mode=0o666)
-        else:
-            paths.write_new(copy, content)
-    return Saved(copy, name, made.filled, made.homeless, made.incomplete)
-
-
-def _filled(recorded: Recorded, name: str, runs: list[Run], context: Context) -> Copy:
-    found = _fetch(recorded, name)
-    if found is None:
-        context.progress.note(
-            f"`{one_line(name)}` cannot be read there, so the copy has only the cells that ran"
-        )
-        return of_runs(runs)
-    saved_at, text = found
-    return filled(read(text, one_line(name)), runs, saved_at)
-
-
-def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
-    """Return when the notebook was saved last, and its file; `None` if it cannot be read."""
-    session, runtime = recorded.session, runtime_of(recorded.session)
-    directory = session_directory(runtime, session.name)
-    script = f"{directory}{recorded_files.notebook(name)}"
-    ways = [there(session, script)]
-    if runtime.in_jobs:  # its job may have ended
-        ways.append(runtime.inside(session.name, script))
-    inside = {"read": " || ".join(f"( {way} )" for way in ways)}
-    done = recorded.host.run(inside, timeout=READ_SECONDS, limit=MOST_BYTES)["read"]
-    date, _, text = done.stdout.partition("\n")
-    saved_at = moment(date)
-    return (
-        (saved_at, text.encode("utf-8", "surrogateescape"))
-        if done.status == 0 and saved_at is not None
-        else None
-    )

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from jlremote.containers import recording
 from jlremote.errors import JlrError, NotFound, Unreachable, Usage
 from jlremote.hosts import halted
 from jlremote.hosts.context import Context
-from jlremote.hosts.links import ASKS_NOTHING, link_of
+from jlremote.hosts.links import link_of
 from jlremote.jupyter.scripts import session_directory
-from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.link.wire.states import State
 from jlremote.output import recorded_files
 from jlremote.output.recorded_files import Reader, Record
 from jlremote.output.runs import GONE, UNSURE, Run, Runs, last_known
-from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import session_selection
 from jlremote.text import did_you_mean, listed, one_line
 
-_NAMES_SECONDS = 3.0
 PAUSES = (0.5, 1.0, 2.0, 5.0)
 
 
@@ -56,9 +53,7 @@ def recorded(
     served = recording.revive(host, session, context)
     runs = Runs()
     reader, records = _all(host, session, end_only=end_only)
-    # A piece may have got its later name between two looks.
-    records.sort(key=lambda record: record.time)
-    # Of the kernels that nothing more is heard of once their recorder has told all.
+    records.sort(key=_time)  # a piece may have got its later name between two looks
     gone = [] if served else last_known(records, UNSURE if served is None else GONE)
     for record in (*records, *gone):
         runs.take(record)
@@ -86,17 +81,13 @@ def followed(
     served = recording.revive(host, session, context)
     reader = Reader()
     records = _again(lambda: _printed(host, session, reader, follow=True), session, context)
-    before: list[Record] = []
-    for record in records:
-        if record is None:
-            break
-        before.append(record)
-    before.sort(key=lambda record: record.time)
+    before = sorted((record for record in iter(records.__next__, None) if record), key=_time)
     before += last_known(before, GONE) if served is False else []
     name = None
     if notebook is not None:
         name = chosen(notebook, [record.notebook for record in before])
-    every = _then(before, (record for record in records if record is not None))
+    after = (record for record in records if record is not None)
+    every: Iterator[Record | None] = itertools.chain(before, (None,), after)
     return _of_notebook(every, name) if name else every
 
 
@@ -119,16 +110,13 @@ def _all(host: Link, session: SessionRecord, *, end_only: bool) -> tuple[Reader,
     return read(in_job=False)
 
 
-def _then(before: Iterable[Record], after: Iterable[Record]) -> Iterator[Record | None]:
-    yield from before
-    yield None
-    yield from after
+def _time(record: Record) -> float:
+    return record.time
 
 
 def _again(
     read: Callable[[], Iterator[Record | None]], session: SessionRecord, context: Context
 ) -> Iterator[Record | None]:
-    """Read again and again, after each loss of the connection."""
     pauses = iter(PAUSES)
     while True:
         try:
@@ -158,7 +146,7 @@ def _printed(
     runtime, said = runtime_of(session), b""
     directory = session_directory(runtime, session.name)
     script = recorded_files.script(directory, reader, follow=follow, end_only=end_only)
-    inside = there(session, script) if in_job else runtime.inside(session.name, script)
+    inside = beside_jupyter(session, script) if in_job else runtime.inside(session.name, script)
     with host.process(inside) as process:
         for stream, data in process:
             if stream == "stdout":
@@ -168,11 +156,8 @@ def _printed(
     _check(host, process.status, session, said)
 
 
-def there(session: SessionRecord, script: str) -> str:
-    """Return the shell command that runs a script beside a session's Jupyter, with our stdin.
-
-    Only the end of stdin reaches a process in a container.
-    """
+def beside_jupyter(session: SessionRecord, script: str) -> str:
+    """Return the shell command that runs a script beside a session's Jupyter, with our stdin."""
     prefix = runtime_of(session).relay_prefix(session.name)
     return command_line((*prefix, "sh", "-c", script))
 
@@ -204,7 +189,7 @@ def _unreadable(session: SessionRecord, why: str) -> JlrError:
 
 
 def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
-    """Return the path of the notebook that is called so: in full, or by its end.
+    """Return the path of the notebook that was typed in full, or by its end.
 
     Raises:
         NotFound: none is.
@@ -245,19 +230,3 @@ def _of_notebook(records: Iterable[Record | None], name: str) -> Iterator[Record
             yield record
         else:
             early.pop(record.kernel, None)
-
-
-def recorded_names(selector: str | None, context: Context) -> list[str]:
-    """Return the paths of notebooks, none where the host is not connected right now.
-
-    Raises:
-        JlrError: the session is not known here, or the host does not answer in time.
-    """
-    session = sessions.choose(selector)
-    link = link_of(session, replace(context, asker=ASKS_NOTHING))
-    if link.status().state != State.UP:
-        return []
-    runtime = runtime_of(session)
-    script = f"{session_directory(runtime, session.name)}{recorded_files.NAMES}"
-    done = run_script(link, runtime.inside(session.name, script), timeout=_NAMES_SECONDS)
-    return recorded_files.names(done.stdout)

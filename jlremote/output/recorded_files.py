@@ -1,4 +1,4 @@
-"""The script that prints the recorder's files, and what it prints taken apart.
+"""The recorder's files of a session: the scripts that print them, and their lines as records.
 
 A file is known by its inode, as an older piece may have got another name meanwhile. Only whole
 lines count as read: after a loss of the connection the next script goes on behind the last one.
@@ -8,23 +8,135 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from jlremote.place.host.shell_text import pause, until_hang_up
-from jlremote.text import one_line
 from jlremote.untrusted import Refused, count, document, moment
 
 FOLDER = "output"  # in the session's folder
 MISSING, OFF = 6, 7  # the exit status where there is none, and where recording was refused
 POLL_SECONDS = 0.5
 NEWS_SECONDS = 5.0
+MOST_BYTES = 64 << 20  # of one line: a picture is a line, too
+KINDS = frozenset(
+    {
+        *("code", "stream", "display_data", "execute_result", "error", "update_display_data"),
+        *("clear_output", "end", "kernel", "lost"),
+    }
+)
 _NEWS = '"kind":"(code|end|kernel)"'
 _LAST = 400  # lines of a look
 
 # JSON has it in no line. A mark begins the bytes of a file, or stands alone for the end of a look.
 _MARK = b"\x1e"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A line: something that a kernel said, or that happened to it or to the recorder."""
+
+    time: float  # seconds since the epoch, by the clock of the host
+    kernel: str
+    kind: str
+    notebook: str | None = None  # path below the server's root
+    cell: str | None = None
+    request: str | None = None  # the id of the request to run the cell
+    content: dict[str, Any] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """Return a part of the content that should be text, `""` where it is not."""
+        value = self.content.get(name)
+        return value if isinstance(value, str) else ""
+
+
+def parsed(line: bytes) -> Record | None:
+    """Return the record in a line, `None` if it is torn or no record."""
+    if len(line) > MOST_BYTES:
+        return None
+    try:
+        told = document(line)
+    except Refused:
+        return None
+    if not isinstance(told, dict):
+        return None
+    kind, content = told.get("kind"), told.get("content")
+    time, kernel = moment(told.get("time")), told.get("kernel")
+    if not isinstance(kind, str) or kind not in KINDS:
+        return None
+    if time is None or not isinstance(kernel, str):
+        return None
+    names = {name: _name(told.get(name)) for name in ("notebook", "cell", "request")}
+    return Record(time, kernel, kind, **names, content=content if isinstance(content, dict) else {})
+
+
+def _name(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+class Reader:
+    """The bytes that the script prints, as records."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, int] = {}  # by inode the bytes of its whole lines
+        self._torn: dict[int, bytes] = {}  # by inode the beginning of a line
+        self._line = bytearray()  # as far as it has come
+        self._inode: int | None = None
+        self.skipped = 0  # lines that were no records
+        self.left_out = 0  # bytes of older pieces
+
+    @property
+    def seen(self) -> str:
+        """What was read, as the script's variable has it."""
+        return " " + "".join(f"{inode}:{read} " for inode, read in self._read.items())
+
+    def again(self) -> None:
+        """Forget what came of lines that were not whole; the next script prints them again."""
+        self._torn.clear()
+        self._line.clear()
+        self._inode = None
+
+    def take(self, data: bytes) -> Iterator[Record | None]:
+        """Yield the records in the next bytes, and `None` at the end of each look."""
+        self._line += data
+        if b"\n" in data:
+            *lines, rest = self._line.split(b"\n")
+            self._line = rest
+            for line in lines:
+                text, mark, header = bytes(line).rpartition(_MARK)
+                if not mark:
+                    yield from self._record(header)
+                elif self._begin(text, header):
+                    yield None
+        if len(self._line) > MOST_BYTES and self._inode is not None:
+            self._read[self._inode] += len(self._line)
+            self._line.clear()
+
+    def _begin(self, torn: bytes, header: bytes) -> bool:
+        """Begin the bytes of another file; return whether it is the end of a look instead."""
+        if self._inode is not None and torn:
+            self._torn[self._inode] = self._torn.pop(self._inode, b"") + torn
+        inode, _, at = header.partition(b" ")
+        self._inode = count(inode.decode("ascii", "replace"))
+        begin = count(at.decode("ascii", "replace"))
+        if self._inode is None or begin is None:
+            self._inode = None
+            return True
+        if self._inode not in self._read:
+            self.left_out += begin
+        if begin == 0 or self._inode not in self._read:
+            self._read[self._inode] = begin
+        return False
+
+    def _record(self, line: bytes) -> Iterator[Record]:
+        if self._inode is None:
+            return
+        line = self._torn.pop(self._inode, b"") + line
+        self._read[self._inode] += len(line) + 1
+        if (record := parsed(line)) is not None:
+            yield record
+        elif line.strip():
+            self.skipped += 1
 
 
 def script(directory: str, reader: Reader, *, follow: bool = False, end_only: bool = False) -> str:
@@ -41,14 +153,20 @@ def script(directory: str, reader: Reader, *, follow: bool = False, end_only: bo
 
 
 def news(directory: str) -> str:
-    """Return the script that prints the last beginnings and ends of runs, and later ones.
-
-    They come with what happened to kernels.
-    """
+    """Return the script that prints the last beginnings and ends of runs, and later ones."""
     read = "tail -c +$((at + 1)) | head -c $((size - at))"
     look = _LOOK.replace(read, f"{read} | grep -aE '{_NEWS}' | tail -n {_LAST}")
     again = until_hang_up(f"while :; do\n{look}{pause(NEWS_SECONDS)}\ndone")
     return f'{directory}{_ENTER}seen=" "\n{again}'
+
+
+def notebook(path: str) -> str:
+    """Return the script that prints when a notebook was saved last, and then its file."""
+    file = shlex.quote(f"./{path}")
+    return f"""\
+root=$(cat "$directory/{FOLDER}/root") || exit {MISSING}
+cd "$root" && date -r {file} +%s && cat {file}
+"""
 
 
 _ENTER = f"""\
@@ -96,154 +214,3 @@ while :; do
   before=$now
   {pause(POLL_SECONDS)}
 done"""
-
-# Prints the names of notebooks in the first lines of each file, and the last ones.
-NAMES = f"""\
-cd "$directory/{FOLDER}" 2>/dev/null || exit {MISSING}
-for file in *.jsonl; do
-  head -n 200 "$file"; tail -n 20 "$file"
-done 2>/dev/null | cut -c -4000 | grep -o '"notebook":"[^"]*"' | sort -u
-"""
-
-
-def notebook(path: str) -> str:
-    """Return the script that prints when a notebook was saved last, and then its file."""
-    file = shlex.quote(f"./{path}")
-    return f"""\
-root=$(cat "$directory/{FOLDER}/root") || exit {MISSING}
-cd "$root" && date -r {file} +%s && cat {file}
-"""
-
-
-def names(printed: str) -> list[str]:
-    """Return the names that the script printed."""
-    found = []
-    for line in printed.splitlines():
-        with suppress(ValueError, LookupError):
-            found.append(str(document(f"{{{line}}}")["notebook"]))
-    return [name for name in found if name == one_line(name)]
-
-
-class Reader:
-    """The bytes of the script as records."""
-
-    def __init__(self) -> None:
-        self._read: dict[int, int] = {}  # by inode the bytes of its whole lines
-        self._begun: dict[int, bytearray] = {}  # by inode the beginning of a line
-        self._inode: int | None = None
-        self._header: bytes | None = None  # as far as it has come
-        self.skipped = 0  # lines that were no records
-        self.left_out = 0  # bytes of older pieces
-
-    @property
-    def seen(self) -> str:
-        """What was read, as the script's variable has it."""
-        return " " + "".join(f"{inode}:{read} " for inode, read in self._read.items())
-
-    def again(self) -> None:
-        """Forget what came of lines that were not whole; the next script prints them again."""
-        self._begun.clear()
-        self._inode = self._header = None
-
-    def take(self, data: bytes) -> Iterator[Record | None]:
-        """Yield the records in the next bytes, and `None` at the end of each look."""
-        text, *marked = data.split(_MARK)
-        if self._header is not None:
-            text = self._headed(self._header + text)
-            if self._inode is None and self._header is None:
-                yield None
-        yield from self._lines(text)
-        for piece in marked:
-            text = self._headed(piece)
-            if self._inode is None and self._header is None:
-                yield None
-            yield from self._lines(text)
-
-    def _headed(self, piece: bytes) -> bytes:
-        """Take what follows a mark: the header's line; return the rest."""
-        header, newline, rest = piece.partition(b"\n")
-        if not newline:
-            self._header, self._inode = header[:64], None
-            return b""
-        self._header = self._inode = None
-        inode, _, at = header.partition(b" ")
-        number, begin = (count(word.decode("ascii", "replace")) for word in (inode, at))
-        if number is not None and begin is not None:
-            self._inode = number
-            if number not in self._read:
-                self.left_out += begin
-            self._read.setdefault(number, begin)
-            if begin == 0:
-                self._read[self._inode] = 0
-        return rest
-
-    def _lines(self, text: bytes) -> Iterator[Record]:
-        if self._inode is None or not text:
-            return
-        held = self._begun.setdefault(self._inode, bytearray())
-        held += text
-        if b"\n" in text:
-            *whole, rest = held.split(b"\n")
-            self._begun[self._inode] = held = rest
-            for line in whole:
-                self._read[self._inode] += len(line) + 1
-                if (record := parsed(bytes(line))) is not None:
-                    yield record
-                elif line.strip():
-                    self.skipped += 1
-        if len(held) > MOST_BYTES:
-            self._read[self._inode] += len(held)
-            held.clear()
-
-
-MOST_BYTES = 64 << 20  # of one line: a picture is a line, too
-
-KINDS = frozenset(
-    {
-        *("code", "stream", "display_data", "execute_result", "error", "update_display_data"),
-        *("clear_output", "end", "kernel", "lost"),
-    }
-)
-
-
-@dataclass(frozen=True)
-class Record:
-    """A line: something that a kernel said, or that happened to it or to the recorder."""
-
-    time: float  # seconds since the epoch, by the clock of the host
-    kernel: str
-    kind: str
-    notebook: str | None = None  # path below the server's root
-    cell: str | None = None
-    request: str | None = None  # the id of the request to run the cell
-    content: dict[str, Any] = field(default_factory=dict)
-
-    def text(self, name: str) -> str:
-        """Return a part of the content that should be text, `""` where it is not."""
-        value = self.content.get(name)
-        return value if isinstance(value, str) else ""
-
-
-def parsed(line: bytes) -> Record | None:
-    """Return the record in a line, `None` if it is torn or no record."""
-    if len(line) > MOST_BYTES:
-        return None
-    try:
-        told = document(line)
-    except Refused:
-        return None
-    if not isinstance(told, dict):
-        return None
-    kind, content = told.get("kind"), told.get("content")
-    time, kernel = moment(told.get("time")), told.get("kernel")
-    if not isinstance(kind, str) or kind not in KINDS:
-        return None
-    if time is None or not isinstance(kernel, str):
-        return None
-    names = {name: _name(told.get(name)) for name in ("notebook", "cell", "request")}
-    content = content if isinstance(content, dict) else {}
-    return Record(time, kernel, kind, **names, content=content)
-
-
-def _name(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -1,4 +1,4 @@
-"""A cell's run as lines of text: all at once, or as its records come."""
+"""Runs of cells as lines of text: all at once, or as their records come."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _text(value: object) -> str | None:
 
 
 def heading(run: Run) -> str:
-    """Return the line above a run's output: notebook, number, moment, the code's first line."""
+    """Return the line above a run: notebook, number, moment, the code's first line."""
     count = "*" if run.status == RUNNING else run.count or " "
     code = one_line((run.code or "").strip().partition("\n")[0])
     if len(code) > _CODE_SIGNS:
@@ -102,7 +102,7 @@ _STATES = {
 
 
 def ending(run: Run, now: float | None = None) -> str:
-    """Return the line below it: how and after how long it ended."""
+    """Return the line below a run: how and after how long it ended."""
     until = run.ended if run.ended is not None else now if now is not None else time.time()
     lasted = times.in_words(max(0, round(until - run.started)))
     state = _STATES.get(run.status) or one_line(run.status)
@@ -111,14 +111,13 @@ def ending(run: Run, now: float | None = None) -> str:
 
 
 def missing(record: Record) -> str:
-    """Return the line where output is missing: since when, until when and why."""
+    """Return the line where output is missing: from when, until when and why."""
     since, until = (record.content.get(name) for name in ("from", "until"))
     span = f"{_moment(since)} to {_moment(until)}"
     return f"output is missing from {span}: {one_line(record.text('why'))}"
 
 
 def _moment(seconds: object) -> str:
-    """Return a moment by this machine's clock, which a person compares it with."""
     try:
         return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, OSError):
@@ -208,7 +207,7 @@ class Live:
         return self._views.setdefault(id(run), View())
 
     def _headed(self, run: Run) -> list[Line]:
-        """Return the heading of a run, if the line before is another's."""
+        # Only where the line before is of another run.
         if run is self._last:
             return []
         self._last = run

@@ -97,18 +97,6 @@ def sessions_and_jobs(
     return _selectors(session_names() + job_names(), incomplete)
 
 
-def notebooks(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a recorded notebook of the session before it, if its host is connected."""
-    from jlremote.output.reading import recorded_names
-
-    invocation = context.find_object(Invocation) or Invocation()
-    try:
-        names = recorded_names(context.params.get("session"), invocation.context(silent=True))
-    except JlrError:
-        return []
-    return [name for name in names if name.startswith(incomplete)]
-
-
 def _selectors(known: list[tuple[str, str]], incomplete: str) -> list[str]:
     times = Counter(name for _, name in known)
     short = [name for _, name in known if times[name] == 1]

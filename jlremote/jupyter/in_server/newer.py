@@ -2,7 +2,8 @@
 
 `note_cells` notes for the recorder which cell a request is of: JupyterLab says so in the request
 alone. `keep` keeps a server with an idle stop while ssh, a shell, a job or the GPUs use it: an idle
-kernel may still compute in a thread, and an editor that came by ssh has no kernel. What keeps it is written to `awake` in the session's folder, a reason a line.
+kernel may still compute in a thread, and an editor that came by ssh has no kernel. What keeps it is
+written to `awake` in the session's folder, a reason a line.
 """
 
 from __future__ import annotations

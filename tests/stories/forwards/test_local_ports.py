@@ -15,8 +15,8 @@ from jlremote.forwards.local_ports import (
     candidates,
     claim,
     explained,
-    first,
     first_candidate,
+    first_port,
     taken,
 )
 from jlremote.laptop import port_owners, sessions
@@ -117,7 +117,7 @@ def test_the_former_owner_is_told_with_the_site_whose_data_may_be_deleted() -> N
 def test_a_privileged_port_is_moved_to_where_anyone_may_listen(
     port: int | None, expected: int
 ) -> None:
-    assert first(port) == expected
+    assert first_port(port) == expected
 
 
 def test_ports_end_with_the_last_one_that_tcp_has() -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from jlremote.cli.command import command
-from jlremote.cli.completion import candidates
 from jlremote.cli.invocation import Invocation
 from jlremote.cli.options import shared
 from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
@@ -31,7 +30,7 @@ NOTEBOOK = ".ipynb"
     ),
 )
 @shared.session_argument
-@click.argument("notebook", required=False, shell_complete=candidates.notebooks)
+@click.argument("notebook", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Show also what comes, until Ctrl-C.")
 @click.option(
     "--save",
