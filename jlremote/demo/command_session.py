@@ -61,7 +61,6 @@ def current_account(folder: Path) -> Account:
 
 
 def _user_and_shell() -> tuple[str, str]:
-    """Return the user's name and shell; a container's user may have neither."""
     try:
         account = pwd.getpwuid(os.getuid())
     except KeyError:

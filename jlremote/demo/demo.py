@@ -133,7 +133,6 @@ def _records(config: Path) -> list[sessions.SessionRecord]:
 
 
 def _other_hint(config: Path) -> str:
-    """Say how to reach the demo that runs, which may have no session yet."""
     for record in _records(config):
         where = record.selector
         return f"`jlr open {where}` opens it; `jlr stop {where}` ends it"
@@ -141,7 +140,6 @@ def _other_hint(config: Path) -> str:
 
 
 def _session(request: DemoRequest, files: Path, context: Context) -> SessionReport:
-    """Start the session in a container if possible, else as a plain process."""
     if request.runtime != "none":
         try:
             return start(_in_container(request, files), context)
@@ -153,7 +151,6 @@ def _session(request: DemoRequest, files: Path, context: Context) -> SessionRepo
 
 
 def _in_container(request: DemoRequest, files: Path) -> StartRequest:
-    """Return the request for a container with a new name, because the demo removes it."""
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo import local_engine
@@ -178,7 +175,6 @@ def _in_container(request: DemoRequest, files: Path) -> StartRequest:
 
 
 def _start_plainly(request: DemoRequest, context: Context) -> SessionReport:
-    """Start the session as a process; its folder goes if that fails."""
     _check_installed("jupyterlab")
     # The user may have a host `demo` with a session of that name.
     name = HOST if sessions.find(HOST, HOST) is None else _unique_name()
@@ -197,7 +193,6 @@ def _unique_name() -> str:
 
 
 def _wait(name: str, context: Context) -> None:
-    """Wait until the session is stopped; restore it if only its link has ended."""
     link = link_to(HOST, context)
     while True:
         link.wait_unforwarded(name)
@@ -217,7 +212,6 @@ def _lives(link: Link) -> bool:
 
 
 def _noted_as_stopped(name: str, patience: float) -> bool:
-    """Check, for up to `patience` seconds, that the session's record says it was stopped."""
     deadline = time.monotonic() + patience
     while (record := sessions.find(HOST, name)) is not None and record.forwarded:
         if time.monotonic() >= deadline:
@@ -227,7 +221,6 @@ def _noted_as_stopped(name: str, patience: float) -> bool:
 
 
 def _end(name: str, context: Context) -> None:
-    """Stop a session and delete all of it; one that cannot be stopped is reported."""
     try:
         with suppress(NotFound):  # `jlr stop --remove` has deleted its record
             stop(f"{HOST}/{name}", StopRequest(remove=True, force=True, yes=True), context)
@@ -241,6 +234,5 @@ def _end(name: str, context: Context) -> None:
 
 
 def _forget(name: str, context: Context) -> None:
-    """Delete the session's folder on the host, with its log."""
     # Jupyter, if it was still starting, makes its folders again until it has ended.
     run_script(link_to(HOST, context), scripts.clear(Bare(), name))

@@ -66,7 +66,6 @@ def trouble(name: str | None = None) -> str | None:
 
 
 def _first(name: str | None, use: Callable[[webbrowser.BaseBrowser], str | None]) -> str | None:
-    """Use the first browser that can be used; return `None`, or why none can be."""
     troubles = []
     for each in [name] if name else _default_names():
         browser = _chosen(each)
@@ -78,7 +77,6 @@ def _first(name: str | None, use: Callable[[webbrowser.BaseBrowser], str | None]
 
 
 def _default_names() -> list[str | None]:
-    """Return the names in `BROWSER`, which is a list as `PATH` is; `None` is the desktop's."""
     return [*filter(None, os.environ.get("BROWSER", "").split(os.pathsep))] or [None]
 
 
@@ -88,7 +86,6 @@ def forget_redirect(local_port: int) -> None:
 
 
 def _chosen(name: str | None) -> webbrowser.BaseBrowser | str:
-    """Return the browser, or one sentence that says why there is none."""
     if name is None and _no_display():
         return "this machine has no display for a browser"
     browser = _find(name)
@@ -122,7 +119,6 @@ def _find(name: str | None) -> webbrowser.BaseBrowser | None:
 
 
 def _page_for(browser: webbrowser.BaseBrowser, address: Address) -> str:
-    """Return the address, without a secret, that leads the browser to the session."""
     if sys.platform == "linux" and _is_confined(browser.name):
         from jlremote.forwards import loopback_page  # few browsers need it
 
@@ -132,7 +128,6 @@ def _page_for(browser: webbrowser.BaseBrowser, address: Address) -> str:
 
 
 def _is_confined(name: str) -> bool:
-    """Return whether a program is snap's or Flatpak's, or starts one of them."""
     program = Path(shutil.which(name) or name)
     if any(place in f"{program} {program.resolve()}" for place in _CONFINED):
         return True
@@ -147,7 +142,6 @@ def _is_confined(name: str) -> bool:
 
 
 def _default_is_confined() -> bool:
-    """Return whether the desktop's default browser is snap's or Flatpak's."""
     asked = ("xdg-settings", "get", "default-web-browser")
     try:
         done = subprocess.run(
@@ -175,7 +169,6 @@ def _launch(browser: webbrowser.BaseBrowser, address: str) -> str | None:
 
 
 def _run(argv: list[str]) -> str | None:
-    """Start a program, which may run for as long as its window is open."""
     try:
         # Its output is dropped: browsers' warnings would be mixed into jlr's output and `--json`.
         process = subprocess.Popen(
@@ -204,7 +197,6 @@ def _redirect(address: Address) -> Path:
 
 
 def _redirect_path(local_port: int) -> Path:
-    """Return the file's path; no two sessions have the same local port."""
     return paths.runtime_directory() / f"open-{local_port}.html"
 
 

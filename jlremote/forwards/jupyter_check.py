@@ -117,7 +117,6 @@ def why_silent(link: Link, forward: ForwardStatus, silent: NoAnswer) -> JlrError
 
 
 def _speaks_tls(port: int) -> bool:
-    """Return whether a server speaks TLS; nothing is sent to it."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

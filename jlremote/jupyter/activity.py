@@ -147,7 +147,6 @@ class Activity:
         return next(runs, shell)
 
     def _below(self, roots: set[int]) -> set[int]:
-        """Return the processes with all that they began."""
         found, more = set(roots), set(roots)
         while more:
             more = {each.pid for each in self.processes if each.parent in more} - found
@@ -175,7 +174,6 @@ class Activity:
 
 
 def _waits(process: Process) -> bool:
-    """Check that a process is there only to keep the container alive."""
     if process.program == "sleep":
         return all(_LONG_SLEEP.fullmatch(word) for word in process.words[1:])
     if process.program in ("tail", "cat"):

@@ -229,7 +229,6 @@ class JupyterApi:
 
 
 def _kernel_id(told: str) -> str:
-    """Return a kernel's id, which becomes part of paths and an argument of a program here."""
     if not _KERNEL_ID.fullmatch(told):
         raise ValueError(f"`{told}` is not the id of a kernel")
     return told

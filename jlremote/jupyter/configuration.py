@@ -172,7 +172,6 @@ def files(
 
 
 def _run(parts: list[tuple[str, str, str]]) -> str:
-    """Return the code that runs modules of `in_server`, as far as they fit this Jupyter."""
     lines = (f'    ("jlr_{module}.py", "{act}", {argument}),\n' for module, act, argument in parts)
     return _PARTS.replace("PARTS", "".join(lines))
 

@@ -85,7 +85,6 @@ def read_probe(output: str) -> Findings:
 
 
 def _sockets(records: list[list[str]]) -> Iterable[str]:
-    """Yield the socket paths of servers that were started with `--sock`."""
     for record in records:
         with suppress(ValueError, IndexError, AttributeError, RecursionError):
             path = document(record[3]).get("sock") if record[0].strip() == "server" else None
@@ -136,7 +135,6 @@ def _is_own_socket(path: str, directory: str) -> bool:
 
 
 def _server(record: list[str], directory: str, listening: _Listening, idle_stop: str) -> Server:
-    """Return the server of a runtime file; `ValueError` if its process does not listen there."""
     _, path, pid, text, stat, descriptors, executable, words = record
     facts = _facts(text)
     inodes = socket_inodes(descriptors)

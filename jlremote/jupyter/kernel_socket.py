@@ -176,7 +176,6 @@ def _connection(api: JupyterApi, kernel: str, query: str = "") -> Any:
 
 
 def _result(message: dict[str, Any]) -> str | None:
-    """Return the result in a message, `None` for none yet; `JlrError` if none will come."""
     content = message["content"]
     if message["msg_type"] == "execute_result":
         return str(content["data"]["text/plain"])

@@ -141,7 +141,6 @@ class Launch:
         return session_directory(self.runtime, self.name) + beginning + turn + script
 
     def _settings(self) -> str:
-        """Return shell text that writes the configuration of the server, and what others read."""
         files = configuration.files(
             self.name,
             self.hostname,

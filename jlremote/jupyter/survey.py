@@ -154,7 +154,6 @@ def survey(
 def _looked(
     host: Host, runtime: Runtime, name: str, typed: str | None, *, check_gpus: bool
 ) -> tuple[Survey, int]:
-    """Return the survey of one round trip, and the status of its probe."""
     inside = scripts.probe(runtime, name)
     if check_gpus and runtime.has_containers:
         inside += gpu_faults.CHECK
@@ -199,14 +198,12 @@ _LOOK_PAUSE_SECONDS = 0.2
 
 
 def _other_launcher(container: Container, findings: Findings, user: str) -> str | None:
-    """Return the other user whose server runs in a container that jlr did not make."""
     if container.labelled_user or not any(server.ours for server in findings.servers):
         return None
     return findings.launcher if findings.launcher not in ("", user) else None
 
 
 def _called(engine: Engine, typed: str) -> str:
-    """Return the step that lists this user's containers with that label, if the probe failed."""
     names = engine("ps", "--all", "--format={{.Names}}", f"--filter=label={TYPED_LABEL}={typed}")
     return f'[ "$status" = 0 ] || {command_line(names)} {MINE}'
 

@@ -128,7 +128,6 @@ class Bridge:
             self._send(question)
 
     def _give_up(self, request: Message) -> None:
-        """Answer a request whose answer was lost."""
         error = {"ename": "ConnectionLost", "evalue": _LOST, "traceback": [_LOST]}
         if request.kind == "execute_request":
             self._tell(request, "error", error)
@@ -146,7 +145,6 @@ class Bridge:
 def _made(
     channel: str, kind: str, content: dict[str, Any], parent: dict[str, Any], like: Message
 ) -> Message:
-    """Return a new message of the bridge, in the protocol version of `like`."""
     now = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
     header = {**like.header, "msg_id": uuid4().hex, "msg_type": kind, "date": now}
     return Message(channel, header, parent, {}, content, [])
@@ -187,7 +185,6 @@ def run(
 
 
 def _started(api: JupyterApi, kind: str, selector: str) -> str:
-    """Start a kernel and return its id; say which kinds there are, if there is none of that one."""
     try:
         return api.start_kernel(kind)
     except JlrError:

@@ -90,7 +90,6 @@ def _pipe_with(token: str) -> int:
 
 
 def _jupyterlab() -> tuple[str, ...]:
-    """Return the command of the JupyterLab on the PATH, or else of jlr's own environment."""
     if found := shutil.which("jupyter-lab"):
         return (found,)
     if find_spec("jupyterlab") is not None:

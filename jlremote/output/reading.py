@@ -141,7 +141,6 @@ def _printed(
     end_only: bool = False,
     in_job: bool = True,
 ) -> Iterator[Record | None]:
-    """Yield the records that `reader` has not read, and `None` at the end of each look."""
     reader.again()
     runtime, said = runtime_of(session), b""
     directory = session_directory(runtime, session.name)

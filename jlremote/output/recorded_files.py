@@ -113,7 +113,6 @@ class Reader:
             self._line.clear()
 
     def _begin(self, torn: bytes, header: bytes) -> bool:
-        """Begin the bytes of another file; return whether it is the end of a look instead."""
         if self._inode is not None and torn:
             self._torn[self._inode] = self._torn.pop(self._inode, b"") + torn
         inode, _, at = header.partition(b" ")
