@@ -49,7 +49,7 @@ class Findings:
 
     @property
     def whole(self) -> bool:
-        """Whether the probe ran to its end; else nothing that is missing here means "no"."""
+        """Whether the probe ran to its end; else nothing that is missing means "no"."""
         return bool(self.directory)
 
 
@@ -101,11 +101,7 @@ class _Listening:
     sockets: str  # rows of the kernel's table
 
     def held(self, port: int, inodes: frozenset[str], *, ours: bool) -> tuple[Listener, ...]:
-        """Return the listeners on a port that a process holds, by its sockets.
-
-        Raises:
-            ValueError: it holds none.
-        """
+        """Return the listeners on a port that a process holds; `ValueError` for none."""
         held = [
             listener
             for listener in self.listeners
@@ -119,11 +115,7 @@ class _Listening:
         return tuple(held)
 
     def check_socket(self, path: str, inodes: frozenset[str]) -> None:
-        """Check that a process listens on a socket of the session: no other is ever connected to.
-
-        Raises:
-            ValueError: it does not.
-        """
+        """Check that a process listens on a socket of the session; `ValueError` if not."""
         own = _is_own_socket(path, self.directory)
         if not own or not listening_inodes(self.sockets, path) & inodes:
             raise ValueError("the process does not hold a socket of the session")

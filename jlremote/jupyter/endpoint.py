@@ -20,17 +20,13 @@ class Server:
     """A running Jupyter server, as its runtime file and its process describe it."""
 
     pid: int  # process id where it runs
-    # start time of that process in clock ticks since boot; with `pid` it tells whether this is
-    # still the same process (proc(5), field 22 of `stat`)
-    process_start: str
+    process_start: str  # in clock ticks since boot (proc(5), field 22 of `stat`)
     port: int  # TCP port it listens on, 0 with `sock`
     base_url: str  # path below which it serves, with both slashes
     token: str = field(repr=False)  # its token, empty for none; never shown by `repr`
     password: bool  # whether it wants a password in place of a token
     root_directory: str  # the folder it shows
-    # whether it is reached from its own machine alone: it listens on loopback, or on IPv6, which
-    # few containers have outside
-    loopback_only: bool
+    loopback_only: bool  # whether it listens on loopback, or on IPv6, which few reach from outside
     loopback: str  # the address at which its own machine reaches it
     ours: bool  # whether jlr launched it
     python: str  # the interpreter that runs it
@@ -42,14 +38,10 @@ class Server:
 
     @property
     def identity(self) -> tuple[int, str, int]:
-        """The pid, its start time and the port: together they belong to one server only."""
         return self.pid, self.process_start, self.port
 
     def address(self, local_port: int, path: str | None = None, name: str = "127.0.0.1") -> str:
-        """Return the URL, with the token, of its page or of a path below its root.
-
-        `name` is this machine's, under which the server answers.
-        """
+        """Return the URL, with the token, of its page or of a path below its root."""
         page = self.page
         if path:
             files = "lab/tree" if page == LAB else page  # Notebook redirects a file to its own page
@@ -75,9 +67,7 @@ class Endpoint:
 
     place: Place
     port: int  # TCP port there
-    # the Jupyter server that listens on it; `None` for a further port, where any program may
-    # listen now or later
-    server: Server | None = None
+    server: Server | None = None  # that listens on it; `None` for a further port
     python: str = ""  # an interpreter there, for a relay; empty if none is known
     target: Target | None = None  # the way there as it was proved last, `None` before
     on_host: bool = False  # whether it is the host's own port, where its services listen, too
@@ -126,10 +116,7 @@ WARNED_SECONDS = 900
 
 
 def time_limit_warning(host: str, session: str, until: float | None) -> str | None:
-    """Return the sentence about a limit that ends a session at `until`, seconds since the epoch.
-
-    It is `None` where there is no limit, or more time is left than `WARNED_SECONDS`.
-    """
+    """Return the sentence about a limit that ends a session soon; `until` is since the epoch."""
     if until is None or until - time.time() > WARNED_SECONDS:
         return None
     ends = f"its time limit ends it in {left(until)}, and its kernels with it"
@@ -151,7 +138,7 @@ _HOST = re.compile(r"[a-z][a-z0-9]*")
 def hostname(host: str, session: str, port: int | None = None) -> str:
     """Return the name of a session's forward in a browser, as `cont1-dgx.localhost`.
 
-    `host` is what was typed after `ssh`; `port` is a further port, `None` for Jupyter.
+    `port` is a further port, `None` for Jupyter.
     """
     words = (*(() if port is None else (str(port),)), session, host)
     label = "-".join(words)

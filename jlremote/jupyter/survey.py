@@ -91,14 +91,11 @@ class Survey:
     """The result of one round trip about a session."""
 
     container: Container | None  # the container, `None` if none has that name
-    # the probe's result, `None` if the container does not run, or the probe could not run in it
-    findings: Findings | None
+    findings: Findings | None  # `None` if the container does not run, or the probe could not
     gpu_fault: JlrError | None = None  # why it has lost its GPUs, if that was checked
-    # containers whose label has the typed name, if no container has the name itself
-    called: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()  # containers whose label has the typed name, if none has the name
     owner: str | None = None  # the other user of the host who owns the container
-    # the other user who launched the server in a container that is of no user
-    launched_by: str | None = None
+    launched_by: str | None = None  # the other user who launched the server in a container of none
     user: str = ""  # the person's own name on the host, where it was asked for
     unasked: str | None = None  # why the probe could not run in a container that runs
 
@@ -124,7 +121,7 @@ class Survey:
 
     @property
     def server(self) -> Server | None:
-        """The session's Jupyter server, or another one in its container; `None` for none."""
+        """The session's Jupyter server, or another one in its container."""
         return self.server_on(None)
 
     def server_on(self, port: int | None) -> Server | None:
@@ -137,9 +134,9 @@ def survey(
 ) -> Survey:
     """Survey a session in one round trip.
 
-    `typed` is looked for in the containers' labels if no container has the name; with `check_gpus`
-    the result says whether the container still has its GPUs. Where the probe could not run, the
-    container may just have ended, which an engine under load reports later; so it looks again.
+    `typed` is looked for in the containers' labels if no container has the name. Where the probe
+    could not run, the container may just have ended, which an engine under load reports later; so
+    there is a second look.
     """
     began, looks = time.monotonic(), 0
     while True:

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.jupyter.api import JupyterApi
-from jlremote.jupyter.kernel_socket import KernelSocket
+from jlremote.jupyter.kernel_socket import KernelSocket, open_socket
 from jlremote.kernels.kernel_ports import PARTS, Message
 from jlremote.place.host.answers import OddAnswer, understood
 from jlremote.untrusted import document
@@ -85,7 +85,7 @@ class RemoteKernel:
         api = self._reach()
         if not api.has_kernel(self.id):
             raise NotFound("the kernel has ended there")
-        socket = KernelSocket(api, self.id, self._session, self._received)
+        socket = open_socket(api, self.id, self._session, self._received)
         self._tell(socket)
         try:
             while True:
