@@ -11,7 +11,7 @@ Each session has a folder on the server's side (0700):
   server that another began; `shared-LAUNCH`: another waits for the server of this launch
 - `output/`: what cells printed (see the room `output`)
 
-Needed are `sh`, coreutils or busybox, `grep`, `sed`, and `/proc`. `jupyter server list` takes twenty
+Needed are `sh`, coreutils or busybox, `grep`, `sed`, and `/proc`. `jupyter server list` takes 20
 times as long, and deletes the files of servers whose pid it cannot see.
 """
 
@@ -142,8 +142,8 @@ FOREIGN_FOLDERS = (
     "/home/*/.local/share/jupyter/runtime",
 )
 
-# Shell text that becomes, with FILES behind each, the folders of servers that run: an image may have
-# set their variables, also for another user, whose processes not even root can look into here.
+# Shell text that becomes, with FILES behind each, the folders of servers that run: an image may
+# have set their variables, also for another user, whose processes not even root can look into here.
 _TOLD = r"""$(
 for told in $(grep -Ls ipykernel /dev/null $(grep -ls jupyter /proc/[0-9]*/cmdline)); do
   set -- cat "${told%/cmdline}/environ"
@@ -366,8 +366,8 @@ def show_log(
 ) -> str:
     """Return the script that prints the last `lines` of the log (`None` for all), and later ones.
 
-    With `since` (see `times.since`) the first line is `MOMENT` and that moment, as it would stand in
-    the log, by the clock and zone of the server. A job that has launched none prints its own log.
+    With `since` (see `times.since`) the first line is `MOMENT` and that moment, as it would stand
+    in the log, by the clock and zone of the server. A job without a server prints its own log.
     """
     last = "+1" if lines is None else str(lines)
     moment = ""
