@@ -73,9 +73,9 @@ def _user_and_shell() -> tuple[str, str]:
 class CommandSession(asyncssh.SSHServerProcess[bytes]):
     """A session channel of the server, from its request to the exit status of its process.
 
-    As with sshd, the channel ends with its own process, and what that leaves behind goes on. But
-    when the client closes the channel, the whole process group is ended. `running` has the tasks
-    of all sessions whose process runs.
+    As with sshd, the channel ends with its own process, and what that leaves behind goes on. When
+    the client closes the channel, the whole process group is ended. `running` has the tasks of all
+    sessions whose process runs.
     """
 
     def __init__(self, account: Account, running: set[asyncio.Task[None]]) -> None:
@@ -86,8 +86,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
         self._terminal: int | None = None
 
     def subsystem_requested(self, subsystem: str) -> bool:
-        """Refuse subsystems: the demo has no SFTP."""
-        return False
+        return False  # the demo has no SFTP
 
     def _begin(self) -> None:
         shell = self._account.shell
@@ -201,11 +200,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
 
 
 async def _status_of(process: subprocess.Popen[bytes]) -> int:
-    """Wait until a child has ended, in a thread of its own, and return its status.
-
-    asyncio's way to wait ends only when the pipes do, which a process that was left behind may hold
-    open for ever.
-    """
+    """Wait for a child in a thread: asyncio would wait for its pipes, too."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
 

@@ -20,7 +20,6 @@ from jlremote.hosts.requests import StartRequest, StopRequest
 from jlremote.hosts.rollback import ignore_ctrl_c, let_ctrl_c_through, undisturbed
 from jlremote.jupyter import scripts
 from jlremote.laptop import paths, sessions
-from jlremote.link.client.link import Link
 from jlremote.listing.report import SessionReport
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.installation import beside_jlr
@@ -47,10 +46,9 @@ class DemoRequest:
 def demo(request: DemoRequest, context: Context, ready: Callable[[SessionReport], None]) -> None:
     """Run a session on the demo's own host until it is stopped; then remove all of it.
 
-    `ready` is called with the session once it is up.
+    `ready` is called with the session once it is up. `KeyboardInterrupt` comes after the clean-up.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C was pressed; the clean-up is done by then.
         Busy: another demo of this user runs.
         JlrError: a part is missing or does not start.
     """
@@ -84,14 +82,6 @@ def _check_request(request: DemoRequest) -> None:
         raise JlrError("`jlr demo` does not run on Windows", hint="try it in WSL, or on a host")
 
 
-def _check_installed(module: str) -> None:
-    if find_spec(module) is None:
-        raise JlrError(
-            f"the demo needs `{module}`, which is not installed here",
-            hint=f"`{beside_jlr(module)}`",
-        )
-
-
 @contextmanager
 def _the_only_one(config: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
@@ -100,17 +90,17 @@ def _the_only_one(config: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise Busy("a demo already runs", hint=_other_hint(config)) from None
+        hint = "it is still starting: wait for it"
+        for record in _records(config):
+            hint = f"`jlr open {record.selector}` opens it; `jlr stop {record.selector}` ends it"
+        raise Busy("a demo already runs", hint=hint) from None
     with lock:
         yield
 
 
 @contextmanager
 def _host(context: Context, config: Path) -> Iterator[Path]:
-    """Run the demo's host, and give its folder of files.
-
-    Its link ends with it, and that of a killed demo before it.
-    """
+    """Run the demo's host and give its folder of files; its link ends with it."""
     if sys.platform == "win32":
         raise NotImplementedError  # `_check_request` has refused
     from jlremote.demo.loopback_host import loopback_host
@@ -130,13 +120,6 @@ def _host(context: Context, config: Path) -> Iterator[Path]:
 
 def _records(config: Path) -> list[sessions.SessionRecord]:
     return [each for each in sessions.load_all() if each.ssh_config == str(config.resolve())]
-
-
-def _other_hint(config: Path) -> str:
-    for record in _records(config):
-        where = record.selector
-        return f"`jlr open {where}` opens it; `jlr stop {where}` ends it"
-    return "it is still starting: wait for it"
 
 
 def _session(request: DemoRequest, files: Path, context: Context) -> SessionReport:
@@ -175,7 +158,11 @@ def _in_container(request: DemoRequest, files: Path) -> StartRequest:
 
 
 def _start_plainly(request: DemoRequest, context: Context) -> SessionReport:
-    _check_installed("jupyterlab")
+    if find_spec("jupyterlab") is None:
+        raise JlrError(
+            "the demo needs `jupyterlab`, which is not installed here",
+            hint=f"`{beside_jlr('jupyterlab')}`",
+        )
     # The user may have a host `demo` with a session of that name.
     name = HOST if sessions.find(HOST, HOST) is None else _unique_name()
     port, python = request.local_port, sys.executable
@@ -197,18 +184,14 @@ def _wait(name: str, context: Context) -> None:
     while True:
         link.wait_unforwarded(name)
         # `jlr stop` releases the port first and ends the session a little later.
-        if _noted_as_stopped(name, NOTED_SECONDS if _lives(link) else 0.0):
+        patience = 0.0
+        with suppress(JlrError):
+            link.status()
+            patience = NOTED_SECONDS
+        if _noted_as_stopped(name, patience):
             return
         if link.status(connect=True).forward(name) is None:
             raise JlrError("the demo's session is gone, and no command has stopped it")
-
-
-def _lives(link: Link) -> bool:
-    try:
-        link.status()
-    except JlrError:
-        return False
-    return True
 
 
 def _noted_as_stopped(name: str, patience: float) -> bool:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,7 @@ Host {host}
 """
 
 
-def _new_key() -> asyncssh.SSHKey:
-    return asyncssh.generate_private_key("ssh-ed25519")
+_new_key = partial(asyncssh.generate_private_key, "ssh-ed25519")
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,9 @@ class DemoServer(asyncssh.SSHServer):
         self._running.connections.discard(self._connection)
 
     def public_key_auth_supported(self) -> bool:
-        """Accept keys, and nothing else."""
         return True
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        """Accept the one user with the one key."""
         return username == self._account.user and key == self._key
 
     def session_requested(self) -> CommandSession:
@@ -95,7 +93,6 @@ class DemoServer(asyncssh.SSHServer):
         return await self._connection.forward_connection(host, port)
 
     def unix_connection_requested(self, dest_path: str) -> bool:
-        """Forward to unix sockets, which the user's own commands reach as well."""
         return True
 
 
@@ -123,7 +120,7 @@ class Running:
 
 @contextmanager
 def running_server(keys: DemoKeys, account: Account) -> Iterator[int]:
-    """Run a server for the time of a `with` block, and give its TCP port on 127.0.0.1."""
+    """Run a server, and give its TCP port on 127.0.0.1."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="demo-server", daemon=True)
     thread.start()
@@ -161,13 +158,12 @@ def running_server(keys: DemoKeys, account: Account) -> Iterator[int]:
 
 @contextmanager
 def loopback_host(name: str, config: Path) -> Iterator[Path]:
-    """Run a host `name` for the time of a `with` block, and write its ssh configuration.
+    """Run a host `name`, write its ssh configuration, and give the folder where logins begin.
 
-    The folder of `config` belongs to the host alone: it is deleted before and afterwards. Given is
-    the folder where logins begin; see `own_files`.
+    The folder of `config` belongs to the host alone: it is deleted before and afterwards.
 
     Raises:
-        JlrError: the folder cannot be made or written.
+        JlrError: a folder cannot be made or written.
     """
     own_files.clear(config)
     shutil.rmtree(config.parent, ignore_errors=True)

@@ -118,10 +118,7 @@ class Bridge:
         self._ports.send(message)
 
     def _doubt(self, requests: list[str]) -> None:
-        """Ask the kernel something simple: it answers in order, so what is unanswered then is lost.
-
-        What Jupyter kept while the bridge was away comes before that.
-        """
+        """Ask something simple: the kernel answers in order, so what is unanswered then is lost."""
         if requests:
             question = _made("shell", "kernel_info_request", {}, {}, self._unanswered[requests[0]])
             self._doubted = (question.id, requests)
@@ -166,7 +163,6 @@ def run(
 
     Raises:
         NotFound: there is no such session, or the kernel has ended by itself.
-        JlrError: the kernel cannot be started.
     """
     ports = LocalPorts(connection_file)
 
@@ -174,7 +170,7 @@ def run(
         _, forward, _ = answering(selector, context)
         return JupyterApi(forward.local_port, forward.server)
 
-    kernel = RemoteKernel(_started(reach(), kind, selector), reach, ports.wake)
+    kernel = RemoteKernel(_start(reach(), kind, selector), reach, ports.wake)
     bridge = Bridge(ports, kernel)
     bridge.heed_signals()
     with _ended_by((*ender, kernel.id)):
@@ -184,7 +180,7 @@ def run(
             ports.close()
 
 
-def _started(api: JupyterApi, kind: str, selector: str) -> str:
+def _start(api: JupyterApi, kind: str, selector: str) -> str:
     try:
         return api.start_kernel(kind)
     except JlrError:

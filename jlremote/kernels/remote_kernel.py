@@ -76,12 +76,7 @@ class RemoteKernel:
             rest.wait(pause)
 
     def _follow(self) -> None:
-        """Pass on what the kernel says until the connection is lost.
-
-        Raises:
-            NotFound: the kernel, its server or the session has ended.
-            JlrError: there is no connection.
-        """
+        """Pass on what the kernel says until a loss; raise `NotFound` once it has ended."""
         api = self._reach()
         if not api.has_kernel(self.id):
             raise NotFound("the kernel has ended there")
@@ -102,11 +97,7 @@ class RemoteKernel:
 
 
 def decoded(data: str | bytes) -> Message:
-    """Return the message in what Jupyter has sent.
-
-    Raises:
-        OddAnswer: it is no message.
-    """
+    """Return the message in what Jupyter has sent; `OddAnswer` if it is none."""
     with understood("Jupyter"):
         buffers = []
         if isinstance(data, bytes):
