@@ -181,19 +181,6 @@ def test_a_cell_that_ran_when_its_container_was_killed_is_told_as_ended(
         assert raw(own).count('"state":"gone"') == 1
 
 
-def test_a_dead_kernel_is_told_on_the_desktop(
-    file_laptop: Laptop, here: Container, desk: Desktop
-) -> None:
-    session = started(file_laptop, here, "--notify")
-    with session.notebook("work/dead.ipynb") as kernel:
-        kernel.await_start()
-        kernel.run("1")
-        # Its notebook is known by now; the first look tells nothing of the past.
-        kernel.send("import os, time; time.sleep(12); os.kill(os.getpid(), 9)")
-        told = desk.wait()
-    assert told == [(f"lab/{here.name}", "the kernel of work/dead.ipynb has died")]
-
-
 def test_a_server_of_somebody_else_is_recorded_from_start_on_and_no_other_kernel(
     file_laptop: Laptop, container: ContainerFactory
 ) -> None:
