@@ -48,14 +48,10 @@ location.replace(document.getElementById(id).href)
 
 
 def open_in_browser(address: Address, name: str | None = None) -> str | None:
-    """Open a page in the browser `name`, or in the default one (`BROWSER`, the desktop's).
+    """Open a page in the browser `name`, or in the default one; return why none was started.
 
     `name` is one that `webbrowser` knows, or a program, with or without arguments and `%s`;
-    `BROWSER` is a list of such names, of which the first that starts is taken. Return `None` if a
-    browser was started, else one sentence that says why not.
-
-    Raises:
-        JlrError: the redirect file cannot be written.
+    `BROWSER` is a list of such names, of which the first that starts is taken.
     """
     return _first(name, lambda browser: _launch(browser, _page_for(browser, address)))
 
@@ -67,7 +63,8 @@ def trouble(name: str | None = None) -> str | None:
 
 def _first(name: str | None, use: Callable[[webbrowser.BaseBrowser], str | None]) -> str | None:
     troubles = []
-    for each in [name] if name else _default_names():
+    defaults = filter(None, os.environ.get("BROWSER", "").split(os.pathsep))
+    for each in [name] if name else [*defaults] or [None]:
         browser = _chosen(each)
         failed = browser if isinstance(browser, str) else use(browser)
         if failed is None:
@@ -76,17 +73,14 @@ def _first(name: str | None, use: Callable[[webbrowser.BaseBrowser], str | None]
     return "; ".join(troubles)
 
 
-def _default_names() -> list[str | None]:
-    return [*filter(None, os.environ.get("BROWSER", "").split(os.pathsep))] or [None]
-
-
 def forget_redirect(local_port: int) -> None:
     """Delete the redirect file of the session on `local_port`, if there is one."""
     _redirect_path(local_port).unlink(missing_ok=True)
 
 
 def _chosen(name: str | None) -> webbrowser.BaseBrowser | str:
-    if name is None and _no_display():
+    displays = map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    if name is None and sys.platform not in ("win32", "darwin") and not any(displays):
         return "this machine has no display for a browser"
     browser = _find(name)
     if browser is None:
@@ -94,12 +88,6 @@ def _chosen(name: str | None) -> webbrowser.BaseBrowser | str:
     if Path(browser.name).name in _TEXT_BROWSERS:
         return f"`{browser.name}` is a text browser; JupyterLab needs a graphical one"
     return browser
-
-
-def _no_display() -> bool:
-    if sys.platform in ("win32", "darwin"):
-        return False
-    return not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 
 def _find(name: str | None) -> webbrowser.BaseBrowser | None:
@@ -189,20 +177,15 @@ def _run(argv: list[str]) -> str | None:
 
 def _redirect(address: Address) -> Path:
     path = _redirect_path(urlsplit(address.url).port or 0)
-    _remove_stale(path.parent)
-    paths.write_whole(
-        path, _PAGE.format(page=html.escape(address.page), url=html.escape(address.url))
-    )
+    oldest = time.time() - _STALE_SECONDS
+    for other in path.parent.glob("open-*.html"):
+        with contextlib.suppress(OSError):
+            if other.stat().st_mtime < oldest:
+                other.unlink()
+    page = _PAGE.format(page=html.escape(address.page), url=html.escape(address.url))
+    paths.write_whole(path, page)
     return path
 
 
 def _redirect_path(local_port: int) -> Path:
     return paths.runtime_directory() / f"open-{local_port}.html"
-
-
-def _remove_stale(directory: Path) -> None:
-    oldest = time.time() - _STALE_SECONDS
-    for path in directory.glob("open-*.html"):
-        with contextlib.suppress(OSError):
-            if path.stat().st_mtime < oldest:
-                path.unlink()

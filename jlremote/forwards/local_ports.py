@@ -58,11 +58,7 @@ def first_port(port: int | None) -> int:
 
 
 def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack) -> Owner | None:
-    """Record the owner of a local port; return the former one, if it was another.
-
-    Raises:
-        JlrError: the record cannot be written.
-    """
+    """Record the owner of a local port; return the former one, if it was another."""
     owner = (host, session, port)
     former = _owners().get(local)
     port_owners.save(PortOwner(local, *owner))
@@ -76,11 +72,7 @@ def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack
 
 
 def check_owner(local: int, host: str, session: str, port: int | None) -> None:
-    """Check that a local port has not become another's while the session had no link.
-
-    Raises:
-        Busy: it has.
-    """
+    """Raise `Busy` if a local port has become another's while the session had no link."""
     owner = _owners().get(local)
     if owner is not None and owner != (host, session, port):
         raise Busy(
@@ -114,17 +106,16 @@ def _owners() -> dict[int, Owner]:
 
 def taken(port: int, host: str, name: str) -> Busy:
     """Return the error for a port that the session HOST/NAME cannot have, with its holder."""
-    holder = _other_session(port, host, name) or _process_on(port)
+    others = (
+        f"the session `{record.selector}`"
+        for record in sessions.load_all()
+        if port in record.local_ports
+        and record.forwarded
+        and (record.host, record.name) != (host, name)
+    )
+    holder = next(others, None) or _process_on(port)
     by = f" by {holder}" if holder else ""
     return Busy(f"port {port} is taken{by}", hint="leave out `--port` to take the next free port")
-
-
-def _other_session(port: int, host: str, name: str) -> str | None:
-    for record in sessions.load_all():
-        itself = (record.host, record.name) == (host, name)
-        if port in record.local_ports and record.forwarded and not itself:
-            return f"the session `{record.host}/{record.name}`"
-    return None
 
 
 def _process_on(port: int) -> str | None:

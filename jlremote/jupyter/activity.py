@@ -1,9 +1,8 @@
 """The processes of a session's container or job, and those that a stop must not end unasked.
 
-One script prints the processes, without a change; the judgement is a pure function. It names what
-works, because a stop ends it: programs in JupyterLab's terminals, shells and commands that were
-begun by the engine's `exec` (those of `jlr shell` and `jlr run --in` too), and programs of the main
-process. What only waits does not count: `sleep infinity`, an init, Jupyter's own processes.
+One script prints the processes; the judgement is a pure function. It names what works: programs in
+JupyterLab's terminals, shells and commands that were begun by the engine's `exec` (those of `jlr
+shell` and `jlr run --in` too), and programs of the main process. What only waits does not count.
 """
 
 from __future__ import annotations
@@ -105,12 +104,7 @@ class Activity:
         return server.pid == 1 or begun_by_init
 
     def others(self, servers: Iterable[Server], own_text: str) -> Iterator[str]:
-        """Name what runs in the container beside these servers.
-
-        Args:
-            servers: the Jupyter servers that run there.
-            own_text: text that is in all scripts which jlr runs there for itself.
-        """
+        """Name what runs beside these servers; `own_text` is in all scripts of jlr's own."""
         aside = self._below({self.own, *(server.pid for server in servers)})
         for root in self._roots:
             if root.pid in aside:

@@ -108,14 +108,10 @@ class JupyterApi:
         except NoAnswer:
             raise
         except AccessRefused:  # it asks for a password under any name, but tells its version
-            return self._tells_version()
-        except JlrError:
+            with suppress(JlrError):
+                self._request("GET", "api")
+                return True
             return False
-        return True
-
-    def _tells_version(self) -> bool:
-        try:
-            self._request("GET", "api")
         except JlrError:
             return False
         return True
@@ -166,7 +162,9 @@ class JupyterApi:
         content = {} if kind is None else {"name": kind}
         answer = self._request("POST", "api/kernels", content)
         with understood("Jupyter"):
-            return _kernel_id(answer["id"])
+            if not _KERNEL_ID.fullmatch(answer["id"]):  # it becomes part of paths, and an argument
+                raise ValueError(f"`{answer['id']}` is not the id of a kernel")
+            return str(answer["id"])
 
     def has_kernel(self, kernel: str) -> bool:
         answer = self._request("GET", "api/kernels")
@@ -226,12 +224,6 @@ class JupyterApi:
     def _no_answer(self, reason: str) -> NoAnswer:
         way = f"through {self.address}:{self.local_port}"
         return NoAnswer(f"no answer from Jupyter {way}: {reason}")
-
-
-def _kernel_id(told: str) -> str:
-    if not _KERNEL_ID.fullmatch(told):
-        raise ValueError(f"`{told}` is not the id of a kernel")
-    return told
 
 
 def _kernel(told: dict[str, Any], paths: dict[str, Any]) -> Kernel:

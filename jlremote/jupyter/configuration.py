@@ -127,10 +127,10 @@ def files(
 ) -> dict[str, str]:
     """Return the contents of the configuration files, by name.
 
-    `name` is the session's, which its `base_url` begins with, and `hostname` the one that browsers
-    have for it. After `idle_stop` seconds without work kernels and then the server end, 0 for
-    never. The server listens on the unix `socket` of that name where that is possible, else on a
-    port, or not at all. With `record` it starts the recorder of its kernels.
+    `name` is the session's, `hostname` the one that browsers have for it, and `idle_stop` the
+    seconds without work after which kernels and then the server end, 0 for never. The server
+    listens on the unix `socket` of that name where that is possible, else on a port (`or_port`).
+    With `record` it starts the recorder of its kernels.
     """
     settings = (
         "identity.token = secrets.token_hex(24)",

@@ -37,20 +37,12 @@ class KernelSocket:
         self._socket = opened
 
     def send(self, data: str | bytes) -> None:
-        """Send a message.
-
-        Raises:
-            NoWebSocket: the connection is lost.
-        """
+        """Send a message; raise `NoWebSocket` if the connection is lost."""
         with _told_of_loss():
             self._socket.send(data, 0x2 if isinstance(data, bytes) else 0x1)
 
     def receive(self, seconds: float | None = None) -> str | bytes:
-        """Return the next message, which must come within some seconds.
-
-        Raises:
-            NoWebSocket: the connection is lost.
-        """
+        """Return the next message, within some seconds; raise `NoWebSocket` if none comes."""
         with _told_of_loss():
             self._socket.settimeout(seconds)
             data: str | bytes = self._socket.recv()

@@ -64,11 +64,7 @@ def probe(port: int) -> str:
 
 
 def read_listening(output: str) -> Listeners:
-    """Read the output of the script of `probe`.
-
-    Raises:
-        JlrError: it makes no sense, as in a container whose shell prints anything else.
-    """
+    """Read the output of the script of `probe`; raise `JlrError` if it makes no sense."""
     records = (record.partition(FIELD) for record in output.split(RECORD))
     facts = {name.strip(): value.strip() for name, _, value in records}
     try:
@@ -139,10 +135,7 @@ def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) ->
 
 
 def _wrong_on_node(host: Host, runtime: Runtime, endpoint: Endpoint) -> JlrError | None:
-    """Return what is wrong with a port of a node: the job may have ended, which tells itself late.
-
-    Any user of the node can take the port from then on, or listen beside it at another address.
-    """
+    """Return what is wrong with a port of a node: any user can take it once the job has ended."""
     if endpoint.target is None or not endpoint.target.node:
         return None
     name, port = endpoint.place.name, endpoint.port

@@ -106,11 +106,7 @@ class Survey:
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """The Jupyter servers that run in it, the session's own first.
-
-        Raises:
-            Busy: they could not be asked for.
-        """
+        """The servers that run in it, its own first; `Busy` if they could not be asked for."""
         if self.unasked is not None and self.container is not None:
             called = self.container.called
             raise Busy(
@@ -209,10 +205,8 @@ def refuse_halted(host: str, name: str, runtime: Runtime, container: Container |
     """Return the container of the session `name` of `host`, which must run.
 
     Raises:
-        ContainerGone: there is none.
-        ContainerPaused: it is paused.
-        ContainerRestarting: its engine restarts it.
-        ContainerStopped: it does not run; the message says why.
+        ContainerGone, ContainerPaused, ContainerRestarting, ContainerStopped: it does not.
+        JlrError: as of `refuse_without_job`.
     """
     again = f"start the session again: `jlr start {host} {name}`"
     if container is None:
@@ -238,8 +232,7 @@ def refuse_without_job(host: str, name: str, container: Container) -> None:
     """Refuse a session that is to be a job, while that does not run.
 
     Raises:
-        JobWaits: it waits.
-        JobEnded: it has ended, or was never submitted.
+        JobWaits, JobEnded: it waits, or has ended, or was never submitted.
         JupyterStopped, IdleStopped: it was stopped, by a person or as nothing was done in it.
     """
     if container.waits:

@@ -61,11 +61,8 @@ class Bridge:
 
     def heed_signals(self) -> None:
         """Let SIGINT interrupt the kernel, as clients send it, and SIGTERM end the bridge."""
-        signal.signal(signal.SIGINT, self._interrupted)
+        signal.signal(signal.SIGINT, lambda *_: self._kernel.interrupt())
         signal.signal(signal.SIGTERM, self._ended)
-
-    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
-        self._kernel.interrupt()
 
     def _ended(self, _number: int, _frame: FrameType | None) -> None:
         self._over = True

@@ -63,11 +63,7 @@ class Saved:
 
 
 def check_destination(copy: Path, *, force: bool) -> None:
-    """Check early that a copy can be written.
-
-    Raises:
-        Usage: the file exists, or its folder does not.
-    """
+    """Check early that a copy can be written; raise `Usage` if the file exists, or no folder."""
     if copy.is_dir():
         return
     if os.path.lexists(copy) and not force:
@@ -135,11 +131,7 @@ def _fetch(recorded: Recorded, name: str) -> tuple[float, bytes] | None:
 
 
 def read(data: bytes, name: str) -> Content:
-    """Return the notebook in a file.
-
-    Raises:
-        JlrError: it is none, or of a format before nbformat 4.
-    """
+    """Return the notebook in a file; raise `JlrError` if there is none of nbformat 4."""
     try:
         content = document(data)
     except Refused:
@@ -168,7 +160,11 @@ def filled(content: Content, runs: Sequence[Run], saved_at: float = math.inf) ->
             unsaved.append(run)
         else:
             homeless += 1
-    new = {id(cells[at]): _run_cell(cells[at], run, saved_at) for at, run in last.items()}
+    new = {}
+    for at, run in last.items():
+        is_newer = run.started > saved_at and run.code is not None
+        source = {"source": run.code} if is_newer else {}
+        new[id(cells[at])] = _with_outputs({**cells[at], **source}, run)
     changed = [new.get(id(cell), cell) for cell in content["cells"]]
     added = of_runs(unsaved, content)
     incomplete = sum(not run.complete for run in last.values()) + added.incomplete
@@ -189,12 +185,6 @@ def of_runs(runs: Sequence[Run], like: Content = _EMPTY) -> Copy:
     return Copy({**like, "cells": cells}, len(cells), incomplete=incomplete)
 
 
-def _run_cell(cell: Cell, run: Run, saved_at: float) -> Cell:
-    if run.started > saved_at and run.code is not None:
-        cell = {**cell, "source": run.code}
-    return _with_outputs(cell, run)
-
-
 def _cell_of(run: Run, cells: Sequence[Cell], before: int) -> int | None:
     """Return which cell a run is of: by its id, else the next one of its code."""
     if run.cell is not None:
@@ -203,7 +193,9 @@ def _cell_of(run: Run, cells: Sequence[Cell], before: int) -> int | None:
                 return at
     if run.code is None:
         return None
-    same = [at for at, cell in enumerate(cells) if _source(cell) == run.code]
+    sources = [cell.get("source") for cell in cells]
+    codes = ["".join(map(str, each)) if isinstance(each, list) else str(each) for each in sources]
+    same = [at for at, code in enumerate(codes) if code == run.code]
     return next((at for at in same if at > before), same[0] if same else None)
 
 
@@ -211,24 +203,16 @@ def _with_outputs(cell: Cell, run: Run) -> Cell:
     return {**cell, "execution_count": run.count, "outputs": run.saved_outputs()}
 
 
-def _source(cell: Cell) -> str:
-    source = cell.get("source")
-    return "".join(map(str, source)) if isinstance(source, list) else str(source)
-
-
 def text(content: Content) -> bytes:
     """Return the file of a notebook, with long texts as lists of lines."""
-    cells = [_split(cell) for cell in content["cells"]]
+    cells = []
+    for cell in content["cells"]:
+        outputs = [_split_output(output) for output in cell.get("outputs", ())]
+        own = {"outputs": outputs} if "outputs" in cell else {}
+        cells.append({**cell, "source": _lines(cell.get("source")), **own})
     whole = json.dumps({**content, "cells": cells}, ensure_ascii=False, indent=1, sort_keys=True)
     # What is no text in UTF-8 came from a program that printed it so.
     return f"{whole}\n".encode(errors="replace")
-
-
-def _split(cell: Cell) -> Cell:
-    cell = {**cell, "source": _lines(cell.get("source"))}
-    if "outputs" in cell:
-        cell["outputs"] = [_split_output(output) for output in cell["outputs"]]
-    return cell
 
 
 def _split_output(output: Any) -> Any:

@@ -191,8 +191,7 @@ def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
     """Return the path of the notebook that was typed in full, or by its end.
 
     Raises:
-        NotFound: none is.
-        Usage: several are.
+        NotFound, Usage: none or several end so.
     """
     known = list(dict.fromkeys(name for name in notebooks if name))
     found = [name for name in known if name == typed]
@@ -210,10 +209,7 @@ def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
 
 
 def _of_notebook(records: Iterable[Record | None], name: str) -> Iterator[Record | None]:
-    """Yield the records of one notebook's kernels.
-
-    The first records of a kernel may come before its notebook is known.
-    """
+    """Yield the records of a notebook's kernels, also those from before its name was known."""
     notebooks: dict[str, str] = {}
     early: dict[str, list[Record]] = defaultdict(list)
     for record in records:

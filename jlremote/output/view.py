@@ -68,17 +68,13 @@ def _shown(output: Output) -> list[str]:
     if output["output_type"] == "error":
         told = "\n".join(output["traceback"]) or f"{output['ename']}: {output['evalue']}"
         return shown(told)
-    text = _text(output["data"].get("text/plain"))
-    if text is not None:
+    text = output["data"].get("text/plain")
+    if isinstance(text, list) and all(isinstance(line, str) for line in text):
+        text = "".join(text)
+    if isinstance(text, str):
         return shown(text)
     kinds = ", ".join(str(kind) for kind in output["data"])
     return shown(f"<{one_line(kinds)}>") if kinds else []
-
-
-def _text(value: object) -> str | None:
-    if isinstance(value, list) and all(isinstance(line, str) for line in value):
-        return "".join(value)
-    return value if isinstance(value, str) else None
 
 
 def heading(run: Run) -> str:

@@ -1,15 +1,13 @@
 """Send a page each message of its kernel once, over however many connections that takes.
 
 Jupyter hands what it keeps for a page to its next connection, and writes what comes into that. With
-the connection goes what it was handed, what was written and has not arrived, and what comes from
-then on, if it ended while it was handed the rest. Of several pages of a kernel, as of the two
-connections that JupyterLab 2 and 3 have to each, it keeps what is for the last to go.
+the connection goes what was written and has not arrived, and all from then on if it ended while it
+was handed the rest. Of several pages of a kernel it keeps what is for the last to go.
 
 Here each page has a queue, which no connection takes over. A message leaves it once the page is
 known to have it. A page of this server says with each connection how many messages it has received
-(`pages`), and goes on there. For any other client its pongs count, as they come in the
-order of what it receives: what it has not confirmed is sent again. A page that its person closed is
-left as Jupyter has it.
+(`pages`), and goes on there. For any other client its pongs count: what it has not confirmed is
+sent again. A page that its person closed is left as Jupyter has it.
 
 It is for each server since Notebook 6, on Python 3.6 and newer.
 """

@@ -1,11 +1,8 @@
-"""The program that records what the kernels of a Jupyter server publish.
-
-Its text runs beside the server, with the server's Python and the pyzmq that every Jupyter brings.
-The docstring of `output` describes the files that it writes.
+"""The program that records what the kernels of a Jupyter server publish, until that ends.
 
 Its arguments are PID RUNTIME SESSION [BYTES]: the server's process, the folder with that server's
-runtime file and connection files, the session's folder, and how much is kept. It ends with the
-server.
+runtime file and connection files, the session's folder, and how much is kept. It runs with the
+server's Python and the pyzmq that every Jupyter brings.
 
 Messages wait in pyzmq's own thread while the program pauses, so it reads many at a time: that is
 cheap, and a kernel is never held up by it.
