@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from websocket import create_connection
 
 from tests.lab.containers import Container, ContainerFactory
-from tests.lab.desktop import Desktop, desktop
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.long import LONG
@@ -25,14 +23,6 @@ FOLDER = "/tmp/jlr-0"
 def here(containers: ContainerFactory) -> Container:
     """A container for all tests of this file; the first one's start launches Jupyter in it."""
     return containers()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def desk(file_laptop: Laptop) -> Iterator[Desktop]:
-    """The desktop of the laptop, whose link begins with the first test."""
-    with desktop() as shown:
-        file_laptop.environment["DBUS_SESSION_BUS_ADDRESS"] = shown.address
-        yield shown
 
 
 def raw(here: Container) -> str:

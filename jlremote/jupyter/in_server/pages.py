@@ -118,7 +118,9 @@ def begin_pages(handler: Any) -> None:
 
 
 def is_limited(handler: Any) -> bool:
-    """Return whether a limit counts for a WebSocket."""
+    """Return whether a limit counts for a WebSocket: not for what has waited (`resumption`)."""
+    if not getattr(handler, "limit_rate", True):
+        return False
     if "Origin" in handler.request.headers:
         return True
     stream = getattr(handler.ws_connection, "stream", None)
@@ -126,7 +128,7 @@ def is_limited(handler: Any) -> bool:
 
 
 def limit_pages(package: str) -> None:
-    """Limit the rate of pages alone, in the server of that package."""
+    """Limit the rate of pages alone in the server of a package."""
     kernels = package + ".services.kernels."
     try:
         channels: Any = import_module(kernels + "connection.channels")
@@ -150,7 +152,7 @@ def where_limited(limit: Any) -> Any:
 
 
 def say_nothing_outside(package: str) -> None:
-    """Let the server of that package answer 404 outside its own path."""
+    """Let the server of a package answer 404 outside its own path."""
     if package == "notebook":
         answer_outside(import_module("notebook.notebookapp").NotebookWebApplication)
     else:

@@ -56,7 +56,6 @@ class Socket:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be written any more."""
         to = self._handler.ws_connection
         return to is None or to.client_terminated or to.server_terminated or to.stream.closed()
 
@@ -78,7 +77,6 @@ class Socket:
         return written
 
     def ask(self) -> None:
-        """Ping the page, unless it has all or a ping is under way."""
         if self.number > self._confirmed and not self._asked and not self.closed:
             self._asked = True
             self._handler.ping(MARK + str(self.number).encode())
@@ -109,7 +107,6 @@ class PageQueue:
         self.listen()
 
     def listen(self) -> None:
-        """Take what the kernel says."""
         for stream in self.channels.values():
             stream.page = self
             stream.on_recv_stream(self.take)
@@ -249,7 +246,7 @@ class Pages:
 
 
 def resume(package: str) -> None:
-    """Do it in the server of that package, `jupyter_server` or `notebook`."""
+    """Send each message once in the server of a package, `jupyter_server` or `notebook`."""
     kernels = package + ".services.kernels."
     manager: Any = import_module(kernels + "kernelmanager").MappingKernelManager
     if hasattr(manager, "pages"):  # the configuration was read twice
@@ -258,7 +255,7 @@ def resume(package: str) -> None:
         channels = import_module(kernels + "connection.channels")
     except ImportError:  # older than jupyter_server 2
         connection = import_module(kernels + "handlers").ZMQChannelsHandler
-        limit_by_flag(connection)
+        connection.limit_rate = True  # as newer ones have it; see `pages.is_limited`
         replace_methods(connection, "open", "on_close", "_on_zmq_reply")
     else:
         connection = channels.ZMQChannelsWebsocketConnection
@@ -267,18 +264,6 @@ def resume(package: str) -> None:
     manager.start_buffering = lambda self, *args: pages.keep(self, *args)
     manager.get_buffer = lambda self, *args: pages.take_up(self, *args)
     manager.stop_buffering = lambda self, *args: pages.end(self, *args)
-
-
-def limit_by_flag(connection: Any) -> None:
-    """Give a connection the flag `limit_rate`, as those of jupyter_server 2 have it."""
-    connection.limit_rate = True
-    for name in ("iopub_msg_rate_limit", "iopub_data_rate_limit"):
-        setattr(connection, name, property(only_if_limited(getattr(connection, name).fget)))
-
-
-def only_if_limited(limit: Any) -> Any:
-    """Return a rate limit that is 0 without the flag."""
-    return lambda connection: limit(connection) if connection.limit_rate else 0
 
 
 def replace_methods(connection: Any, beginning: str, ending: str, sending: str) -> None:

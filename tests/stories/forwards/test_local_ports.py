@@ -32,13 +32,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
-def test_ports_of_other_sessions_are_left_out_though_their_links_are_down() -> None:
-    for record in (ONE, TWO):
-        sessions.save(record)
-    assert list(candidates("dgx", "three", None, None))[:3] == [8889, 8891, 8892]
-    assert 6010 not in list(candidates("dgx", "three", 6006, None))
-
-
 def test_its_own_port_comes_first() -> None:
     for record in (ONE, TWO):
         sessions.save(record)
