@@ -39,7 +39,7 @@ _IN_TERMINAL = ("/bin/sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1')
 
 @dataclass(frozen=True)
 class Account:
-    """What a login to the demo's host gets: user, login shell, current folder and environment."""
+    """The account of the demo's host: user, login shell, current folder, environment."""
 
     user: str
     shell: str
@@ -147,7 +147,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
         await self.wait_closed()  # lets asyncssh close the pipes
 
     async def _last_output(self) -> None:
-        """Wait until all output was read, or only a process that was left behind could write."""
+        """Wait until the client has all output that the ended process wrote."""
         drained = asyncio.gather(self.stdout.drain(), self.stderr.drain(), return_exceptions=True)
         unsent = 1
         while not drained.done() and unsent:
@@ -179,7 +179,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
         self._kill(signal)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the process group as a closed terminal does, and kill what is left a little later."""
+        """Hang up on the process group, and kill the rest a little later."""
         super().connection_lost(exc)
         if self._child is not None and self._child.returncode is None:
             self._close_terminal()
@@ -188,7 +188,7 @@ class CommandSession(asyncssh.SSHServerProcess[bytes]):
             asyncio.get_running_loop().call_later(KILL_SECONDS, self._kill, "KILL")
 
     def _kill(self, name: str) -> None:
-        """Signal the process group, whose id may be another's once its process was waited for."""
+        """Signal the process group, unless its id may belong to others by now."""
         if self._child is not None and self._child.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._child.pid, int(getattr(signal, f"SIG{name}", 0)))

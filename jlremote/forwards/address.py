@@ -43,7 +43,7 @@ class PortReport:
 
     @property
     def address(self) -> Address:
-        """Its URLs; whether its program accepts the browser's name is not known."""
+        """The URLs of the port; its program may refuse the browser's name."""
         url, page = (f"http://{name}:{self.local_port}/" for name in (LOCALHOST, self.hostname))
         return Address(url, page)
 
@@ -62,7 +62,7 @@ def reports(
 
 
 def report(record: SessionRecord, port: PortRecord, status: ForwardStatus | None) -> PortReport:
-    """Return the report of one; `status` is `None` where it did not come back with the link."""
+    """Return the report of a port; `status` is `None` if the link does not forward it."""
     if status is None:
         option = " --host" if port.on_host else ""
         again = f"jlr forward {record.host}/{record.name} {port.port}{option}"

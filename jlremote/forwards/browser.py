@@ -57,7 +57,7 @@ def open_in_browser(address: Address, name: str | None = None) -> str | None:
 
 
 def trouble(name: str | None = None) -> str | None:
-    """Return why `open_in_browser` would fail, `None` if it would not; open nothing."""
+    """Return why `open_in_browser` would fail, `None` if it would not."""
     return _first(name, lambda _: None)
 
 

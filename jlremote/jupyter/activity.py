@@ -71,12 +71,12 @@ class Process:
 
     @property
     def adopts(self) -> bool:
-        """Whether it only waits for a job's command, and keeps the orphans of that."""
+        """Whether the process only waits for a job's command, and adopts its orphans."""
         return self.words[4:5] == (ADOPTER,)
 
     @property
     def shown(self) -> str:
-        """Its arguments on one short line, for a message."""
+        """The arguments on one short line, for a message."""
         text = one_line(" ".join(self.words))
         return f"`{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'}`"
 
@@ -149,7 +149,7 @@ class Activity:
 
     @property
     def _roots(self) -> Iterator[Process]:
-        """The processes that none of the others has begun, but for a shell that adopts them."""
+        """The processes without a parent here, or with one that only adopts."""
         for each in self.processes:
             above = self._by_pid.get(each.parent)
             if not each.adopts and (above is None or above.adopts):
@@ -176,7 +176,7 @@ def _waits(process: Process) -> bool:
 
 
 def read(printed: str) -> Activity:
-    """Read the script's output; what is no process is passed over."""
+    """Read the script's output, and skip what is no process."""
     own, found = 0, []
     for fields in records(printed):
         with suppress(ValueError, IndexError):

@@ -117,7 +117,7 @@ class JupyterApi:
         return True
 
     def access(self) -> Access:
-        """Return what the server asks for; its own file does not know every kind of password."""
+        """Return the credential that the server asks for; its file does not tell every password."""
         if self.server.token:
             return Access.TOKEN
         try:
@@ -151,7 +151,7 @@ class JupyterApi:
             return 0
 
     def kernel_specs(self) -> dict[str, dict[str, Any]]:
-        """Return the kinds of kernels there, by name: the contents of each `kernel.json`."""
+        """Return the contents of each `kernel.json` of the server, by the name of the kind."""
         answer = self._request("GET", "api/kernelspecs")
         with understood("Jupyter"):
             kinds = answer["kernelspecs"].items()
@@ -233,7 +233,7 @@ def _kernel(told: dict[str, Any], paths: dict[str, Any]) -> Kernel:
 
 
 class _Deadline:
-    """The end of a request in all: a byte now and then would never be too late by itself."""
+    """A limit on the whole time of a request, as each byte begins a socket's own timeout anew."""
 
     def __init__(self, seconds: float) -> None:
         self.passed = False
@@ -241,7 +241,7 @@ class _Deadline:
         self._timer: threading.Timer | None = None
 
     def begin(self, connected: socket.socket) -> None:
-        """Let what waits for this socket wait no longer than that."""
+        """Shut a socket down when the time is over."""
         self._timer = threading.Timer(self._seconds, self._pass, (connected,))
         self._timer.daemon = True
         self._timer.start()

@@ -95,7 +95,7 @@ def _sockets(records: list[list[str]]) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class _Listening:
-    """What listens where the session runs, on ports and on unix sockets in the session's folder."""
+    """The listeners on the session's machine: on ports, and on sockets in its folder."""
 
     listeners: tuple[Listener, ...]
     directory: str

@@ -52,7 +52,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a session runs, in terms that stay true for as long as the session lives."""
+    """The container or host of a session, by facts that do not change while the session lives."""
 
     runtime: str
     name: str  # the session's name, the container's where there is one

@@ -98,7 +98,7 @@ class PortTaken(JlrError):
 
 
 def locate(host: Host, known: Endpoint) -> Endpoint:
-    """Return `known` with the way there as it is now.
+    """Return an endpoint with its present way, once the far end is proved again.
 
     In a container the server may be another one, which the user has started there since.
 
@@ -181,7 +181,7 @@ def same_container(
 
 
 def _another(container: Container, found: Survey) -> Server | None:
-    """Return another server that runs in the container now, which others cannot have put there."""
+    """Return another server of the container, unless other users may have started it."""
     if container.on_host_network and not container.in_job:
         return None
     return next((server for server in found.servers if server.token), None)
@@ -266,7 +266,7 @@ def _from_the_host(container: Container, found: tuple[Listener, ...]) -> str | N
 
 
 def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
-    """Refuse what others may have put there, on a network that they share."""
+    """Refuse a listener of another user or container on a shared network."""
     first = on.found[0]
     if first.inode in on.held if runtime.has_containers else first.user == on.user:
         return

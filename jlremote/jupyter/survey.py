@@ -121,7 +121,7 @@ class Survey:
         return self.server_on(None)
 
     def server_on(self, port: int | None) -> Server | None:
-        """Return the server on a port if it runs, else the session's own, or another one."""
+        """Return the server on a port, else the session's own, else any other, `None` for none."""
         return min(self.servers, key=lambda server: server.port != port, default=None)
 
 

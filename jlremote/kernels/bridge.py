@@ -31,7 +31,7 @@ _DEATHS = ("restarting", "autorestarting", "dead")
 
 
 class Bridge:
-    """Passes messages on until a client shuts the kernel down, or it ends."""
+    """Passes messages between clients and a kernel until either ends."""
 
     def __init__(self, ports: LocalPorts, kernel: RemoteKernel) -> None:
         self._ports = ports
@@ -193,7 +193,7 @@ def _start(api: JupyterApi, kind: str, selector: str) -> str:
 
 @contextmanager
 def _ended_by(ender: tuple[str, ...]) -> Iterator[None]:
-    """Have another process end the kernel when this one ends, whatever ends it."""
+    """Start a process that ends the kernel after the end of this one, also after a kill."""
     nothing = subprocess.DEVNULL
     process = subprocess.Popen(
         ender, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing, start_new_session=True

@@ -41,7 +41,7 @@ _KNOWS_OWNERS = sys.platform == "linux"
 
 @dataclass
 class Message:
-    """A message of a kernel, without its addressee."""
+    """A message to or from a kernel."""
 
     channel: str
     header: dict[str, Any]

@@ -97,7 +97,7 @@ class RemoteKernel:
 
 
 def decoded(data: str | bytes) -> Message:
-    """Return the message in what Jupyter has sent; `OddAnswer` if it is none."""
+    """Read a message of Jupyter's; raise `OddAnswer` if it is none."""
     with understood("Jupyter"):
         buffers = []
         if isinstance(data, bytes):
@@ -113,7 +113,7 @@ def decoded(data: str | bytes) -> Message:
 
 
 def encoded(message: Message) -> str | bytes:
-    """Return a message as Jupyter takes it."""
+    """Write a message in Jupyter's format."""
     parts = {name: value for name, value in vars(message).items() if name != "buffers"}
     text = json.dumps(parts, ensure_ascii=False)  # escaped it is up to six times as long
     if not message.buffers:

@@ -70,7 +70,7 @@ def install(selector: str | None, context: Context, program: str) -> list[Kernel
 
 
 def tell_limits(record: SessionRecord, server: Server, context: Context) -> None:
-    """Name the limits of a Jupyter that jlr did not launch, which are meant for pages."""
+    """Note the limits on output of a Jupyter that jlr did not launch."""
     if not server.ours:
         place = f"{record.host}/{record.name}"
         context.progress.note(

@@ -34,7 +34,7 @@ _MARK = b"\x1e"
 
 @dataclass(frozen=True)
 class Record:
-    """A line: something that a kernel said, or that happened to it or to the recorder."""
+    """A line of the recorder: a message or an event of a kernel, or a loss."""
 
     time: float  # seconds since the epoch, by the clock of the host
     kernel: str
@@ -75,7 +75,7 @@ def _name(value: object) -> str | None:
 
 
 class Reader:
-    """The bytes that the script prints, as records."""
+    """A reader that makes records of the bytes that the script prints."""
 
     def __init__(self) -> None:
         self._read: dict[int, int] = {}  # by inode the bytes of its whole lines
@@ -87,11 +87,11 @@ class Reader:
 
     @property
     def seen(self) -> str:
-        """What was read, as the script's variable has it."""
+        """The bytes that were read of each file, for the script's variable `seen`."""
         return " " + "".join(f"{inode}:{read} " for inode, read in self._read.items())
 
     def again(self) -> None:
-        """Forget what came of lines that were not whole; the next script prints them again."""
+        """Forget half lines, which the next script prints again."""
         self._torn.clear()
         self._line.clear()
         self._inode = None

@@ -27,14 +27,14 @@ class View:
         self._told = 0  # the lines of the screen that were returned
 
     def add(self, output: Output) -> list[str]:
-        """Take one more output; return the lines that are done."""
+        """Add an output; return the lines that are finished."""
         if output["output_type"] == "stream":
             self._screen.write(output["text"])
             return self._done()
         return [*self.rest(), *_shown(output)]
 
     def rest(self) -> list[str]:
-        """Return all lines that were not returned; what follows begins a new one."""
+        """Return all lines that were not returned, and begin a new line."""
         lines = self._screen.lines(self._told)
         self._screen, self._told = LineScreen(), 0
         return lines if lines and lines[-1] else lines[:-1]
@@ -145,7 +145,7 @@ def _whole(run: Run) -> list[Line]:
 
 
 class Live:
-    """Runs that are followed: what is recorded already, and then record by record."""
+    """The lines of runs that go on: first what is recorded, then record by record."""
 
     def __init__(self) -> None:
         self._runs = Runs()
@@ -158,7 +158,7 @@ class Live:
         return self._view(self._last).current if self._last else ""
 
     def begin(self, records: Iterable[Record]) -> list[Line]:
-        """Return what is recorded; of what still runs, the lines that are done."""
+        """Return the lines of what is recorded so far."""
         self._runs = runs_of(records)
         self._runs.closed.clear()
         going = [run for run in self._runs.all() if run.ended is None]
@@ -173,7 +173,7 @@ class Live:
         return lines
 
     def take(self, record: Record) -> list[Line]:
-        """Return the lines that are done with one more record."""
+        """Add a record; return the lines that are finished."""
         run = self._runs.of(record)
         lines = []
         if run is None or record.kind in ("code", "end", "lost", "kernel"):

@@ -28,7 +28,7 @@ CONTAINERS = ("/.dockerenv", "/run/.containerenv")
 
 
 class Use:
-    """What uses a session, looked at now and then."""
+    """A watch on what uses a session, beside kernels and terminals."""
 
     def __init__(self, seconds: int, folder: Path) -> None:
         self.seconds = seconds
@@ -50,7 +50,7 @@ class Use:
             time.sleep(min(self.seconds, 30))
 
     def look(self) -> None:
-        """Look once, and note what was found."""
+        """Look once, and write the reasons to stay to `awake`."""
         found = [*programs(), *load()]
         if found:
             self.last = time.monotonic()
@@ -58,7 +58,7 @@ class Use:
 
 
 def programs() -> list[str]:
-    """Return that programs of ssh clients, shells or jobs run here."""
+    """Return a reason to stay if programs of ssh clients, shells or jobs run here."""
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if b"\0" + MARK in b"\0" + (process / "environ").read_bytes():
@@ -67,7 +67,7 @@ def programs() -> list[str]:
 
 
 def load() -> list[str]:
-    """Return that the session's GPUs compute."""
+    """Return a reason to stay if the session's GPUs compute."""
     ours = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     if not ours and not any(map(os.path.exists, CONTAINERS)):
         return []  # the host's GPUs are everyone's
@@ -83,7 +83,7 @@ def load() -> list[str]:
 
 
 def keep(seconds: int) -> Use:
-    """Let the server and its kernels stay while they are used."""
+    """Keep the server and its kernels from their idle stop while they are used."""
     use = Use(seconds, Path(os.environ["JUPYTER_RUNTIME_DIR"]).parent)
     kernels: Any = MappingKernelManager
     server: Any = ServerApp

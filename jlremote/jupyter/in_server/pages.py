@@ -147,7 +147,7 @@ def limit_pages(package: str) -> None:
 
 
 def where_limited(limit: Any) -> Any:
-    """Return a limit that is 0, which is none, where it does not count."""
+    """Return a limit that is 0 (none) for WebSockets without a limit."""
     return lambda handler: limit(handler) if is_limited(handler) else 0
 
 

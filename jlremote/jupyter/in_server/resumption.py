@@ -30,7 +30,7 @@ MARK = b"jlr"
 
 
 class Queued:
-    """A message on its way, and the number of its frame once it was written."""
+    """A message for a page, with the number of its frame once it was written."""
 
     def __init__(self, stream: Any, parts: List[Any]) -> None:
         self.stream = stream
@@ -40,7 +40,7 @@ class Queued:
 
 
 class Socket:
-    """A connection of a page: how much was written into it, and how much of that has arrived."""
+    """A connection of a page, which counts the messages that were written and that arrived."""
 
     def __init__(self, connection: Any, handler: Any, send: Any) -> None:
         self._connection, self._handler, self._send = connection, handler, send
@@ -60,7 +60,7 @@ class Socket:
         return to is None or to.client_terminated or to.server_terminated or to.stream.closed()
 
     def send(self, message: Queued) -> bool:
-        """Write a message; return whether that is done, and not left out as too much."""
+        """Write a message; return `False` if the rate limit has left it out."""
         before = self.number
         try:
             self._send(self._connection, message.stream, message.parts)
@@ -94,7 +94,7 @@ class Socket:
 
 
 class PageQueue:
-    """What comes for a page, until it has it."""
+    """The messages for a page that the page is not known to have."""
 
     def __init__(self, channels: Dict[str, Any], ports: Any) -> None:
         self.channels = channels
@@ -121,7 +121,7 @@ class PageQueue:
             self._forget(self._sent or self._waiting)
 
     def begin(self, socket: Socket) -> None:
-        """Go on behind what the page has."""
+        """Send over a new connection what the page does not have."""
         for message in list(self._waiting):
             if socket.received is None or not 0 < message.number <= socket.received:
                 break
@@ -132,14 +132,14 @@ class PageQueue:
         self._send()
 
     def end(self, socket: Socket) -> None:
-        """Keep what the page may not have, and what comes."""
+        """Keep for the next connection what the page may not have."""
         if self._socket is socket:
             self._socket = None
             self._waiting.extendleft(reversed(self._sent))
             self._sent.clear()
 
     def confirm(self, number: int) -> None:
-        """Forget what the page has, once its messages have come so far."""
+        """Forget the messages up to a number, as the page has them."""
         spare = 0 if self._socket is None or self._socket.received is None else SPARE_BYTES
         while self._sent and self._sent[0].number <= number and self._bytes > spare:
             self._forget(self._sent)
@@ -166,7 +166,7 @@ class PageQueue:
 
 
 class Heard:
-    """A channel that Jupyter waits at for a first message, which is the page's none the less."""
+    """A channel on which Jupyter waits for a first message, while the page gets all messages."""
 
     def __init__(self, page: PageQueue, stream: Any) -> None:
         self._page, self._stream = page, stream
@@ -194,7 +194,7 @@ class Pages:
         self._away: Dict[str, Dict[str, PageQueue]] = {}
 
     def keep(self, manager: Any, kernel: str, session: str, channels: Dict[str, Any]) -> None:
-        """Keep what comes for a page from now on."""
+        """Keep the messages for a page that has lost its connection."""
         if not manager.buffer_offline_messages:
             self._start(manager, kernel, session, channels)
         elif channels:
@@ -223,7 +223,7 @@ class Pages:
         return {"session_key": session, "channels": page.channels, "buffer": []}
 
     def end(self, manager: Any, kernel: str) -> None:
-        """Keep nothing of a kernel any more."""
+        """Drop all that is kept of a kernel."""
         for page in self._away.pop(kernel, {}).values():
             page.drop()
         self._stop(manager, kernel)
@@ -267,14 +267,14 @@ def resume(package: str) -> None:
 
 
 def replace_methods(connection: Any, beginning: str, ending: str, sending: str) -> None:
-    """Let connections take from and leave to a page's queue."""
+    """Connect the methods of Jupyter's connections to the queues of pages."""
     begin, end, send = (getattr(connection, name) for name in (beginning, ending, sending))
     create, register = connection.create_stream, connection._register_session
     nudge: Any = getattr(connection, "nudge", None)
     connection.page_socket, connection.is_over = None, False
 
     async def replace(self: Any) -> None:
-        """Take the place of the page's last connection, which may seem alive."""
+        """Replace the page's last connection, which may seem alive."""
         last = self._open_sessions.get(f"{self.kernel_id}:{self.session.session}")
         if last is not None:
             replaced = getattr(last, "connection", last)
@@ -308,7 +308,7 @@ def replace_methods(connection: Any, beginning: str, ending: str, sending: str) 
         PageQueue(self.channels, manager_of(self).get_kernel(self.kernel_id).ports)
 
     def nudge_unless_again(self: Any) -> Any:
-        """Let Jupyter wait until the kernel is heard, but not a page that has heard it."""
+        """Wait for a first message of the kernel, as Jupyter does, unless the page came back."""
         channels = self.channels
         page = channels["iopub"].page
         if page.again:
@@ -324,7 +324,7 @@ def replace_methods(connection: Any, beginning: str, ending: str, sending: str) 
         stream.page.take(stream, parts)
 
     def end_once(self: Any) -> None:
-        """End; Jupyter keeps the channels if it takes the connection for the only one."""
+        """End; Jupyter keeps the channels if it counts no other connection."""
         if self.is_over:
             return
         self.is_over = True

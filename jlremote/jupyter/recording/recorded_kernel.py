@@ -181,7 +181,7 @@ class RecordedKernel:
             self.add(kind, content, request)
 
     def name(self) -> None:
-        """Learn the notebook's path; wait for the first one, which the server has soon."""
+        """Ask for the notebook's path, and wait a moment for the first one."""
         server = self.around.server
         unknown = self.id not in server.notebooks and self.unnamed < UNNAMED
         server.ask(again=unknown)
@@ -213,7 +213,7 @@ class RecordedKernel:
                 self.add("kernel", {"state": self.ending or "died"}, None)
 
     def add(self, kind: str, content: Dict[str, Any], request: Optional[str]) -> None:
-        """Add a record; a stream grows by what follows it."""
+        """Add a record, or add a stream's text to the record before."""
         grows = self.stream
         if grows is not None and kind == "stream" and request == grows["request"]:
             now = grows["content"]
@@ -237,7 +237,7 @@ class RecordedKernel:
             self.around.store.add(record)
 
     def grown(self) -> None:
-        """Let the record of a stream grow no more; one that is long becomes several."""
+        """Finish the record of a stream; a long one becomes several."""
         if self.stream is not None:
             store, content = self.around.store, self.stream["content"]
             text = content["text"]

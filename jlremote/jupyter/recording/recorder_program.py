@@ -139,7 +139,7 @@ class Recorder:
         return ident in (self.server.kernels or ())
 
     def missed(self) -> bool:
-        """Say in the records of kernels that run since when this server was not listened to.
+        """Record for each kernel that runs from when to when no recorder listened.
 
         Return whether another server may have kernels that were recorded.
         """
@@ -161,7 +161,7 @@ class Recorder:
         return pid != str(server.pid) and bool(start) and process_start(int(pid)) == start
 
     def tell_gone(self) -> None:
-        """Say in the records of kernels that are not the server's that they are gone."""
+        """Record that kernels which the server does not have any more are gone."""
         if not self.is_ours(""):  # it tells which ones are
             self.server.learn()
             if self.server.kernels is None:
@@ -211,7 +211,7 @@ def write_whole(path: str, text: str) -> None:
 
 
 def alone(folder: str, pid: int) -> bool:
-    """Take the lock of a server's recorder, for life; return whether another one has it."""
+    """Take the lock of a server's recorder; return `False` if another recorder has it."""
     import fcntl  # Windows has none
 
     held = os.open(f"{folder}/lock-{pid}", os.O_RDWR | os.O_CREAT, 0o600)
