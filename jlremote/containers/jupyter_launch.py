@@ -52,7 +52,6 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
     on_path = found.findings is None or found.findings.jupyter or _named(start.request)
     if start.runtime.has_containers and not on_path:
         raise _missing(start, found)
-    _explain_socket(start, found)
     if found.container is not None and start.runtime.has_containers:
         start = server_variables.give(start, found.container)
     with start.context.progress.step("Launch JupyterLab"):
@@ -139,14 +138,6 @@ def _is_by(server: Server, python: str) -> bool:
     """Check that a server's interpreter may be the named one, or in the named folder."""
     named = f"/{python.removeprefix('~').strip('/')}/"
     return named == "/base/" or any(named in f"{one}/" for one in (server.called, server.python))
-
-
-def _explain_socket(start: StartContext, found: Survey) -> None:
-    if found.findings is not None and found.findings.sockets:
-        start.note(
-            f"launching another server: Jupyter in `{start.name}` listens on the unix socket "
-            f"`{found.findings.sockets[0]}`, which no browser reaches"
-        )
 
 
 def _folders(start: StartContext, container: Container | None) -> list[str]:

@@ -57,13 +57,6 @@ def test_a_server_on_loopback_is_known_as_such(table: str, loopback_only: bool, 
     assert (found.loopback_only, found.loopback) == (loopback_only, near)
 
 
-def test_a_server_on_a_unix_socket_is_reported_apart() -> None:
-    of_a_socket = server(FACTS | {"port": 0, "sock": "/tmp/\x1b[2Jone.sock"})
-    findings = read_probe(probed(of_a_socket, server("{"), server("[]"), server('{"sock": 1}')))
-    assert findings.servers == ()
-    assert findings.sockets == ("/tmp/one.sock",)
-
-
 OWN_SOCKET = f"{DIRECTORY}/runtime/sock-l1"
 ROW = f"00000000ebe3b842: 00000002 00000000 00010000 0001 01    99 {OWN_SOCKET}"
 

@@ -103,7 +103,6 @@ def keep(seconds: int) -> Use:
     return use
 
 
-NOTES_BYTES = 1 << 20
 MALFORMED = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _message: Any = deserialize_msg_from_ws_v1
 
@@ -137,7 +136,5 @@ def note(notes: Path, message: Any) -> None:
     line = f"{header['msg_id']} {metadata['cellId']}"
     if len(line) > 1000 or line.count(" ") != 1 or not line.isprintable():
         return
-    if notes.exists() and notes.stat().st_size > NOTES_BYTES:
-        notes.unlink()  # the recorder has it open
     with open(notes, "a", opener=lambda path, how: os.open(path, how, 0o600)) as file:
         file.write(f"{line}\n")

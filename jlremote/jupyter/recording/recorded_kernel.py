@@ -5,7 +5,6 @@
 import hashlib
 import hmac
 import json
-import os
 import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -43,20 +42,15 @@ class Cells:
         return self.known.get(request or "")
 
     def read(self) -> None:
-        """Read the notes that are new; the server begins another file when one is full."""
-        while True:
-            try:
-                if self.file is None:
-                    self.file = open(self.path, encoding="utf-8")  # noqa: SIM115
-                for line in self.file:
-                    request, _, cell = line.strip().partition(" ")
-                    self.known[request] = cell
-                if os.fstat(self.file.fileno()).st_ino == os.stat(self.path).st_ino:
-                    break
-                self.file.close()
-                self.file = None
-            except (OSError, ValueError):
-                break
+        """Read the notes that are new."""
+        try:
+            if self.file is None:
+                self.file = open(self.path, encoding="utf-8")  # noqa: SIM115
+            for line in self.file:
+                request, _, cell = line.strip().partition(" ")
+                self.known[request] = cell
+        except (OSError, ValueError):
+            pass
         while len(self.known) > NOTES:
             del self.known[next(iter(self.known))]
 
