@@ -55,16 +55,16 @@ def without_controls(text: str, kept: re.Pattern[str] | None = None) -> str:
     a file's name, is shown in hexadecimal.
     """
 
-    def shown(found: re.Match[str]) -> str:
-        if "\udc80" <= found[0] <= "\udcff":
-            return f"\\x{ord(found[0]) - 0xDC00:02x}"
-        return found[0] if kept is not None and kept.fullmatch(found[0]) else ""
+    def shown(match: re.Match[str]) -> str:
+        if "\udc80" <= match[0] <= "\udcff":
+            return f"\\x{ord(match[0]) - 0xDC00:02x}"
+        return match[0] if kept is not None and kept.fullmatch(match[0]) else ""
 
     return _HOSTILE.sub(shown, text)
 
 
 def begun_sequence(text: str) -> str:
-    """Return the escape sequence that a text ends in the middle of, `""` for none."""
+    """Return the unfinished escape sequence at the end of a text, `""` for none."""
     begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_SEQUENCE))
     return begun[0] if begun else ""
 
@@ -87,7 +87,7 @@ def is_name(text: str) -> bool:
 
 
 def is_host(text: str) -> bool:
-    """Return whether ssh takes it for a destination."""
+    """Return whether `text` is a destination for ssh."""
     return bool(text) and _NO_HOST.search(text) is None
 
 
@@ -96,7 +96,7 @@ _LIKE, _SHORT_LIKE = 0.75, 0.66
 
 
 def closest(typed: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is spelled most like the typed one, `None` if none is like it.
+    """Return the known name that is spelled most like the typed one, or `None`.
 
     `known` has names of the one kind that was asked for: a host is no guess for a session. Upper
     and lower case are alike. A name that begins with the typed one is nearer than any other, as
@@ -144,3 +144,27 @@ def size_in_words(size: int, step: Literal[1000, 1024] = 1000) -> str:
     amount = size / step**power
     digits = re.sub(r"\.0\Z", "", f"{amount:.1f}") if amount < 9.95 else f"{amount:.0f}"
     return f"{digits} {_UNITS[step][power]}"
+
+
+_NAMED = r"""(?ix)
+    ( (?: (?: token | passw(?:or)?d | passphrase | secret | api[_-]?key | xsrf ) [\w-]{0,40}
+      | authorization ) ["']? \s{0,9} [=:] \s{0,9}
+"""
+_SCHEME = r"(?: (?:bearer|token|basic) \s+ )? )"
+# By their own form: private keys, passwords in addresses, keys of well-known services, and long
+# hexadecimal numbers such as Jupyter's tokens; then by their name. Compiled only on use.
+_SECRETS = (
+    r"(?s)()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|\Z)",
+    r"(\w://[^\s/:@]*:)[^\s/@]+(?=@)",
+    r"()\b(?:gh[opsu]_|github_pat_|glpat-|hf_|nvapi-|sk-|xox[a-z]-|eyJ)[\w.-]{16,}",
+    r"()\b[0-9a-f]{40,}\b",
+    rf"""{_NAMED} (["']) {_SCHEME} (?: (?! \2 ) [^\n] )+""",
+    rf"""{_NAMED} {_SCHEME} [^\s&"',;)}}\]]+""",
+)
+
+
+def redacted(text: str) -> str:
+    """Return `text` with `***` in place of values that look like secrets."""
+    for form in _SECRETS:
+        text = re.sub(form, r"\1***", text)
+    return text

@@ -13,13 +13,13 @@ import pytest
 from tests.sources import here, known
 
 STARTERS = {
-    "cli.commands.machine": "the editor of VISUAL or EDITOR, through a shell: jlr's own path",
+    "cli.commands.this_machine": "the editor of VISUAL or EDITOR: jlr's own path",
     "laptop.desktop": "osascript: far texts follow the script's name, where no option can be",
     "link.client.dial": "the link: host and configuration, as typed",
     "mounts.points": "sshfs, fusermount, umount: see `mounts.sshfs`, and folders behind `--`",
     "mounts.sshfs": "sshfs: an absolute path behind a host, and `fsname` with its commas escaped",
     "ssh.config.ssh_settings": "`ssh -G`: a host behind `--`",
-    "ssh.route.proxy_command": "the command of ssh's configuration, with names that ssh takes",
+    "ssh.transport.server_socket": "the command of ssh's configuration, with names that ssh takes",
     "copies": "rsync: `jlr cp` has rules of its own",
     "editors.code": "an editor: a folder that `absolute_path` lets through, quoted",
     "editors.ssh_config": "`ssh -G`: jlr's own words",
@@ -59,14 +59,14 @@ def test_each_module_that_starts_a_program_is_known_with_its_words() -> None:
 
 
 def test_no_far_value_goes_through_a_shell() -> None:
-    """Beside the editor's, only a proxy command does, which is the person's own."""
+    """A proxy command does, which the person wrote; it starts the shell by its name."""
     through = {
         name
         for name, tree in here()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and any(word.arg == "shell" for word in node.keywords)
     }
-    assert through == {"cli.commands.machine"}
+    assert through == set()
 
 
 @pytest.mark.parametrize(

@@ -86,8 +86,7 @@ def test_a_number_is_finite(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["[" * 200_000, "[" * 101 + "]" * 101, '{"a":' * 500, b"\xff", "nothing", ""],
+    "text", ["[" * 200_000, "[" * 101 + "]" * 101, '{"a":' * 500, b"\xff", "nothing", ""]
 )
 def test_a_document_that_would_break_its_readers_is_refused(text: str | bytes) -> None:
     with pytest.raises(Refused):

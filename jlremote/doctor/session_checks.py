@@ -13,8 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from jlremote.containers import image_definition, jupyter_launch, provision
-from jlremote.doctor import network
-from jlremote.doctor.findings import (
+from jlremote.doctor.diagnosis import (
     WITHOUT_CONTAINERS,
     Diagnosis,
     Finding,
@@ -23,16 +22,16 @@ from jlremote.doctor.findings import (
     skip,
     warn,
 )
-from jlremote.doctor.trial import Trial, judge_gpus
+from jlremote.doctor.trial import NOTHING, Trial, judge_gpus
 from jlremote.errors import JlrError
 from jlremote.forwards.jupyter_check import access_note, wait_for_answer
 from jlremote.hosts.context import Context
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.kernel_socket import KernelSocket, open_socket
 from jlremote.jupyter.locate import server_endpoint
-from jlremote.jupyter.survey import Survey, survey
+from jlremote.jupyter.survey import survey
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.place.host.contract import run_script
 from jlremote.place.runtimes.engine.engine_errors import reason
@@ -40,7 +39,6 @@ from jlremote.place.runtimes.engine.engine_errors import reason
 QUESTION, ANSWER = "6*7", "42"
 PROOF = "kernel"
 ANY_PORT = 0
-NOTHING = Survey(None, None)
 Tell = Callable[[Finding], None]
 
 
@@ -58,14 +56,13 @@ class SessionChecks:
     made: ExitStack
 
     def __post_init__(self) -> None:
-        trial, here = self.trial, self.trial.running
+        trial = self.trial
         prefix = "jlr-" if trial.runtime.has_containers else ""
         self._name = f"{prefix}doctor-{secrets.token_hex(4)}"
         given = (trial.link, trial.runtime, self._name, trial.request)
         self._start = StartContext(*given, self.context, self.made)
-        self._found = NOTHING
-        self._container = here.container if here else None
-        self._server = here.server if here else None
+        self._found = trial.found
+        self._container, self._server = trial.found.container, trial.found.server
         self._forward: ForwardStatus | None = None
         self._kernel = ""
         self._line: KernelSocket | None = None
@@ -74,8 +71,6 @@ class SessionChecks:
         """Try one check after the other, and report each."""
         trial = self.trial
         self._check("container", "Try a container", trial.ready, self._judge_container)
-        may_try = ("permission",) if trial.runtime.has_containers else ("shell",)
-        self._check(network.CHECK, "Look for a network", may_try, self._judge_network)
         gpus = ("permission", "driver")
         self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
         where = "container" if trial.runtime.has_containers else "shell"
@@ -100,8 +95,8 @@ class SessionChecks:
         trial = self.trial
         if not trial.runtime.has_containers:
             return WITHOUT_CONTAINERS
-        if trial.running is not None:
-            return fine(f"the session `{trial.running.record.name}` runs")
+        if trial.record is not None:
+            return fine(f"the session `{trial.record.name}` runs")
         if trial.request.image is None:
             host = trial.link.name
             return skip(
@@ -118,24 +113,13 @@ class SessionChecks:
             )
         return fine(f"a new container of {trial.request.image} starts")
 
-    def _judge_network(self) -> Finding:
-        runtime, here = self.trial.runtime, self.trial.running
-        asked = {"host": network.ASK}
-        if runtime.has_containers and self.diagnosis.well("container"):
-            name = self._name if here is None else here.record.name
-            asked["inside"] = runtime.inside(name, network.ASK)
-        elif runtime.has_containers:
-            asked["inside"] = network.ask_in_new_container(runtime.required_engine)
-        told = self.trial.link.run(asked)
-        return network.judge(runtime.engine, told["host"], told.get("inside"))
-
     def _judge_toolkit(self) -> Finding:
         name = f"{self._name}-gpus"
         return judge_gpus(self.trial, self.diagnosis, name, self.context)
 
     def _judge_jupyter(self) -> Finding:
-        if self.trial.running is not None:
-            return fine(f"the session `{self.trial.running.record.name}` runs")
+        if self.trial.record is not None:
+            return fine(f"the session `{self.trial.record.name}` runs")
         if self.trial.runtime.in_jobs:
             submits = f"`jlr start {self.trial.link.name} NAME --slurm …` submits one"
             return skip("no session's job runs there", submits)

@@ -63,8 +63,8 @@ def trouble(name: str | None = None) -> str | None:
 
 def _first(name: str | None, use: Callable[[webbrowser.BaseBrowser], str | None]) -> str | None:
     troubles = []
-    defaults = filter(None, os.environ.get("BROWSER", "").split(os.pathsep))
-    for each in [name] if name else [*defaults] or [None]:
+    names: list[str | None] = [*filter(None, os.environ.get("BROWSER", "").split(os.pathsep))]
+    for each in [name] if name else names or [None]:
         browser = _chosen(each)
         failed = browser if isinstance(browser, str) else use(browser)
         if failed is None:

@@ -126,11 +126,12 @@ def forget_variables(runtime: Runtime, name: str, launch_id: str) -> str:
     return session_directory(runtime, name) + f'rm -f "$directory"/{GIVEN}{launch_id}\n'
 
 
-def show_variables(runtime: Runtime, name: str, pid: int | None = None) -> str:
+def show_variables(runtime: Runtime, name: str, pid: int) -> str:
     """Return the script that prints `VARIABLES` as a record, then a server's environment."""
-    given = f"""printf '%s{RECORD}' "$(cat "$directory/{VARIABLES}" 2>/dev/null)"\n"""
-    environment = "" if pid is None else f"cat /proc/{pid}/environ\n"
-    return session_directory(runtime, name) + given + environment
+    return session_directory(runtime, name) + (
+        f"""printf '%s{RECORD}' "$(cat "$directory/{VARIABLES}" 2>/dev/null)"\n"""
+        f"cat /proc/{pid}/environ\n"
+    )
 
 
 _OWN_FOLDER = '"$directory"/runtime'

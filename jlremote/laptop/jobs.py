@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from jlremote.errors import NotFound
-from jlremote.laptop.records import NAMES, Records, selected
+from jlremote.laptop.record_files import NAMES, Records, selected
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,8 @@ class JobRecord:
     began: float = field(default_factory=time.time)  # seconds since the epoch
 
 
-_RECORDS = Records("jobs", JobRecord, ("host", "name"), **NAMES)
-save, delete = _RECORDS.save, _RECORDS.delete_key
-
-
-def load_all() -> list[JobRecord]:
-    """Return all records, the latest first."""
-    return sorted(_RECORDS.load_all(), key=lambda record: -record.began)
+_RECORDS = Records("jobs", JobRecord, ("host", "name"), lambda record: -record.began, **NAMES)
+save, delete, load_all = _RECORDS.save, _RECORDS.delete_key, _RECORDS.load_all
 
 
 def choose(selector: str | None) -> JobRecord | None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError
-from jlremote.laptop.records import NAMES, Records
+from jlremote.laptop.record_files import NAMES, Records
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,8 @@ class Secrets:
 
     def get(self, account: str) -> str | None:
         """Return an account's secret, `None` for none or while the keychain is locked."""
-        found = self._in_time(lambda keychain: keychain.get_password(SERVICE, account), None)
-        return found if isinstance(found, str) else None
+        secret = self._in_time(lambda keychain: keychain.get_password(SERVICE, account), None)
+        return secret if isinstance(secret, str) else None
 
     def set(self, account: str, secret: str) -> bool:
         """Store a secret; return whether reading it back gave the same."""
@@ -81,7 +81,6 @@ class Secrets:
         return self._in_time(remove, default=False)
 
     def _in_time(self, action: Callable[[Any], _Result], default: _Result) -> _Result:
-        """Run an action in a thread; give up after the deadline, or at once while one hangs."""
         keychain = self._open()
         if keychain is None or (self._stuck is not None and self._stuck.is_alive()):
             return default
@@ -121,7 +120,6 @@ def is_real(backend: Any) -> bool:
 
 
 def _backend() -> Any:
-    """Return the backend that keyring chooses, or the first real one of several."""
     if sys.platform != "darwin":
         # keyring loads the backends of all systems, and that of macOS searches for its libraries:
         # ctypes runs gcc and ld for it, a tenth of a second. `None` makes its import fail at once.

@@ -19,7 +19,7 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.listing import listing
-from jlremote.listing.report import (
+from jlremote.listing.session_report import (
     SessionReport,
     of_forward,
     of_record,
@@ -58,8 +58,6 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
 
 
 class _Seen:
-    """The view of a session that needs no waiting."""
-
     def __init__(
         self,
         link: Link,
@@ -100,10 +98,10 @@ class _Seen:
         if forward is None:
             return self._without_link(record)
         self._gone_since = None
-        told = of_forward(record, forward, self._access)
+        report = of_forward(record, forward, self._access)
         ports = address.reports(record, status.further(record.name))
-        told = replace(told, ports=ports, kernels=self._latest_kernels(forward))
-        return self._with_job(told)
+        report = replace(report, ports=ports, kernels=self._latest_kernels(forward))
+        return self._with_job(report)
 
     def _look_at_job(self, *, is_up: bool) -> None:
         """Ask the host when the job begins or ends, and now and then while it does not run."""
@@ -122,7 +120,6 @@ class _Seen:
         self._pause = min(max(2 * self._pause, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
 
     def _with_job(self, told: SessionReport) -> SessionReport:
-        """Return the report with the job as the host told it; only its time goes on."""
         last = self._told
         if last.job is None:
             return told

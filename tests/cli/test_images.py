@@ -12,23 +12,9 @@ from jlremote.images.image_removal import StoredImage
 from jlremote.images.stories.build import BuildReport, BuildRequest
 from jlremote.images.stories.images import SaveReport
 from jlremote.images.stories.removal import RemovalReport
-from tests.cli.conftest import Jlr, Workflows
+from tests.cli.conftest import Jlr, Workflows, settle
 
 ID = "sha256:" + "0123456789ab" + "0" * 52
-
-
-@pytest.fixture(autouse=True)
-def taken_over(workflows: Workflows) -> None:
-    for name in (
-        *(
-            "images.stories.images.images",
-            "images.stories.images.save",
-            "images.stories.build.build",
-        ),
-        *("images.stories.registry.pull", "images.stories.registry.push"),
-        *("images.stories.login.log_in", "images.stories.login.log_out"),
-    ):
-        workflows.take_over(name)
 
 
 def test_a_host_without_images_names_the_command_that_pulls_one(
@@ -43,33 +29,21 @@ def test_a_host_without_images_names_the_command_that_pulls_one(
 @pytest.mark.parametrize(
     ("argv", "engine"),
     [
-        ((), EngineChoice("auto", sudo=False)),
-        (("--runtime", "podman"), EngineChoice("podman", sudo=False)),
-        (("--sudo",), EngineChoice("auto", sudo=True)),
+        ((), EngineChoice("podman", sudo=False)),
+        (("--runtime", "docker"), EngineChoice("docker", sudo=False)),
+        (("--sudo",), EngineChoice("podman", sudo=True)),
     ],
 )
-def test_the_engine_of_the_flags_is_passed_on(
-    argv: tuple[str, ...], engine: EngineChoice, jlr: Jlr, workflows: Workflows
+def test_the_engine_is_that_of_the_flags_or_of_the_settings(
+    argv: tuple[str, ...], engine: EngineChoice, jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
+    settle(laptop, "[hosts.dgx]\nruntime = 'podman'\n")
     workflows.will("images.stories.registry.push", None)
     assert jlr("push", "dgx", "me/torch", *argv).code == 0
     assert workflows.arguments("images.stories.registry.push")[3] == engine
-
-
-def test_a_runtime_without_containers_has_no_images(jlr: Jlr, workflows: Workflows) -> None:
+    workflows.calls.clear()
     assert jlr("pull", "dgx", "me/torch", "--runtime", "none").code == 2
     assert not workflows.calls
-
-
-def test_the_engine_of_the_settings_is_used_without_a_flag(
-    jlr: Jlr, workflows: Workflows, laptop: Path
-) -> None:
-    (laptop / "config" / "jlr").mkdir(parents=True)
-    settings = laptop / "config" / "jlr" / "config.toml"
-    settings.write_text("[hosts.dgx]\nruntime = 'podman'\n")
-    workflows.will("images.stories.registry.push", None)
-    assert jlr("push", "dgx", "me/torch").code == 0
-    assert workflows.arguments("images.stories.registry.push")[3].runtime == "podman"
 
 
 def test_build_passes_on_its_folder_tags_and_arguments(
@@ -113,7 +87,6 @@ def test_a_removal_says_what_went_and_what_that_frees(
     verb: str, jlr: Jlr, workflows: Workflows
 ) -> None:
     function = {"rmi": "remove"}.get(verb, verb)
-    workflows.take_over(f"images.stories.removal.{function}")
     image = StoredImage(ID, ("me/torch:1",), "2026-01-02", 9_000_000, ())
     report = RemovalReport("dgx", (image,), ("me/torch:2",), 5_000_000)
     workflows.will(f"images.stories.removal.{function}", report)

@@ -22,33 +22,12 @@ from jlremote.mounts.mount import MountRequest
 from jlremote.place.clusters.scheduler import Resources
 from jlremote.place.host.job import Job
 from jlremote.sessions.shell import ShellRequest
-from tests.cli.conftest import Jlr, Workflows
+from tests.cli.conftest import Jlr, Workflows, settle
 
 TRAIN = Job("train-3f2a", "running", "python train.py", since=time.time() - 7300, gpus="0,1")
 ENDED = Job("sweep", "ended", "./sweep.sh", exit_code=3, container="sweep")
 MOUNT = MountReport("/home/me/proj", "dgx", "/raid/me", "cont1", False, "up")
 FOUND = SimpleNamespace(job=TRAIN, selector="dgx/train-3f2a", host=SimpleNamespace(name="dgx"))
-
-
-@pytest.fixture(autouse=True)
-def taken_over(workflows: Workflows) -> None:
-    for name in (
-        *(
-            "jobs.stories.jobs.listed",
-            "jobs.stories.jobs.clean",
-            "jobs.stories.jobs.find",
-            "jobs.stories.jobs.remove",
-        ),
-        *(
-            "jobs.stories.jobs.meant",
-            "jobs.stories.jobs.stop",
-            "jobs.stories.run.run",
-            "jobs.stories.follow.follow",
-        ),
-        *("mounts.mount.mount", "mounts.known_mounts.reports"),
-        *("mounts.unmount.unmount", "mounts.unmount.unmount_all", "sessions.shell.shell"),
-    ):
-        workflows.take_over(name)
 
 
 def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -> None:
@@ -57,6 +36,9 @@ def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -
     assert heading.split() == ["JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND"]
     assert train.split()[:5] == ["train-3f2a", "dgx", "running", "2h", "0,1"]
     assert sweep.split() == ["sweep", "lab", "exit", "3", "sweep", "./sweep.sh"]
+    facts = json.loads(jlr("runs", "--json").stdout)
+    assert facts == [{"host": "dgx"} | TRAIN.to_json(), {"host": "lab"} | ENDED.to_json()]
+    assert re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}Z", facts[0]["since"])
 
 
 def test_a_clusters_jobs_are_listed_with_their_time_and_slurms_end(
@@ -79,13 +61,6 @@ def test_why_a_job_waits_is_told_once(jlr: Jlr, workflows: Workflows) -> None:
     first, second = jlr("runs").stderr.splitlines()
     assert first.startswith("`hpc/a` waits: others are before it; estimated start: ")
     assert second == f"`dgx/b`: {place}"
-
-
-def test_jobs_as_json_have_their_host(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.stories.jobs.listed", [("dgx", TRAIN)])
-    [told] = json.loads(jlr("runs", "--json").stdout)
-    assert told == {"host": "dgx"} | TRAIN.to_json()
-    assert re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}Z", told["since"])
 
 
 def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Workflows) -> None:
@@ -153,9 +128,7 @@ def test_what_a_job_asks_for_comes_from_the_settings_unless_a_flag_says_more(
     workflows: Workflows,
     laptop: Path,
 ) -> None:
-    folder = laptop / "config" / "jlr"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.toml").write_text(HPC)
+    settle(laptop, HPC)
     workflows.will("jobs.stories.run.run", [FOUND])
     workflows.will("jobs.stories.follow.follow", (0, FOUND))
     assert jlr("run", "hpc", *words, "--", "true").code == 0
@@ -205,19 +178,12 @@ def test_a_job_as_json_is_told_at_its_end(
     assert json.loads(outcome.stdout) == {"host": "dgx"} | ENDED.to_json()
 
 
-def test_a_terminal_and_json_cannot_be_combined(jlr: Jlr) -> None:
-    outcome = jlr("run", "dgx", "-t", "--json", "--", "true")
-    assert outcome.code == 2
-    told = json.loads(outcome.stderr)
-    assert (told["error"], told["exit"]) == ("`-t` and `--json` cannot be combined", 2)
-
-
 @pytest.mark.parametrize(("argv", "removed"), [(("--rm",), 1), ((), 0)])
 def test_a_job_is_removed_after_its_end_only_with_rm(
     argv: tuple[str, ...], removed: int, jlr: Jlr, workflows: Workflows
 ) -> None:
     found = SimpleNamespace(job=replace(TRAIN, state="waiting"), selector="dgx/x")
-    at_end = SimpleNamespace(job=replace(ENDED, remove=bool(removed)))
+    at_end = SimpleNamespace(job=replace(ENDED, remove=bool(removed)), host=FOUND.host)
     for name, answer in (
         ("run.run", [found]),
         ("follow.follow", (0, at_end)),
@@ -236,6 +202,7 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
     ("argv", "message"),
     [
         (("dgx",), "the command is missing"),
+        (("dgx", "-t", "--json", "--", "true"), "`-t` and `--json` cannot be combined"),
         (("dgx", "--in", "cont1", "--volume", "/a:/b", "--", "true"), "`--in` creates none"),
     ],
 )
@@ -323,17 +290,10 @@ def test_without_a_folder_the_mounts_are_listed(jlr: Jlr, workflows: Workflows) 
     assert jlr("mount").stderr.startswith("nothing is mounted; `jlr mount LOCAL`")
 
 
-@pytest.mark.parametrize(("argv", "code"), [((), 2), (("x", "--all"), 2), (("x",), 0)])
-def test_unmount_needs_a_folder_or_all(
-    argv: tuple[str, ...], code: int, jlr: Jlr, workflows: Workflows
-) -> None:
+def test_unmount_needs_a_folder_or_all_and_tells_each(jlr: Jlr, workflows: Workflows) -> None:
+    assert [jlr("unmount", *argv).code for argv in ((), ("x", "--all"))] == [2, 2]
     workflows.will("mounts.unmount.unmount", "/home/me/x")
-    outcome = jlr("unmount", *argv)
-    assert outcome.code == code
-    assert outcome.stdout == ("unmounted /home/me/x\n" if code == 0 else "")
-
-
-def test_unmounting_all_tells_each_and_that_there_are_none(jlr: Jlr, workflows: Workflows) -> None:
+    assert jlr("unmount", "x").stdout == "unmounted /home/me/x\n"
     workflows.will("mounts.unmount.unmount_all", ["/a", "/b"])
     assert jlr("unmount", "--all", "--force").stdout == "unmounted /a\nunmounted /b\n"
     assert workflows.calls[-1][2] == {"force": True, "yes": False}
@@ -356,32 +316,24 @@ def test_a_shell_gets_its_command_and_returns_its_exit_code(jlr: Jlr, workflows:
         (("cont1", "-u", "root", "rsync", "--server", "-v", ".", "a b"), "rsync --server -v . a b"),
         (("-u", "root", "cont1", "git-upload-pack '/a b'"), "git-upload-pack '/a b'"),
         (("cont1", "-u=root", "git", "log", "--", "a"), "git log -- a"),
+        (("cont1", "-u", "root"), None),
+        (("cont1",), None),
     ],
 )
 def test_a_shell_takes_a_line_without_two_dashes_as_ssh_does(
-    words: tuple[str, ...], line: str, jlr: Jlr, workflows: Workflows
+    words: tuple[str, ...], line: str | None, jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("sessions.shell.shell", 0)
     assert jlr("shell", *words).code == 0
     request, _, _ = workflows.arguments("sessions.shell.shell")
-    assert (request.where, request.command) == ("cont1", ("sh", "-c", line))
-
-
-@pytest.mark.parametrize("words", [(), ("cont1",), ("cont1", "-u", "root"), ("-w", "/x")])
-def test_a_shell_without_a_command_has_none(
-    words: tuple[str, ...], jlr: Jlr, workflows: Workflows
-) -> None:
-    workflows.will("sessions.shell.shell", 0)
-    assert jlr("shell", *words).code == 0
-    assert workflows.arguments("sessions.shell.shell")[0].command == ()
+    command = () if line is None else ("sh", "-c", line)
+    assert (request.where, request.command) == ("cont1", command)
 
 
 def test_an_editor_of_the_settings_that_is_missing_is_named_as_a_setting(
     jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (laptop / "config" / "jlr").mkdir(parents=True)
-    (laptop / "config" / "jlr" / "config.toml").write_text("[defaults]\neditor = 'zed'\n")
-    workflows.take_over("editors.code.place_of")
+    settle(laptop, "[defaults]\neditor = 'zed'\n")
     workflows.will("editors.code.place_of", SimpleNamespace(selector="dgx/cont1", session=None))
     monkeypatch.setenv("PATH", str(laptop))
     missing = jlr("code", "cont1", "/data")

@@ -102,10 +102,6 @@ def test_packages_of_a_session_as_oneself_are_in_the_image_for_everybody(
         f"printf '#!{own}/.packages/bin/python\nimport tiny, mine, jupyterlab\n"
         f"print(tiny.VALUE + mine.MINE)\n' >{tool}; chmod +x {tool}"
     )
-    assert f"{session}/config/bin:" in inside(f"cat /proc/$(cat {own}/{session}/pid)/environ")
-    pip = inside(f"PATH={own}/{session}/config/bin:$PATH; pip install tiny; pip list")
-    assert f"jlr shell lab/{session} --user root -- pip install" in pip, pip
-    assert "jupyterlab" in pip, "else it is the image's pip"
     assert laptop.jlr("save", session, name).status == 0
     assert engine.docker("run", "--rm", "--user=4321", name, "tool") == "47"
     assert engine.docker("run", "--rm", name, python, "-c", "import tiny, mine") == ""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jlremote.errors import NotFound, Usage
 from jlremote.laptop import jobs
 from jlremote.laptop.jobs import JobRecord
-from jlremote.laptop.records import LONGEST_STEM, file_name, matching, selected
+from jlremote.laptop.record_files import LONGEST_STEM, file_name, matching, selected
 
 FULL = JobRecord("dgx", "anna_tf", "docker", None, typed="tf")
 SHORT = JobRecord("dgx", "tf", "docker", None)

@@ -9,7 +9,7 @@ from jlremote.link.forwards.container_events import (
     PAUSE_SECONDS,
     ContainerEvents,
 )
-from jlremote.ssh.contract import Connection, Output
+from jlremote.ssh.interfaces import Connection, Output
 from tests.lab.programs import wait_until
 
 

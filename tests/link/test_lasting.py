@@ -29,7 +29,7 @@ from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import link_files
 from jlremote.link.wire.protocol import receive, send
 from jlremote.link.wire.states import Condition, State
-from jlremote.ssh.contract import Connection, Output
+from jlremote.ssh.interfaces import Connection, Output
 from tests.link.fakes import (
     FakeConnection,
     FakeDialer,

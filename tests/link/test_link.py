@@ -16,12 +16,11 @@ from contextlib import ExitStack
 import psutil
 import pytest
 
-from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication, Usage
-from jlremote.hosts.requests import StartRequest
+from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication
+from jlremote.hosts.links import begin
 from jlremote.link.client import dial
 from jlremote.link.client.dial import NoLink
 from jlremote.link.wire.authentication import NotProved, authenticate_link
-from jlremote.sessions.prepare import begin
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
@@ -105,20 +104,13 @@ def test_forwards_that_a_killed_command_did_not_restore_are_restored_by_the_next
 
 
 def test_a_start_begins_the_link_once_and_not_where_one_lives(desk: Desk) -> None:
-    request = StartRequest(desk.host, "session", runtime="none")
-    begin(request, desk.context)
+    begin(desk.host, desk.context)
     until(lambda: desk.leftovers(), "a link that listens")
     assert desk.run("echo here") == "here\n"
     first = desk.process()
-    begin(request, desk.context)
+    begin(desk.host, desk.context)
     assert desk.run("echo here") == "here\n"
     assert desk.process() == first
-
-
-def test_a_start_with_an_invalid_name_begins_no_link(desk: Desk) -> None:
-    with pytest.raises(Usage, match="invalid container name"):
-        begin(StartRequest(desk.host, "-rf"), desk.context)
-    assert desk.processes() == []
 
 
 def test_an_idle_link_leaves_and_leaves_nothing(

@@ -8,7 +8,7 @@ import pytest
 
 from jlremote.errors import LinkLost
 from jlremote.link.connection.liveness import ALARM_SECONDS, Liveness, Probing
-from jlremote.ssh.contract import Connection
+from jlremote.ssh.interfaces import Connection
 
 NEVER = float("inf")
 

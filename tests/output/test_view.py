@@ -96,12 +96,12 @@ def test_colours_stay_with_their_text_and_end_with_the_line() -> None:
 
 
 def test_hostile_moves_take_neither_memory_nor_time() -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     assert len(shown("x" * 200_000 + "\x1b[1K\x1b[2K\x1b[999999999A" * 20_000)) == 0
     assert len(shown("x" * 1_000_000 + "\b\x1b[1m" * 100_000)) == 1
     assert len(shown("\n" * 1000 + f"\x1b[{10 * REACH}Ax" + "\x1b[999999999B" * 1000)) == 1000
     assert len(shown("a\n" * 100_000)) == 100_000
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
 
 
 @pytest.mark.parametrize(

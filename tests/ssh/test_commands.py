@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -13,13 +14,14 @@ import pytest
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.place.host.shell_text import until_hang_up
-from jlremote.ssh.channels.session_slots import KEPT
-from jlremote.ssh.connection import SSHConnection
-from jlremote.ssh.contract import Stream
+from jlremote.ssh.channels.channel_registry import KEPT
+from jlremote.ssh.connect import SSHConnection
+from jlremote.ssh.interfaces import Stream
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.line import Line
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
+from tests.link.fakes import Call
 from tests.long import LONG
 from tests.ssh.conftest import StartServer, open_folder
 from tests.ssh.laptop import Laptop
@@ -137,21 +139,14 @@ def test_cancelling_ends_the_call_and_what_it_ran(
     connection: SSHConnection, account: Account
 ) -> None:
     cancelled, started = threading.Event(), threading.Event()
-    result: list[BaseException] = []
-
-    def call() -> None:
-        try:
-            script = b"echo started; sleep 62; true"
-            connection.execute(script, lambda *_: started.set(), cancelled=cancelled)
-        except LinkLost as error:
-            result.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
+    script = b"echo started; sleep 62; true"
+    running = Call(
+        lambda: connection.execute(script, lambda *_: started.set(), cancelled=cancelled)
+    )
     assert started.wait(10)
     cancelled.set()
-    thread.join(5)
-    assert "cancelled" in str(result[0])
+    with pytest.raises(LinkLost, match="cancelled"):
+        running.result()
     wait_until(lambda: "sleep" not in living(account), "the end of the remote process")
 
 
@@ -159,14 +154,12 @@ def test_a_broken_connection_ends_the_call(home_laptop: tuple[SSHServer, Laptop]
     server, laptop = home_laptop
     with laptop.connected() as connection:
         started = threading.Event()
-
-        def drop() -> None:
-            started.wait(10)
-            server.drop_connections()
-
-        threading.Thread(target=drop, daemon=True).start()
+        script = b"echo up; sleep 63"
+        running = Call(lambda: connection.execute(script, lambda *_: started.set(), timeout=20))
+        assert started.wait(10)
+        server.drop_connections()
         with pytest.raises(LinkLost):
-            connection.execute(b"echo up; sleep 63", lambda *_: started.set(), timeout=20)
+            running.result()
         assert connection.wait_closed(5)
         with pytest.raises(LinkLost):
             run(connection, "true")
@@ -175,20 +168,8 @@ def test_a_broken_connection_ends_the_call(home_laptop: tuple[SSHServer, Laptop]
 
 
 def test_twenty_calls_at_once_share_eight_sessions(connection: SSHConnection) -> None:
-    results: list[int] = []
-    lock = threading.Lock()
-
-    def call(number: int) -> None:
-        status, _ = run(connection, f"sleep 0.1; exit {number}")
-        with lock:
-            results.append(status)
-
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert sorted(results) == list(range(20))
+    calls = [Call(partial(run, connection, f"sleep 0.1; exit {number}")) for number in range(20)]
+    assert [call.result()[0] for call in calls] == list(range(20))
 
 
 def test_a_server_with_fewer_sessions_says_so(
@@ -197,14 +178,11 @@ def test_a_server_with_fewer_sessions_says_so(
     laptop.configure(start(["MaxSessions 1"]), account)
     with laptop.connected() as connection:
         started = threading.Event()
-        first = threading.Thread(
-            target=connection.execute, args=(b"echo up; sleep 2", lambda *_: started.set())
-        )
-        first.start()
+        first = Call(lambda: connection.execute(b"echo up; sleep 2", lambda *_: started.set()))
         assert started.wait(10)
         with pytest.raises(Busy, match="no more sessions"):
             run(connection, "true")
-        first.join()
+        assert first.result() == 0
 
 
 def test_a_preemptible_session_ends_when_the_server_permits_only_one(
@@ -213,46 +191,30 @@ def test_a_preemptible_session_ends_when_the_server_permits_only_one(
     laptop.configure(start(["MaxSessions 1"]), account)
     with laptop.connected() as connection:
         started = threading.Event()
-        ended_by_itself: list[bool] = []
         script = f"{{ echo up; {until_hang_up('sleep 65')} }}\n".encode()
-
-        def run_in_spare_session() -> None:
-            ended_by_itself.append(connection.run_preemptible(script, lambda *_: started.set()))
-
-        attending = threading.Thread(target=run_in_spare_session)
-        attending.start()
+        attending = Call(lambda: connection.run_preemptible(script, lambda *_: started.set()))
         assert started.wait(10)
         assert run(connection, "exit 4")[0] == 4
-        attending.join(10)
-        assert ended_by_itself == [False]
+        assert not attending.result()
         # sshd counts a session a moment longer than it lasts.
         wait_until(
             lambda: connection.run_preemptible(b"exit 0\n", lambda *_: None), "another's own end"
         )
 
 
-def test_calls_without_a_time_limit_leave_sessions_for_others(
-    connection: SSHConnection, account: Account
-) -> None:
-    over = threading.Event()
-    begun = threading.Semaphore(0)
-
-    def last() -> None:
-        with contextlib.suppress(LinkLost):
-            script = b"echo up; exec sleep 64"
-            connection.execute(script, lambda *_: begun.release(), cancelled=over)
-
-    threads = [threading.Thread(target=last) for _ in range(KEPT)]
-    for thread in threads:
-        thread.start()
-    for _ in threads:
-        assert begun.acquire(timeout=20)
+def test_calls_without_a_time_limit_leave_sessions_for_others(connection: SSHConnection) -> None:
+    over, begun = threading.Event(), threading.Semaphore(0)
+    script = b"echo up; exec sleep 64"
+    lasting = partial(connection.execute, script, lambda *_: begun.release(), cancelled=over)
+    calls = [Call(lasting) for _ in range(KEPT)]
+    assert all(begun.acquire(timeout=20) for _ in calls)
     with pytest.raises(Busy, match="8 terminals, logs, mounts or forwards"):
         run(connection, "true", timeout=None)
     assert run(connection, "exit 4")[0] == 4
     over.set()
-    for thread in threads:
-        thread.join(10)
+    for call in calls:
+        with pytest.raises(LinkLost):
+            call.result()
     assert run(connection, "exit 5", timeout=None)[0] == 5
 
 
@@ -286,7 +248,10 @@ BREAK_PATH = {
 MARKER = b"==7f3a=="
 
 
-@pytest.fixture(scope="module", params=RC_FILES, ids=lambda shell: Path(shell).name)
+ALWAYS = ("/bin/bash", "/usr/bin/tcsh")
+
+
+@pytest.fixture(scope="module", params=[s if s in ALWAYS else LONG(s) for s in RC_FILES])
 def shell_user(request: pytest.FixtureRequest) -> Iterator[Account]:
     if not Path(request.param).exists():
         pytest.skip(f"{request.param} is not installed")
@@ -295,17 +260,24 @@ def shell_user(request: pytest.FixtureRequest) -> Iterator[Account]:
         wait_until(lambda: not living(account), "the end of the user's processes")
 
 
+@pytest.fixture
+def shell_laptop(
+    shell_user: Account, shared: StartServer, shared_key: Path, key_folder: Path
+) -> Laptop:
+    """A laptop that logs in as the user of another shell."""
+    laptop = Laptop(open_folder(key_folder), shared_key)
+    laptop.knows(shared())
+    laptop.configure(shared(), shell_user)
+    return laptop
+
+
 @pytest.mark.parametrize("rc", [LONG(""), NOISE, FLOOD], ids=["quiet", "noise", "megabytes"])
 def test_a_script_works_after_output_of_the_login_shell(
-    rc: str, shell_user: Account, shared: StartServer, shared_key: Path, key_folder: Path
+    rc: str, shell_user: Account, shell_laptop: Laptop
 ) -> None:
     write_rc(shell_user, rc)
-    laptop = Laptop(open_folder(key_folder), shared_key)
-    server = shared()
-    laptop.knows(server)
-    laptop.configure(server, shell_user)
     script = f"printf '{MARKER.decode()}%s' \"$0 it's $((6*7)) \\\\\"; exit 5"
-    with laptop.connected() as connection:
+    with shell_laptop.connected() as connection:
         status, output = run(connection, script)
     assert status == 5
     before, marker, after = output.stdout.partition(MARKER)
@@ -315,16 +287,10 @@ def test_a_script_works_after_output_of_the_login_shell(
         assert before == b""
 
 
-def test_a_login_shell_that_exits_ends_the_call(
-    shell_user: Account, shared: StartServer, shared_key: Path, key_folder: Path
-) -> None:
+def test_a_login_shell_that_exits_ends_the_call(shell_user: Account, shell_laptop: Laptop) -> None:
     write_rc(shell_user, "exit 9")
-    laptop = Laptop(open_folder(key_folder), shared_key)
-    server = shared()
-    laptop.knows(server)
-    laptop.configure(server, shell_user)
-    theirs = laptop.ssh("echo inside; exit 5")
-    with laptop.connected() as connection:
+    theirs = shell_laptop.ssh("echo inside; exit 5")
+    with shell_laptop.connected() as connection:
         status, output = run(connection, "echo inside; exit 5")
     reads_rc = theirs.returncode == 9
     assert status == (9 if reads_rc else 5)
@@ -354,16 +320,12 @@ def test_a_script_is_read_by_sh_without_a_time_limit_whatever_bash_becomes(
 
 
 def test_a_script_finds_programs_though_startup_files_break_the_path(
-    shell_user: Account, shared: StartServer, shared_key: Path, key_folder: Path
+    shell_user: Account, shell_laptop: Laptop
 ) -> None:
     """As ssh would not: the person's own programs come first, the system's after them."""
     write_rc(shell_user, BREAK_PATH.get(shell_user.shell, "export PATH=/nonexistent"))
-    laptop = Laptop(open_folder(key_folder), shared_key)
-    server = shared()
-    laptop.knows(server)
-    laptop.configure(server, shell_user)
-    theirs = laptop.ssh("id -u")
-    with laptop.connected() as connection:
+    theirs = shell_laptop.ssh("id -u")
+    with shell_laptop.connected() as connection:
         status, output = run(connection, 'id -u; echo "$PATH"')
     uid, path = output.stdout.decode().split()
     assert (status, uid) == (0, str(shell_user.uid))

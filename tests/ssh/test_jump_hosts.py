@@ -45,7 +45,7 @@ class Hosts:
             f"UserKnownHostsFile {self.laptop.known_hosts}",
             "GlobalKnownHostsFile none",
             "StrictHostKeyChecking yes",
-            "ConnectTimeout 2",
+            "ConnectTimeout 6",
         )
         lines = [
             "Host lab",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from jlremote.errors import Busy, NeedsAuthentication
 from jlremote.hosts.context import Context
 from jlremote.jupyter.endpoint import Endpoint, Server
-from jlremote.laptop.mounts import MountRecord
+from jlremote.laptop.sessions import MountRecord
 from jlremote.link.wire.login_shell import LoginShell
 from jlremote.link.wire.status import ForwardKey, ForwardStatus, LinkStatus
 from jlremote.mounts.points import Holder, MountPoint

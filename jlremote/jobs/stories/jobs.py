@@ -17,7 +17,7 @@ from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.laptop import jobs as records
 from jlremote.laptop import sessions
-from jlremote.laptop.records import hint_of_missing, matching
+from jlremote.laptop.record_files import hint_of_missing, matching
 from jlremote.link.client.link import Link
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import kept_jobs

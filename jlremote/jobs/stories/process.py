@@ -9,14 +9,13 @@ from dataclasses import replace
 
 from jlremote.containers import image_definition
 from jlremote.errors import Busy, JlrError, NotFound
-from jlremote.gpus import allocation, leases
+from jlremote.gpus import allocation, leases, wait
 from jlremote.gpus.allocation import AllocatedGpus
-from jlremote.hosts.requests import RunRequest, StartRequest
-from jlremote.hosts.start_context import StartContext
-from jlremote.jobs.notebook import as_typed, is_notebook
+from jlremote.hosts.requests import RunRequest, StartContext, StartRequest
+from jlremote.jobs.notebook import as_typed
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
-from jlremote.laptop.records import hint_of_missing
+from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host import kept_jobs, process_mark
 from jlremote.place.host.contract import Completed, run_script, understood
@@ -73,11 +72,7 @@ def launched(start: StartContext, plan: ProcessPlan) -> Completed:
     if done.status == kept_jobs.TAKEN:
         raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
     if done.status == NO_PYTHON and plan.wait is not None:
-        oldest = ".".join(map(str, kept_jobs.WAITERS_PYTHON))
-        raise JlrError(
-            f"cannot wait on `{start.request.host}`: it has no Python from {oldest} on",
-            hint="`jlr run … --wait` without `--detach` waits from here",
-        )
+        raise wait.no_python(start.request.host)
     if done.status == kept_jobs.NO_FOLDER:
         home = f"your home on `{start.request.host}`"
         raise JlrError(f"cannot write the job's files in {home}: {done.complaint}", hint=DISK_HINT)
@@ -102,8 +97,7 @@ def _shell_of(start: StartContext, plan: ProcessPlan) -> str:
 
 def _in_session(start: StartContext, request: RunRequest) -> bool:
     """Return whether the command runs in a session, which is not the host itself."""
-    apart = start.runtime.has_images or start.runtime.in_jobs
-    return apart and not _from_image(request)
+    return not (start.runtime.on_host or _from_image(request))
 
 
 def _from_image(request: RunRequest) -> bool:
@@ -160,8 +154,6 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
     else:
         # The process is marked to be signalled, because signals end at the engine's client.
         before = take + variables.writable_home(place) + packages.USE + KEEP_ODD_VARIABLES
-        if is_notebook(request.command):  # as in kernels of the session
-            before += packages.hint_at_pip_in_job(f"{start.request.host}/{place}", place)
         before += process_mark.MARK_ITSELF
         marked = ("sh", "-c", before + kept_jobs.adopting(), "sh", *request.command)
         plain = {**gpus.environment, **plain, process_mark.VARIABLE: mark}

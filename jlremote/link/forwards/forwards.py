@@ -11,7 +11,7 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.session_forward import Ending, Listen, Locate, SessionForward
 from jlremote.link.wire.states import Condition
 from jlremote.link.wire.status import ForwardKey
-from jlremote.ssh.contract import Connection
+from jlremote.ssh.interfaces import Connection
 
 # Reads the events of a runtime over a connection; repeating it is harmless.
 Observe = Callable[[Connection, str], None]

@@ -16,8 +16,8 @@ from jlremote.errors import JlrError, LinkLost
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.lasting import keep_going
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
-from jlremote.ssh.contract import Connection
-from jlremote.ssh.forward.sftp import Ended, SftpStream, SftpStreams
+from jlremote.ssh.forward.sftp_streams import Ended, SftpStream, SftpStreams
+from jlremote.ssh.interfaces import Connection
 
 QUIET_SECONDS = 12.0
 PROBE_SECONDS = 20.0

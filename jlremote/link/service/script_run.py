@@ -12,8 +12,8 @@ from typing import Any
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.service.conversation import Conversation
 from jlremote.link.wire.protocol import DATA, PIECES, Message, bytes_of
-from jlremote.ssh.contract import Connection, Stream, Terminal
-from jlremote.ssh.sessions.pieces import Piece, StdinPieces
+from jlremote.ssh.channels.session_channel import Piece, StdinPieces
+from jlremote.ssh.interfaces import Connection, Stream, Terminal
 
 # Each message about pieces that were taken wakes the command.
 _TOLD_AT_ONCE = PIECES // 2

@@ -48,10 +48,8 @@ _FORGET = "unset jlr_typed\n"
 def endable(argv: tuple[str, ...], by: tuple[str, ...] = ()) -> str:
     """Return shell text that runs a command which its user can end, also behind `sudo`.
 
-    The arguments `by` are those of a program that runs it.
-
-    It runs on a terminal of `script` (see the room's decisions); on hosts without util-linux's
-    `script` it runs as it is.
+    It runs on a terminal of `script` where the host has util-linux's (see the room's decisions).
+    `by` are the words of a program that runs it.
     """
     plain = command_line((*by, *argv))
     if argv[:1] != SUDO[:1]:
@@ -91,7 +89,7 @@ def asking(script: str, marker: str) -> str:
 
 
 def typed(password: str) -> bytes:
-    """Return the line that such a script reads, without bytes that a terminal would act on."""
+    """Return the line that the script of `asking` reads, encoded for a terminal."""
     octal = "".join(f"\\0{byte:03o}" for byte in password.encode("utf-8", "surrogateescape"))
     return f"{octal}\n".encode("ascii")
 

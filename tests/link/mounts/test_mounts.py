@@ -19,8 +19,8 @@ from jlremote.link.mounts import mounts
 from jlremote.link.mounts import mounts as module
 from jlremote.link.mounts.mounts import Mounts
 from jlremote.mounts.connector import DOOR_VARIABLE, WELCOME
-from jlremote.ssh.contract import Connection
-from jlremote.ssh.forward.sftp import SftpStreams
+from jlremote.ssh.forward.sftp_streams import SftpStreams
+from jlremote.ssh.interfaces import Connection
 from tests.link.fakes import FakeConnection, until
 
 

@@ -19,7 +19,7 @@ from jlremote.link.wire.authentication import authenticate_link
 from jlremote.link.wire.files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion, Unproved, receive, send
 from jlremote.questions import Asker, Question
-from jlremote.ssh.contract import Output
+from jlremote.ssh.interfaces import Output
 from tests.link.fakes import Call, FakePerson, new_endpoint, until
 from tests.link.service.parts import SECRET, Parts, new_parts, served
 from tests.outages.parts import within

@@ -10,7 +10,7 @@ import pytest
 
 from jlremote.containers.host_folders import on_host, with_workspace
 from jlremote.errors import NotFound, Usage
-from jlremote.laptop import mounts
+from jlremote.laptop.sessions import MOUNTS, MountRecord
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.runtimes.container_options import ContainerOptions
 
@@ -59,14 +59,9 @@ def test_where_files_are_ones_own_anyway_the_image_has_its_user(host: FakeHost) 
 
 def test_users_that_docker_maps_to_others_are_not_ones_own() -> None:
     remapped = FakeHost(info={"SecurityOptions": ["name=seccomp,profile=default", "name=userns"]})
-    notes: list[str] = []
-    assert on_host(volumes("/raid/me"), remapped, INFO, notes.append).user is None
-    [note] = notes
-    assert "`userns-remap`" in note
-    assert "`-- --userns=host`" in note
+    assert on_host(volumes("/raid/me"), remapped, INFO).user is None
     options = replace(volumes("/raid/me"), engine_arguments=("--userns=host",))
-    assert on_host(options, remapped, INFO, notes.append).user == "1005:1006"
-    assert notes == [note]
+    assert on_host(options, remapped, INFO).user == "1005:1006"
 
 
 def test_a_user_who_was_asked_for_is_kept_and_nothing_is_asked_of_the_engine() -> None:
@@ -133,7 +128,7 @@ def test_the_workspace_of_a_mounted_folder_is_what_it_shows(
     (local / "src").mkdir(parents=True)
     for host, remote in (("other", "/elsewhere"), ("dgx", "/raid/me/proj")):
         shown = local if host == "dgx" else tmp_path
-        mounts.save(mounts.MountRecord(str(shown), remote, host, "cont1", None, False, False))
+        MOUNTS.save(MountRecord(str(shown), remote, host, "cont1", None, False, False))
     monkeypatch.chdir(local / "src")
     found = with_workspace(ContainerOptions(), ".", "dgx")
     assert found.volumes == ("/raid/me/proj/src:/workspace",)
