@@ -102,18 +102,14 @@ try:
     if hasattr(JupyterApp.instance(), "sock"):
         application.sock = path
         application.port = {JUPYTER_PORT}
-    ELSE
+    elif not OR_PORT:
+        raise SystemExit("this Jupyter cannot listen on a unix socket: jlr needs jupyter_server "
+                         "1.0 or Notebook 6.1, or `--reach tcp`")
 except OSError as failure:
-    FAILED
+    if not OR_PORT:
+        raise SystemExit(f"cannot make the unix socket {{path}}: {{failure}}; "
+                         "`--reach tcp` needs none")
 """
-_OR_PORT = {"ELSE\n": "pass\n", "FAILED\n": "pass\n"}
-# On a cluster's node all users of the cluster could connect to a port.
-_OR_NOTHING = {
-    "ELSE\n": "else:\n        raise SystemExit('this Jupyter cannot listen on a unix socket: jlr "
-    "needs jupyter_server 1.0 or Notebook 6.1, or `--reach tcp`')\n",
-    "FAILED\n": "raise SystemExit(f'cannot make the unix socket {path}: {failure}; "
-    "`--reach tcp` needs none')\n",
-}
 
 
 def files(
@@ -146,9 +142,8 @@ def files(
     )
     common = "".join(f"{line}\n" for line in settings)
     if socket is not None:
-        common += _SOCKET.replace("SOCKET", socket)
-        for part, text in (_OR_PORT if or_port else _OR_NOTHING).items():
-            common = common.replace(part, text)
+        # On a cluster's node all users of the cluster could connect to a port.
+        common += _SOCKET.replace("SOCKET", socket).replace("OR_PORT", str(or_port))
     ours = [(module, act, '"PACKAGE"') for module, act in _OF_EACH]
     own = {}
     if record:
