@@ -8,6 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 from jlremote.containers import recording
 from jlremote.errors import JlrError, NotFound, Unreachable, Usage
@@ -53,7 +54,7 @@ def recorded(
     served = recording.revive(host, session, context)
     runs = Runs()
     reader, records = _all(host, session, end_only=end_only)
-    records.sort(key=_time)  # a piece may have got its later name between two looks
+    records.sort(key=attrgetter("time"))  # a piece may have got its later name between two looks
     gone = [] if served else last_known(records, UNSURE if served is None else GONE)
     for record in (*records, *gone):
         runs.take(record)
@@ -81,7 +82,8 @@ def followed(
     served = recording.revive(host, session, context)
     reader = Reader()
     records = _again(lambda: _printed(host, session, reader, follow=True), session, context)
-    before = sorted((record for record in iter(records.__next__, None) if record), key=_time)
+    before = [record for record in iter(records.__next__, None) if record]
+    before.sort(key=attrgetter("time"))
     before += last_known(before, GONE) if served is False else []
     name = None
     if notebook is not None:
@@ -108,10 +110,6 @@ def _all(host: Link, session: SessionRecord, *, end_only: bool) -> tuple[Reader,
             raise
     # Its job has ended, and the host itself has its folder.
     return read(in_job=False)
-
-
-def _time(record: Record) -> float:
-    return record.time
 
 
 def _again(
