@@ -20,7 +20,7 @@ LADDER = {
     "jupyter kernels laptop listing mounts output place selection sessions",
     "containers": "gpus hosts images jupyter laptop place selection",
     "copies": "hosts laptop link.client link.wire place sessions",
-    "demo": "hosts jupyter laptop link.client listing place sessions",
+    "demo": "hosts jupyter laptop listing place sessions",
     "doctor": "containers forwards gpus hosts images "
     "jupyter laptop link.client link.wire mounts place",
     "editors": "hosts laptop place sessions",
@@ -38,7 +38,7 @@ LADDER = {
     "listing": "containers forwards hosts jobs jupyter "
     "laptop link.client link.wire mounts place selection",
     "mounts": "hosts jupyter laptop link.client link.wire place selection",
-    "output": "containers hosts jupyter laptop link.client link.wire place selection",
+    "output": "containers hosts jupyter laptop link.client place selection",
     "place": "laptop",
     "selection": "forwards hosts jupyter laptop link.client link.wire place",
     "sessions": "containers forwards gpus hosts jobs jupyter "

@@ -43,10 +43,10 @@ WRITERS = {
     "demo.demo": "a lock of a fixed name",
     "copies": "`jlr cp` has rules of its own for what it fetches",
     "demo.own_files": "a folder for temporary files, and fixed names in it",
-    "demo.server": "removes the demo's own folder, of a fixed name",
+    "demo.loopback_host": "removes the demo's own folder, of a fixed name",
 }
 # Who makes local names of far ones.
-NAMED = {"output.copy", "kernels.specs"}
+NAMED = {"output.notebook_copy", "kernels.specs"}
 MODULES = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree", "unpack_archive"},
     "os": {

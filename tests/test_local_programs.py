@@ -27,9 +27,9 @@ STARTERS = {
     "forwards.browser": "a browser: jlr's own file or page; the URL is in that",
     "forwards.loopback_page": "jlr's page: the URL on stdin",
     "kernels.lab": "JupyterLab: words as typed; its URL has a quoted path",
-    "kernels.run": "the end of a kernel: an id that `argument` lets through",
+    "kernels.bridge": "the end of a kernel: an id that `argument` lets through",
     "demo.command_session": "the demo's host: what its own link sends it",
-    "demo.engine": "the demo's engine: fixed words",
+    "demo.local_engine": "the demo's engine: fixed words",
 }
 MODULES = {
     "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput"},

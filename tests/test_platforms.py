@@ -20,9 +20,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
 # On Windows nothing imports the keyboard and the demo's server; the others run on hosts.
 POSIX_ONLY = {
     "jlremote.cli.keyboard.posix_keyboard",
-    "jlremote.demo.account",
     "jlremote.demo.command_session",
-    "jlremote.demo.server",
+    "jlremote.demo.loopback_host",
     "jlremote.remote.job_keeper",
     "jlremote.remote.job_terminal",
     "jlremote.remote.orphans",

@@ -139,7 +139,7 @@ WITHOUT_A_DOOR = {
     "gpus/choice.py": "four digits of an option",
     "kernels/lab_config.py": "a pipe of this command, and the version of JupyterLab here",
     "kernels/specs.py": "kernel specs of this machine",
-    "kernels/local_ports.py": "the file of a client here, and a descriptor",
+    "kernels/kernel_ports.py": "the file of a client here, and a descriptor",
     "link/service/process.py": "a variable of this process",
     "place/runtimes/engine/engine_gpus.py": "an option of the person's",
     "place/clusters/launchers.py": "nine digits of an option",

@@ -25,7 +25,7 @@ from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.jupyter import scripts
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import JobEnded, Survey, anew, survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord

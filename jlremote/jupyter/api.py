@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.place.host.addresses import LOCALHOST, has_own_addresses, own_address
 from jlremote.place.host.contract import understood
 from jlremote.times import utc
@@ -108,20 +108,16 @@ class JupyterApi:
         except NoAnswer:
             raise
         except AccessRefused:  # it asks for a password under any name, but tells its version
-            return self._tells_version()
-        except JlrError:
+            with suppress(JlrError):
+                self._request("GET", "api")
+                return True
             return False
-        return True
-
-    def _tells_version(self) -> bool:
-        try:
-            self._request("GET", "api")
         except JlrError:
             return False
         return True
 
     def access(self) -> Access:
-        """Return what the server asks for; its own file does not know every kind of password."""
+        """Return the credential that the server asks for; its file does not tell every password."""
         if self.server.token:
             return Access.TOKEN
         try:
@@ -155,7 +151,7 @@ class JupyterApi:
             return 0
 
     def kernel_specs(self) -> dict[str, dict[str, Any]]:
-        """Return the kinds of kernels there, by name: the contents of each `kernel.json`."""
+        """Return the contents of each `kernel.json` of the server, by the name of the kind."""
         answer = self._request("GET", "api/kernelspecs")
         with understood("Jupyter"):
             kinds = answer["kernelspecs"].items()
@@ -166,7 +162,9 @@ class JupyterApi:
         content = {} if kind is None else {"name": kind}
         answer = self._request("POST", "api/kernels", content)
         with understood("Jupyter"):
-            return _kernel_id(answer["id"])
+            if not _KERNEL_ID.fullmatch(answer["id"]):  # it becomes part of paths, and an argument
+                raise ValueError(f"`{answer['id']}` is not the id of a kernel")
+            return str(answer["id"])
 
     def has_kernel(self, kernel: str) -> bool:
         answer = self._request("GET", "api/kernels")
@@ -228,13 +226,6 @@ class JupyterApi:
         return NoAnswer(f"no answer from Jupyter {way}: {reason}")
 
 
-def _kernel_id(told: str) -> str:
-    """Return a kernel's id, which becomes part of paths and an argument of a program here."""
-    if not _KERNEL_ID.fullmatch(told):
-        raise ValueError(f"`{told}` is not the id of a kernel")
-    return told
-
-
 def _kernel(told: dict[str, Any], paths: dict[str, Any]) -> Kernel:
     notebook = paths.get(told["id"], told["name"])
     state, last = str(told["execution_state"]), str(told["last_activity"])
@@ -242,7 +233,7 @@ def _kernel(told: dict[str, Any], paths: dict[str, Any]) -> Kernel:
 
 
 class _Deadline:
-    """The end of a request in all: a byte now and then would never be too late by itself."""
+    """A limit on the whole time of a request, as each byte begins a socket's own timeout anew."""
 
     def __init__(self, seconds: float) -> None:
         self.passed = False
@@ -250,7 +241,7 @@ class _Deadline:
         self._timer: threading.Timer | None = None
 
     def begin(self, connected: socket.socket) -> None:
-        """Let what waits for this socket wait no longer than that."""
+        """Shut a socket down when the time is over."""
         self._timer = threading.Timer(self._seconds, self._pass, (connected,))
         self._timer.daemon = True
         self._timer.start()

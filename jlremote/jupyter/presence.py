@@ -95,7 +95,6 @@ def owner(glimpse: ListedContainer) -> str | None:
 
 
 def _user(glimpse: ListedContainer) -> str | None:
-    """Return the user in jlr's label, else who launched the Jupyter that runs in it."""
     commands = (process.command for process in glimpse.processes)
     launches = filter(None, map(scripts.LAUNCHER.search, commands))
     launchers = (launch[1].strip("'") for launch in launches)

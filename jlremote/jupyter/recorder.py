@@ -84,7 +84,7 @@ def program() -> str:
 
 @dataclass(frozen=True)
 class Recording:
-    """What a session's folder says of its recorder."""
+    """The state of a session's recorder."""
 
     state: str = "none"  # `on`, `off` (asked for), `dead`, or `none`: it was not started
     # how long cells have been running, in seconds, by the ids of their kernels
@@ -113,6 +113,6 @@ def read(fields: list[str]) -> Recording:
 
 
 def _is_alive(stat: str, start: str) -> bool:
-    """Return whether `/proc/PID/stat` is of the process that began then, which has not ended."""
+    """Return whether `/proc/PID/stat` is of a live process with that start time."""
     state, *rest = stat.rpartition(")")[2].split() or ("",)
     return state not in ("Z", "X") and rest[18:19] == [start]

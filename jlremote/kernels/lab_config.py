@@ -44,7 +44,7 @@ _REFUSED = re.compile(r"lab/+api/+(?!settings|themes|translations|workspaces)")
 
 
 class Outside(web.HTTPError, OSError):
-    """The error for a link that leads out of the folder; a listing skips such an `OSError`."""
+    """A link leads out of the folder; a listing skips it, as an `OSError`."""
 
     def __init__(self) -> None:
         super().__init__(404, "it is not in the folder")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from jlremote.errors import Busy
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward

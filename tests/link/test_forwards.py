@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from jlremote.errors import Busy, JlrError, LinkLost
-from jlremote.jupyter.ports.endpoint import WARNED_SECONDS
+from jlremote.jupyter.endpoint import WARNED_SECONDS
 from jlremote.jupyter.survey import ContainerGone, ContainerRestarted, JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward

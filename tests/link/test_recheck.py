@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports.endpoint import Endpoint, Place
-from jlremote.jupyter.ports.locate import NothingListens, PortTaken
+from jlremote.jupyter.endpoint import Endpoint, Place
+from jlremote.jupyter.locate import NothingListens, PortTaken
 from jlremote.jupyter.survey import JupyterDead
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import SessionForward

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jlremote.jupyter.ports.endpoint import WARNED_SECONDS
+from jlremote.jupyter.endpoint import WARNED_SECONDS
 from jlremote.link.forwards import session_forward
 from jlremote.link.forwards.session_forward import TimeLimit
 from tests.link.fakes import PATIENCE

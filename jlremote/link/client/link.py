@@ -25,7 +25,7 @@ from jlremote.place.host.framing import announced, new_marker, run_steps
 from jlremote.questions import Asker
 
 if TYPE_CHECKING:
-    from jlremote.jupyter.ports.endpoint import Endpoint
+    from jlremote.jupyter.endpoint import Endpoint
     from jlremote.link.wire.status import ForwardStatus, LinkStatus
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.session_forward import Ending, Listen, Locate, SessionForward
 from jlremote.link.wire.states import Condition

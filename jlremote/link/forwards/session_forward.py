@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.jupyter.ports.endpoint import WARNED_SECONDS, Endpoint, Place
+from jlremote.jupyter.endpoint import WARNED_SECONDS, Endpoint, Place
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey

@@ -7,13 +7,12 @@ import threading
 from collections.abc import Callable
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports.endpoint import Place
+from jlremote.jupyter.endpoint import Place
 from jlremote.jupyter.scripts import session_directory
 from jlremote.link.lasting import keep_going
 from jlremote.link.wire.protocol import bytes_of
-from jlremote.output import pieces
-from jlremote.output.pieces import Reader
-from jlremote.output.records import Record
+from jlremote.output import recorded_files
+from jlremote.output.recorded_files import Reader, Record
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.table import for_container, runtime_named
 from jlremote.ssh.interfaces import Connection, Stream
@@ -103,7 +102,7 @@ class CellNotices:
 
 def _script(place: Place) -> str:
     runtime = for_container(runtime_named(place.runtime), place.container_id)
-    script = pieces.news(session_directory(runtime, place.name))
+    script = recorded_files.news(session_directory(runtime, place.name))
     return f"{command_line((*runtime.relay_prefix(place.name), 'sh', '-c', script))}\n"
 
 

@@ -12,7 +12,7 @@ from jlremote.errors import JlrError
 from jlremote.jobs import engine_jobs
 from jlremote.jobs.engine_jobs import ContainerJobs
 from jlremote.jobs.scheduled_jobs import ScheduledJobs
-from jlremote.jupyter.ports.endpoint import WARNED_SECONDS
+from jlremote.jupyter.endpoint import WARNED_SECONDS
 from jlremote.link.lasting import keep_going
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import kept_jobs

@@ -9,7 +9,7 @@ from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import Authentication
-from jlremote.jupyter.ports.endpoint import endpoint_from_json
+from jlremote.jupyter.endpoint import endpoint_from_json
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.forwards import Forwards

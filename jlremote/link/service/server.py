@@ -12,9 +12,8 @@ from typing import Any
 
 from jlremote import __version__
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports.endpoint import Endpoint, Place, time_limit_warning
-from jlremote.jupyter.ports.locate import locate
-from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.endpoint import Endpoint, Place, hostname, time_limit_warning
+from jlremote.jupyter.locate import locate
 from jlremote.laptop import desktop
 from jlremote.link.connection.backoff import Backoff
 from jlremote.link.connection.dialer import ConnectionHost, Dialer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jlremote.jupyter.ports.endpoint import Endpoint, endpoint_from_json
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Endpoint, Server, endpoint_from_json
 from jlremote.link.wire.protocol import Message
 from jlremote.link.wire.states import State
 

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from jlremote.jupyter.ports import locate
+from jlremote.jupyter import locate
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.lab.laptop import Laptop

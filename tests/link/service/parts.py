@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client.link import Link
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jlremote.errors import Bug, Busy, NeedsAuthentication, Unreachable
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.client import call, dial
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.client.remote_process import TerminalKind

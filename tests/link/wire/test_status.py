@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jlremote.jupyter.ports.endpoint import Endpoint
+from jlremote.jupyter.endpoint import Endpoint
 from jlremote.link.wire.states import Condition, State
 from jlremote.link.wire.status import link_status
 from tests.link.fakes import new_endpoint

@@ -13,7 +13,7 @@ from jlremote.errors import Busy, JlrError
 from jlremote.hosts.requests import StopRequest
 from jlremote.jupyter.api import JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.discovery import Findings
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import MOUNTS, MountRecord, PortRecord, SessionRecord

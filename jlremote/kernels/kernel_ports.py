@@ -41,7 +41,7 @@ _KNOWS_OWNERS = sys.platform == "linux"
 
 @dataclass
 class Message:
-    """A message of a kernel, without its addressee."""
+    """A message to or from a kernel."""
 
     channel: str
     header: dict[str, Any]
@@ -132,10 +132,9 @@ class LocalPorts:
                         yield message
 
     def _read(self, channel: str, frames: list[bytes]) -> Message | None:
-        """Return a client's message; `None` for one that is not signed with the file's key.
+        """Return a client's message; `None` for one that is not signed, or came before.
 
-        Nothing of it is parsed before: any process of this machine can send it. A signature that
-        came before is not taken again, as in Jupyter's own kernels: ids may come twice.
+        Nothing of it is parsed before: any process of this machine can send it.
         """
         try:
             at = frames.index(_DELIMITER)
@@ -181,11 +180,7 @@ class LocalPorts:
 
 
 def _turn_away(descriptor: int) -> None:
-    """End a connection that a process of another user has made.
-
-    Before it has sent anything: it could read what cells print, and fill the memory with a message
-    of endless frames.
-    """
+    """End a connection of another user, who could read what cells print, and fill the memory."""
     # zmq may have closed it, and another connection have its number.
     with suppress(OSError, ValueError), socket.socket(fileno=os.dup(descriptor)) as met:
         (address, port), (_, own) = met.getpeername(), met.getsockname()

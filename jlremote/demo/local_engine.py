@@ -16,11 +16,11 @@ _KNOWN = (r"quay\.io/jupyter/", r"jupyter/[^/:]*-notebook\b", r".*jupyter(?!hub)
 
 
 def jupyter_image() -> str:
-    """Return an image on this machine that has JupyterLab, by its name; nothing is pulled.
+    """Return an image on this machine whose name says that it has JupyterLab; pull nothing.
 
     Raises:
         NotFound: there is no such image.
-        JlrError: no engine can be used; the message says why.
+        JlrError: no engine can be used.
     """
     images = _docker("images", "--filter", "dangling=false", "--format={{.Repository}}:{{.Tag}}")
     chosen = best(images.splitlines())
@@ -50,11 +50,7 @@ def addresses() -> frozenset[str]:
 
 
 def check_here() -> None:
-    """Check that the engine runs on this machine, whose files it mounts.
-
-    Raises:
-        JlrError: it does not, or there is no engine; the message says which.
-    """
+    """Check that the engine runs on this machine, for the demo mounts a folder; else `JlrError`."""
     if not _docker("context", "inspect", "--format={{.Endpoints.docker.Host}}").startswith("unix:"):
         raise JlrError("the engine is on another machine")
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,38 @@ if sys.platform == "win32":
 
 import asyncssh
 
-from jlremote.demo import engine, own_files
-from jlremote.demo.account import Account, DemoKeys, current_account, write_configuration
-from jlremote.demo.command_session import KILL_SECONDS, CommandSession
+from jlremote.demo import local_engine, own_files
+from jlremote.demo.command_session import KILL_SECONDS, Account, CommandSession, current_account
 from jlremote.laptop import paths
 
 for _name in ("asyncssh", "asyncio"):
     logging.getLogger(_name).addHandler(logging.NullHandler())  # or they would print to stderr
 
 END_SECONDS = 10.0
+_CONFIG = """\
+Host {host}
+    HostName 127.0.0.1
+    Port {port}
+    User {user}
+    IdentityFile "{folder}/id"
+    IdentitiesOnly yes
+    IdentityAgent none
+    PreferredAuthentications publickey
+    UserKnownHostsFile "{folder}/known_hosts"
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking yes
+"""
+
+
+_new_key = partial(asyncssh.generate_private_key, "ssh-ed25519")
+
+
+@dataclass(frozen=True)
+class DemoKeys:
+    """The host's key and the only user key that it accepts, new for each demo."""
+
+    host: asyncssh.SSHKey = field(default_factory=_new_key)
+    user: asyncssh.SSHKey = field(default_factory=_new_key)
 
 
 class DemoServer(asyncssh.SSHServer):
@@ -46,11 +70,9 @@ class DemoServer(asyncssh.SSHServer):
         self._running.connections.discard(self._connection)
 
     def public_key_auth_supported(self) -> bool:
-        """Accept keys, and nothing else."""
         return True
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        """Accept the one user with the one key."""
         return username == self._account.user and key == self._key
 
     def session_requested(self) -> CommandSession:
@@ -63,7 +85,7 @@ class DemoServer(asyncssh.SSHServer):
         return self._forward(dest_host, dest_port)
 
     async def _forward(self, host: str, port: int) -> Any:
-        if not _is_loopback(host) and host not in await asyncio.to_thread(engine.addresses):
+        if not _is_loopback(host) and host not in await asyncio.to_thread(local_engine.addresses):
             raise asyncssh.ChannelOpenError(
                 asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED,
                 "the demo forwards to this machine and its containers only",
@@ -71,7 +93,6 @@ class DemoServer(asyncssh.SSHServer):
         return await self._connection.forward_connection(host, port)
 
     def unix_connection_requested(self, dest_path: str) -> bool:
-        """Forward to unix sockets, which the user's own commands reach as well."""
         return True
 
 
@@ -99,7 +120,7 @@ class Running:
 
 @contextmanager
 def running_server(keys: DemoKeys, account: Account) -> Iterator[int]:
-    """Run a server for the time of a `with` block, and give its TCP port on 127.0.0.1."""
+    """Run a server, and give its TCP port on 127.0.0.1."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="demo-server", daemon=True)
     thread.start()
@@ -137,13 +158,12 @@ def running_server(keys: DemoKeys, account: Account) -> Iterator[int]:
 
 @contextmanager
 def loopback_host(name: str, config: Path) -> Iterator[Path]:
-    """Run a host `name` for the time of a `with` block, and write its ssh configuration.
+    """Run a host `name`, write its ssh configuration, and give the folder where logins begin.
 
-    The folder of `config` belongs to the host alone: it is deleted before and afterwards. Given is
-    the folder where logins begin; see `own_files`.
+    The folder of `config` belongs to the host alone: it is deleted before and afterwards.
 
     Raises:
-        JlrError: the folder cannot be made or written.
+        JlrError: a folder cannot be made or written.
     """
     own_files.clear(config)
     shutil.rmtree(config.parent, ignore_errors=True)
@@ -157,3 +177,20 @@ def loopback_host(name: str, config: Path) -> Iterator[Path]:
     finally:
         own_files.clear(config)
         shutil.rmtree(config.parent, ignore_errors=True)
+
+
+if sys.platform == "win32":
+    raise ImportError("the demo does not run on Windows")
+
+
+def write_configuration(config: Path, keys: DemoKeys, host: str, user: str, port: int) -> None:
+    """Write what a client needs for `ssh -F CONFIG HOST`; the keys go beside `config`.
+
+    Raises:
+        JlrError: a file cannot be written.
+    """
+    folder = config.parent
+    known = f"[127.0.0.1]:{port} ".encode() + keys.host.export_public_key()
+    paths.write_whole(folder / "known_hosts", known)
+    paths.write_whole(folder / "id", keys.user.export_private_key())
+    paths.write_whole(config, _CONFIG.format(host=host, port=port, user=user, folder=folder))

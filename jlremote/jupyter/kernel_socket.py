@@ -30,73 +30,21 @@ class NoWebSocket(Unreachable):
     """HTTP passes the forward, and WebSocket does not."""
 
 
-class KernelLine:
+class KernelSocket:
     """The WebSocket of one kernel."""
 
-    def __init__(self, socket: Any) -> None:
-        self._socket = socket
-
-    def result(self, code: str, timeout: float = ANSWER_SECONDS) -> str:
-        """Run `code` and return its value, as the kernel would show it.
-
-        Raises:
-            JlrError: it has no value, fails, or does not end within `timeout` seconds.
-        """
-        from websocket import WebSocketException
-
-        deadline = time.monotonic() + timeout
-        try:
-            request = self._send(code)
-            while time.monotonic() < deadline:
-                self._socket.settimeout(max(0.1, deadline - time.monotonic()))
-                message = document(self._socket.recv())
-                if message["parent_header"].get("msg_id") == request:
-                    found = _result(message)
-                    if found is not None:
-                        return found
-        except (WebSocketException, OSError, *ODD) as error:
-            reason = str(error) or type(error).__name__
-            raise JlrError(f"the kernel did not answer `{code}`: {reason}") from error
-        raise JlrError(f"the kernel did not answer `{code}` within {timeout:g} s")
-
-    def _send(self, code: str) -> str:
-        header = {"msg_id": uuid4().hex, "msg_type": "execute_request", "version": "5.3"}
-        content = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
-        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
-        self._socket.send(json.dumps(message | {"channel": "shell"}))
-        return header["msg_id"]
-
-
-class KernelSocket:
-    """The WebSocket of one kernel, for programs that pass its messages on."""
-
-    def __init__(self, api: JupyterApi, kernel: str, session: str, received: int) -> None:
-        """Open it; under the same `session` Jupyter sends what it kept since the last one.
-
-        A server that jlr launched goes on behind the messages that were `received` so far.
-
-        Raises:
-            NoWebSocket: it cannot be opened.
-        """
-        self._socket = _connection(api, kernel, f"?session_id={session}&received={received}")
-        self._socket.settimeout(None)
+    def __init__(self, opened: Any) -> None:
+        self._socket = opened
 
     def send(self, data: str | bytes) -> None:
-        """Send a message.
-
-        Raises:
-            NoWebSocket: the connection is lost.
-        """
+        """Send a message; raise `NoWebSocket` if the connection is lost."""
         with _told_of_loss():
             self._socket.send(data, 0x2 if isinstance(data, bytes) else 0x1)
 
-    def receive(self) -> str | bytes:
-        """Return the next message.
-
-        Raises:
-            NoWebSocket: the connection is lost.
-        """
+    def receive(self, seconds: float | None = None) -> str | bytes:
+        """Return the next message, within some seconds; raise `NoWebSocket` if none comes."""
         with _told_of_loss():
+            self._socket.settimeout(seconds)
             data: str | bytes = self._socket.recv()
         if not data:
             raise NoWebSocket("Jupyter has closed the kernel's WebSocket")
@@ -106,6 +54,40 @@ class KernelSocket:
         with _told_of_loss(), suppress(OSError):
             self._socket.close(timeout=0)
 
+    def result(self, code: str, timeout: float = ANSWER_SECONDS) -> str:
+        """Run `code` and return its value, as the kernel would show it.
+
+        Raises:
+            JlrError: it has no value, fails, or does not end within `timeout` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        request = uuid4().hex
+        header = {"msg_id": request, "msg_type": "execute_request", "version": "5.3"}
+        content = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
+        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+        try:
+            self.send(json.dumps(message | {"channel": "shell"}))
+            while time.monotonic() < deadline:
+                answer = document(self.receive(max(0.1, deadline - time.monotonic())))
+                if answer["parent_header"].get("msg_id") == request:
+                    value = _result(answer)
+                    if value is not None:
+                        return value
+        except (NoWebSocket, *ODD) as error:
+            raise JlrError(f"the kernel did not answer `{code}`: {error}") from error
+        raise JlrError(f"the kernel did not answer `{code}` within {timeout:g} s")
+
+
+def _result(message: dict[str, Any]) -> str | None:
+    content = message["content"]
+    if message["msg_type"] == "execute_result":
+        return str(content["data"]["text/plain"])
+    if message["msg_type"] == "error":
+        raise JlrError(f"the kernel failed: {content['ename']}: {content['evalue']}")
+    if content.get("execution_state") == "idle":
+        raise JlrError("the kernel gave no result")
+    return None
+
 
 @contextmanager
 def _told_of_loss() -> Iterator[None]:
@@ -114,24 +96,25 @@ def _told_of_loss() -> Iterator[None]:
     try:
         yield
     except (WebSocketException, OSError, *ODD) as error:
-        raise NoWebSocket(f"the kernel's WebSocket is lost: {error}") from error
+        reason = str(error) or type(error).__name__
+        raise NoWebSocket(f"the kernel's WebSocket is lost: {reason}") from error
 
 
-@contextmanager
-def kernel_line(api: JupyterApi, kernel: str) -> Iterator[KernelLine]:
-    """Open a WebSocket to a kernel.
+def open_socket(
+    api: JupyterApi, kernel: str, session: str | None = None, received: int = 0
+) -> KernelSocket:
+    """Open a WebSocket; under the same `session` Jupyter sends what it kept since the last one.
+
+    A server that jlr launched goes on behind the messages that were `received` so far.
 
     Raises:
         NoWebSocket: it cannot be opened.
     """
-    opened = _connection(api, kernel)
-    try:
-        yield KernelLine(opened)
-    finally:
-        opened.close()
+    query = "" if session is None else f"?session_id={session}&received={received}"
+    return KernelSocket(_connection(api, kernel, query))
 
 
-def _connection(api: JupyterApi, kernel: str, query: str = "") -> Any:
+def _connection(api: JupyterApi, kernel: str, query: str) -> Any:
     from websocket import WebSocket, WebSocketException, create_connection
 
     class Bounded(WebSocket):
@@ -173,15 +156,3 @@ def _connection(api: JupyterApi, kernel: str, query: str = "") -> Any:
             f"no WebSocket through {LOCALHOST}:{api.local_port}: {reason}",
             hint="`jlr logs` may say why",
         ) from error
-
-
-def _result(message: dict[str, Any]) -> str | None:
-    """Return the result in a message, `None` for none yet; `JlrError` if none will come."""
-    content = message["content"]
-    if message["msg_type"] == "execute_result":
-        return str(content["data"]["text/plain"])
-    if message["msg_type"] == "error":
-        raise JlrError(f"the kernel failed: {content['ename']}: {content['evalue']}")
-    if content.get("execution_state") == "idle":
-        raise JlrError("the kernel gave no result")
-    return None

@@ -1,8 +1,7 @@
 """The far end of a forward: the proof that it is still what it was, and the way there now.
 
-On a host that many share, another user may sit on the port by now, or the container may have been
-replaced by another one of the same name. So only what identifies the place and the server is
-remembered, and everything else is asked again.
+On a host that many share, another user may have the port by now, or another container the name. So
+only what identifies the place and the server is remembered, and everything else is asked again.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ import time
 from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError
-from jlremote.jupyter.ports.endpoint import Endpoint, Place
-from jlremote.jupyter.server import Server
+from jlremote.jupyter.endpoint import Endpoint, Place, Server
 from jlremote.jupyter.survey import (
     ContainerGone,
     ContainerRestarted,
@@ -61,30 +59,22 @@ class Listeners:
 
 
 def probe(port: int) -> str:
-    """Return the script that tells what listens on `port`."""
+    """Return the script that prints what listens on `port`."""
     return _PROBE.replace("PORT", f"{port:04X}")
 
 
 def read_listening(output: str) -> Listeners:
-    """Return what the script's output tells.
-
-    Raises:
-        JlrError: it makes no sense, as in a container whose shell prints anything else.
-    """
+    """Read the output of the script of `probe`; raise `JlrError` if it makes no sense."""
     records = (record.partition(FIELD) for record in output.split(RECORD))
-    told = {name.strip(): value.strip() for name, _, value in records}
+    facts = {name.strip(): value.strip() for name, _, value in records}
     try:
-        found = sorted(read_listeners(told["listening"]), key=_rank)
-        return Listeners(
-            whole_number(told["user"]), told["python"], tuple(found), socket_inodes(told["held"])
-        )
+        listeners = read_listeners(facts["listening"])
+        # As the kernel does: the nearer address wins, and IPv4 over what also takes IPv4.
+        ranked = sorted(listeners, key=lambda each: (each.everywhere, not each.is_ipv4))
+        user, held = whole_number(facts["user"]), socket_inodes(facts["held"])
+        return Listeners(user, facts["python"], tuple(ranked), held)
     except (KeyError, ValueError) as nonsense:
         raise JlrError(f"cannot read what listens there: {nonsense!r}") from nonsense
-
-
-def _rank(listener: Listener) -> tuple[bool, bool]:
-    """Order as the kernel does: the nearer address wins, and IPv4 over what also takes IPv4."""
-    return listener.everywhere, not listener.is_ipv4
 
 
 # A server that ends lets go of its port first.
@@ -108,18 +98,13 @@ class PortTaken(JlrError):
 
 
 def locate(host: Host, known: Endpoint) -> Endpoint:
-    """Return `known` with the way there as it is now.
+    """Return an endpoint with its present way, once the far end is proved again.
 
-    In a container the server may be another one, which the user has started there since, perhaps
-    on another port.
+    In a container the server may be another one, which the user has started there since.
 
     Raises:
-        ContainerGone: the container is missing.
-        ContainerRestarted: it, or the host, was restarted.
-        JlrError: it is paused, restarting or stopped; see `refuse_halted`.
-        JupyterDead: the server is not there any more.
-        JupyterStopped: it was stopped.
-        IdleStopped: it has ended for want of work.
+        JlrError: the container is another one, was restarted or does not run (`same_container`),
+            or the server is gone (`survey.gone`).
         NothingListens: nothing listens on the further port so far.
         PortTaken: another user's program, or another container's, listens on it.
     """
@@ -150,10 +135,7 @@ def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) ->
 
 
 def _wrong_on_node(host: Host, runtime: Runtime, endpoint: Endpoint) -> JlrError | None:
-    """Return what is wrong with a port of a node: the job may have ended, which tells itself late.
-
-    Any user of the node can take the port from then on, or listen beside it at another address.
-    """
+    """Return what is wrong with a port of a node: any user can take it once the job has ended."""
     if endpoint.target is None or not endpoint.target.node:
         return None
     name, port = endpoint.place.name, endpoint.port
@@ -184,9 +166,8 @@ def same_container(
     """Return the container if it still runs as it did when it was located.
 
     Raises:
-        JlrError: as of `refuse_halted`.
-        ContainerGone: it, or the host, is another one.
-        ContainerRestarted: it, or the host, was restarted.
+        JlrError: it does not run (`refuse_halted`), or it or the host is another one
+            (`ContainerGone`) or was restarted (`ContainerRestarted`).
     """
     container = refuse_halted(host, place.name, runtime, container)
     again = f"start the session again: `jlr start {host} {place.name}`"
@@ -200,14 +181,10 @@ def same_container(
 
 
 def _another(container: Container, found: Survey) -> Server | None:
-    """Return another server that runs in the container now.
-
-    On the host's network others may listen, too; a job's servers are only its own. Whether a server
-    without a token may be used is for `jlr start` to judge.
-    """
-    shared = container.on_host_network and not container.in_job
-    running = () if shared else found.servers
-    return next((server for server in running if server.token), None)
+    """Return another server of the container, unless other users may have started it."""
+    if container.on_host_network and not container.in_job:
+        return None
+    return next((server for server in found.servers if server.token), None)
 
 
 def place_of(runtime: Runtime, container: Container) -> Place:
@@ -219,9 +196,8 @@ def place_of(runtime: Runtime, container: Container) -> Place:
 def server_endpoint(runtime: Runtime, container: Container, server: Server) -> Endpoint:
     """Return the endpoint of a server that was just seen, with the way to it.
 
-    A container's own address needs no published port. Where other containers may be on its network,
-    one of them could answer for that address; there, and where the server listens on the
-    container's loopback only, a relay through the engine's `exec` leads in.
+    A relay through the engine's `exec` leads in where other containers may be on the network of the
+    container, or the server listens on loopback only.
     """
     address, network = next(iter(container.alone_on.items()), ("", ""))
     if server.sock and not runtime.has_containers:
@@ -248,8 +224,7 @@ def port_target(known: Endpoint, runtime: Runtime, container: Container, on: Lis
     """Return the way to the first of the listeners on a further port.
 
     Raises:
-        NothingListens: there is none.
-        PortTaken: another user's program, or another container's, listens there.
+        NothingListens, PortTaken: as of `locate`.
         JlrError: a relay is needed, and no Python is there to run it.
     """
     if not on.found:
@@ -267,7 +242,14 @@ def port_target(known: Endpoint, runtime: Runtime, container: Container, on: Lis
         _refuse_others(known, runtime, on)
         if container.addresses and not runtime.in_jobs:
             return Target(near, known.port)
-    return _relayed(runtime, container, near, known.port, _python(known, on))
+    python = known.python or on.python
+    if not python:
+        raise JlrError(
+            f"cannot reach port {known.port} of `{known.place.name}`: it is on the container's "
+            "loopback or a shared network, and no Python is there for a relay",
+            hint="let the program listen on 0.0.0.0, on a network that no other container is on",
+        )
+    return _relayed(runtime, container, near, known.port, python)
 
 
 def _relayed(runtime: Runtime, container: Container, near: str, port: int, python: str) -> Target:
@@ -277,17 +259,14 @@ def _relayed(runtime: Runtime, container: Container, near: str, port: int, pytho
 
 
 def _from_the_host(container: Container, found: tuple[Listener, ...]) -> str | None:
-    """Return the container's address at which the host reaches one of the listeners, and no other.
-
-    The network of that address has no other container.
-    """
+    """Return the container's own address at which the host reaches one of the listeners."""
     bound = {listener.address for listener in found}
     anywhere = any(listener.everywhere for listener in found)
     return next((a for a in container.alone_on if anywhere or a in bound), None)
 
 
 def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
-    """Refuse what others may have put there, on a network that they share."""
+    """Refuse a listener of another user or container on a shared network."""
     first = on.found[0]
     if first.inode in on.held if runtime.has_containers else first.user == on.user:
         return
@@ -297,15 +276,4 @@ def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
     raise PortTaken(
         f"{owner} listens on port {known.port} there, not one of `{known.place.name}`",
         hint="`jlr forward` another port, and let your program listen there; this one gets nothing",
-    )
-
-
-def _python(known: Endpoint, on: Listeners) -> str:
-    python = known.python or on.python
-    if python:
-        return python
-    raise JlrError(
-        f"cannot reach port {known.port} of `{known.place.name}`: it is on the container's "
-        "loopback or a shared network, and no Python is there for a relay",
-        hint="let the program listen on 0.0.0.0, on a network that no other container is on",
     )

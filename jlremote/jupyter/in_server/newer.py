@@ -1,12 +1,14 @@
-"""Keep a server with an idle stop while it is used by ssh, by a shell, by a job or by its GPUs.
+"""Parts of servers with jupyter_server 2 and newer.
 
-Jupyter itself counts busy kernels and its terminals. A kernel that is idle by its own word may
-still compute in a thread, and an editor that came by ssh has no kernel at all. What keeps the
-server is written to `awake` in the session's folder, a reason a line.
+`note_cells` notes for the recorder which cell a request is of: JupyterLab says so in the request
+alone. `keep` keeps a server with an idle stop while ssh, a shell, a job or the GPUs use it: an idle
+kernel may still compute in a thread, and an editor that came by ssh has no kernel. What keeps it is
+written to `awake` in the session's folder, a reason a line.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import threading
@@ -16,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_server.serverapp import ServerApp
+from jupyter_server.services.kernels.connection.base import deserialize_msg_from_ws_v1
+from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
 
 MARK = b"JLR_MARK="  # what jlr starts in a session for ssh clients, shells and jobs has it
@@ -24,7 +28,7 @@ CONTAINERS = ("/.dockerenv", "/run/.containerenv")
 
 
 class Use:
-    """What uses a session, looked at now and then."""
+    """A watch on what uses a session, beside kernels and terminals."""
 
     def __init__(self, seconds: int, folder: Path) -> None:
         self.seconds = seconds
@@ -46,7 +50,7 @@ class Use:
             time.sleep(min(self.seconds, 30))
 
     def look(self) -> None:
-        """Look once, and note what was found."""
+        """Look once, and write the reasons to stay to `awake`."""
         found = [*programs(), *load()]
         if found:
             self.last = time.monotonic()
@@ -54,7 +58,7 @@ class Use:
 
 
 def programs() -> list[str]:
-    """Return that programs of ssh clients, shells or jobs run here."""
+    """Return a reason to stay if programs of ssh clients, shells or jobs run here."""
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if b"\0" + MARK in b"\0" + (process / "environ").read_bytes():
@@ -63,7 +67,7 @@ def programs() -> list[str]:
 
 
 def load() -> list[str]:
-    """Return that the session's GPUs compute."""
+    """Return a reason to stay if the session's GPUs compute."""
     ours = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     if not ours and not any(map(os.path.exists, CONTAINERS)):
         return []  # the host's GPUs are everyone's
@@ -79,7 +83,7 @@ def load() -> list[str]:
 
 
 def keep(seconds: int) -> Use:
-    """Let the server and its kernels stay while they are used."""
+    """Keep the server and its kernels from their idle stop while they are used."""
     use = Use(seconds, Path(os.environ["JUPYTER_RUNTIME_DIR"]).parent)
     kernels: Any = MappingKernelManager
     server: Any = ServerApp
@@ -97,3 +101,40 @@ def keep(seconds: int) -> Use:
     server.shutdown_no_activity = end_unless_used
     use.begin()
     return use
+
+
+MALFORMED = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_message: Any = deserialize_msg_from_ws_v1
+
+
+def note_cells(file: str) -> None:
+    """Note the cell of each request in a file before the kernel has it."""
+    connection: Any = ZMQChannelsWebsocketConnection
+    if hasattr(connection, "notes_cells"):  # the configuration was read twice
+        return
+    connection.notes_cells, notes = True, Path(file)
+    pass_on = connection.handle_incoming_message
+
+    def note_and_pass_on(self: Any, message: Any) -> None:
+        with suppress(*MALFORMED):
+            note(notes, message)
+        pass_on(self, message)
+
+    connection.handle_incoming_message = note_and_pass_on
+
+
+def note(notes: Path, message: Any) -> None:
+    """Note the cell of a request, if the page tells it."""
+    if isinstance(message, str):
+        told = json.loads(message) if '"cellId"' in message else {}
+        header, metadata = told.get("header", {}), told.get("metadata", {})
+    elif b'"cellId"' in message:
+        _, (header, _, metadata, *_) = _message(message)
+        header, metadata = json.loads(header), json.loads(metadata)
+    else:
+        return
+    line = f"{header['msg_id']} {metadata['cellId']}"
+    if len(line) > 1000 or line.count(" ") != 1 or not line.isprintable():
+        return
+    with open(notes, "a", opener=lambda path, how: os.open(path, how, 0o600)) as file:
+        file.write(f"{line}\n")
