@@ -79,7 +79,6 @@ def _name(parts: list[str]) -> str:
 
 
 def _is_meant(part: str, typed: str) -> bool:
-    """Return whether a part of a path is the typed one, or matches it as in a shell."""
     if part == typed:
         return True
     if not _PATTERN & set(typed) or (part.startswith(".") and not typed.startswith(".")):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from jlremote.copies.report import CopyReport
+from jlremote.copies.exchange import CopyReport
 from jlremote.errors import JlrError, NotFound
 from jlremote.text import one_line, reason_of
 

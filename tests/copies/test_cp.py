@@ -23,6 +23,7 @@ from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
+from tests.long import LONG
 
 NAMES = ("it's a name", 'with "quotes"', "é\n$(id)", "-n", "a*b")
 
@@ -170,8 +171,14 @@ def test_a_file_keeps_its_time_and_gets_its_name_once_it_is_whole(
     assert not list(account.home.glob(".jlr-*"))
 
 
-@pytest.mark.parametrize("end", ["loss", "disconnect", "ctrl-c"])
-@pytest.mark.parametrize("way", ["up", "down"])
+@pytest.mark.parametrize(
+    ("way", "end"),
+    [
+        *(("up", "loss"), ("down", "ctrl-c")),
+        *(LONG("up", "disconnect"), LONG("up", "ctrl-c")),
+        *(LONG("down", "loss"), LONG("down", "disconnect")),
+    ],
+)
 def test_a_file_that_was_interrupted_leaves_nothing(
     owner: Laptop, sshd: SSHServer, account: Account, tmp_path: Path, way: str, end: str
 ) -> None:
@@ -224,7 +231,7 @@ def test_a_shell_completes_paths_there_while_the_link_is_up(
     assert complete("/etc/host.c") == ["plain,/etc/host.conf"]
 
 
-@pytest.mark.parametrize("end", ["loss", "disconnect", "ctrl-c"])
+@pytest.mark.parametrize("end", [LONG("loss"), "disconnect", LONG("ctrl-c")])
 def test_a_folder_that_was_interrupted_leaves_a_part_and_no_half_file(
     owner: Laptop, sshd: SSHServer, account: Account, tmp_path: Path, end: str
 ) -> None:

@@ -212,12 +212,12 @@ def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve
     left out. A folder goes by rsync where both machines have it, and only what differs is sent;
     all else goes by tar.
     """
-    from jlremote.copies import copy as workflow
+    from jlremote.copies.cp import copy
 
     *sources, target = paths
     if not sources:
         raise Usage("`jlr cp` needs a source and a target", hint="`jlr cp FILE SESSION:PATH`")
     context = invocation.context()
-    copied = workflow.copy(sources, target, context, recursive=recursive, preserve=preserve)
+    copied = copy(sources, target, context, recursive=recursive, preserve=preserve)
     if as_json():
         answer_json(vars(copied))
