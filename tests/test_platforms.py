@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.link.mounts.mounts import MountSocket
+from jlremote.link.mount_streams import MountSocket
 from jlremote.ssh.login.agent import Agent, AgentFailure
 
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"

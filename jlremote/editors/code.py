@@ -11,7 +11,7 @@ from types import MappingProxyType
 from urllib.parse import quote, urlencode
 
 from jlremote.editors import ssh_config
-from jlremote.editors.host_names import name_of
+from jlremote.editors.proxy import name_of
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.context import Context
 from jlremote.laptop import sessions
@@ -121,7 +121,6 @@ def code(
 
 
 def _folder(place: ShellPlace, path: str | None) -> str:
-    """Return the absolute path of a folder there; a relative one begins where shells do."""
     if path is not None and path.startswith("/"):
         return path
     # Editors want a path without `~`, which the shell there knows.

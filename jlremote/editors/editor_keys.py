@@ -59,7 +59,6 @@ def _make(folder: Path, keys: EditorKeys) -> None:
 
 
 def _new_pair() -> tuple[bytes, bytes]:
-    """Return a new Ed25519 key, private and public, in OpenSSH's formats."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

@@ -108,7 +108,6 @@ def client_settings() -> list[str]:
 
 
 def _known_to(program: str, lines: list[str]) -> list[str]:
-    """Return the lines without those of which an ssh complains."""
     asked = subprocess.run(
         (program, "-F", "/dev/stdin", "-G", "--", "jlr"),
         input="\n".join(lines), capture_output=True, text=True, check=False,
@@ -233,7 +232,6 @@ def _write(file: Path, content: bytes) -> None:
 
 
 def _without(content: bytes) -> bytes:
-    """Return the file without our line."""
     lines = content.splitlines(keepends=True)
     return b"".join(line for line in lines if not _is_ours(line))
 

@@ -59,7 +59,7 @@ def control_folder() -> Path:
 def control_socket(name: str) -> Path | None:
     """Return the path of a name's control socket; `None` if it cannot have one.
 
-    Only Linux can: see `link/passed_streams`.
+    Only Linux can: see `link/ssh_server/passed_streams`.
     """
     path = control_folder() / name
     fits = len(os.fsencode(path)) <= paths.SOCKET_PATH_BYTES and path.name == name

@@ -17,8 +17,7 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus
 from jlremote.mounts import sshfs
-from jlremote.mounts.points import resolved
-from jlremote.mounts.system import System, this_system
+from jlremote.mounts.system import System, resolved, this_system
 
 HOSTS_AT_ONCE = 16
 
@@ -62,7 +61,6 @@ def reports(context: Context, *, connect: bool = True) -> list[MountReport]:
 
 
 def _status(record: MountRecord, context: Context, *, connect: bool) -> LinkStatus | None:
-    """Return the link's status, `None` if no link runs; one that runs connects by itself."""
     link = link_of(record, context)
     with suppress(JlrError):
         return link.status()

@@ -161,7 +161,6 @@ def _mount(
     *,
     nonempty: bool,
 ) -> None:
-    """Create the folder, run sshfs on it and save the record; `undo` takes all of it back."""
     record = replace(record, made=_prepare(record.local, undo, nonempty=nonempty))
     undo.callback(mounts.delete, record)
     mounts.save(record)  # before sshfs runs, so that every mount of ours has a record
@@ -175,13 +174,11 @@ def _mount(
 
 
 def _take_back(record: MountRecord, system: System) -> None:
-    """Unmount a folder that was mounted just before an interrupt."""
     if known_mounts.is_mounted(record, system):
         system.unmount(record.local, lazily=True)
 
 
 def _prepare(local: str, undo: ExitStack, *, nonempty: bool) -> int:
-    """Create the local folder, or check that it can be used; return how many were created."""
     folder = Path(local)
     missing = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
     for path in missing:

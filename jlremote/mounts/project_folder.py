@@ -117,14 +117,12 @@ def _namesake(local: str) -> str:
 
 
 def _below_home(path: str) -> str:
-    """Return `path` with `~/` in front if it is relative."""
     if path == "~" or path.startswith(("/", "~/")):
         return path
     return f"~/{path}"
 
 
 def _look(link: Link, path: str, container: Container | None = None) -> Folder:
-    """Resolve a folder on the host; raise `NotFound` if it is none or may not be read."""
     quoted = f'"$HOME"/{shlex.quote(path[2:])}' if path[:1] == "~" else shlex.quote(path)
     done = run_script(link, f"folder={quoted}\n{_LOOK}")
     if done.status in (_MISSING, _CLOSED):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jlremote.laptop.mounts import MountRecord
 from jlremote.mounts.connector import DOOR_VARIABLE
-from jlremote.mounts.points import refusal
+from jlremote.mounts.system import refusal
 
 if TYPE_CHECKING:
     import psutil

@@ -14,8 +14,7 @@ from jlremote.hosts.links import link_of
 from jlremote.laptop import mounts
 from jlremote.laptop.mounts import MountRecord
 from jlremote.mounts import known_mounts, sshfs
-from jlremote.mounts.points import Holder
-from jlremote.mounts.system import System, this_system
+from jlremote.mounts.system import Holder, System, this_system
 from jlremote.selection import destruction
 from jlremote.selection.destruction import Destruction
 
@@ -109,7 +108,6 @@ def _unmount(record: MountRecord, context: Context, *, force: bool) -> list[Hold
 def _take_away(
     record: MountRecord, system: System, context: Context, *, force: bool
 ) -> list[Holder]:
-    """Return the programs that lost the folder by `force`."""
     users: list[Holder] = []
     if known_mounts.is_mounted(record, system):
         complaint = system.unmount(record.local, lazily=False)

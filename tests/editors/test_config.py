@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from jlremote.editors import ssh_config
-from jlremote.editors.host_names import name_of, selector_of
+from jlremote.editors.proxy import name_of, selector_of
 from jlremote.errors import JlrError, NeedsAuthentication, NotFound
 from jlremote.laptop.sessions import SessionRecord, delete, save
 from jlremote.laptop.settings.ssh_hosts import host_names

@@ -21,7 +21,7 @@ from jlremote.jupyter.api import JupyterApi
 from jlremote.laptop import sessions
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
-from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.listing.report import SessionReport
 from jlremote.questions import Asker

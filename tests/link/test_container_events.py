@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from jlremote.link.forwards.container_events import (
+from jlremote.link.forwards.link_forwards import (
     LONGEST_PAUSE_SECONDS,
     PAUSE_SECONDS,
     ContainerEvents,

@@ -15,19 +15,17 @@ import pytest
 
 from jlremote import __version__
 from jlremote.errors import JlrError, LinkLost
-from jlremote.link.connection.backoff import Backoff
+from jlremote.link import mount_streams
+from jlremote.link.connection.backoff import LONGEST_PAUSE, Backoff, keep_going
 from jlremote.link.connection.liveness import Liveness, Probing
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.forwards.container_events import ContainerEvents
+from jlremote.link.forwards.link_forwards import ContainerEvents
 from jlremote.link.forwards.session_forward import SessionForward
-from jlremote.link.lasting import LONGEST_PAUSE, keep_going
-from jlremote.link.mounts import mounts
-from jlremote.link.mounts.mounts import MountSocket, MountStreams
+from jlremote.link.mount_streams import MountSocket, MountStreams
 from jlremote.link.service import link_socket
 from jlremote.link.service.link_socket import LinkSocket
-from jlremote.link.wire.authentication import authenticate_link
-from jlremote.link.wire.files import link_files
-from jlremote.link.wire.protocol import receive, send
+from jlremote.link.wire.link_files import link_files
+from jlremote.link.wire.protocol import authenticate_link, receive, send
 from jlremote.link.wire.states import Condition, State
 from jlremote.ssh.contract import Connection, Output
 from tests.link.fakes import (
@@ -320,7 +318,7 @@ def test_sshfs_is_accepted_after_one_that_could_not_be(
 
 
 def test_mounts_are_watched_after_a_look_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mounts, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(mount_streams, "TICK_SECONDS", 0.01)
 
     class Stream:
         def __init__(self, connection: Connection, ended: Callable[[str | None], None]) -> None:

@@ -20,7 +20,7 @@ from jlremote.errors import ConnectionRefused, JlrError, NeedsAuthentication, Us
 from jlremote.hosts.requests import StartRequest
 from jlremote.link.client import dial
 from jlremote.link.client.dial import NoLink
-from jlremote.link.wire.authentication import NotProved, authenticate_link
+from jlremote.link.wire.protocol import NotProved, authenticate_link
 from jlremote.sessions.prepare import begin
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account

@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError, LinkLost, NoShell
-from jlremote.link.passed_streams import PassedStreams, ReaderLeft, close_all, opened_anew
+from jlremote.link.ssh_server.passed_streams import (
+    PassedStreams,
+    ReaderLeft,
+    close_all,
+    opened_anew,
+)
 from tests.link.fakes import until
 
 MARKER = "jlr-c0ffee"

@@ -9,8 +9,7 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.mounts import system
-from jlremote.mounts.points import refusal
-from jlremote.mounts.system import Linux
+from jlremote.mounts.system import Linux, refusal
 
 MOUNT = "/home/ada/project"
 
@@ -29,14 +28,6 @@ def process(proc: Path, pid: int, name: str = "vim", **links: str) -> Path:
     for link, target in {"cwd": "/", "root": "/", "exe": "/bin/vim", **links}.items():
         (folder / link).symlink_to(target)
     return folder
-
-
-def test_a_running_program_and_a_mapped_library_hold_it(processes: Path) -> None:
-    process(processes, 9, exe=f"{MOUNT}/bin/tool")
-    mapped = process(processes, 10)
-    (mapped / "maps").write_text(f"7f00-7f01 r-xp 00000000 00:30 5   {MOUNT}/lib a.so\n7f02 rw 0\n")
-    assert sorted(holder.pid for holder in Linux().holders(MOUNT)) == [9, 10]
-    assert {holder.how for holder in Linux().holders(MOUNT)} == {"runs from"}
 
 
 @pytest.mark.parametrize("elsewhere", ["/home/ada", f"{MOUNT}2", f"/x{MOUNT}"])

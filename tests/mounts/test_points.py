@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import Usage
-from jlremote.mounts.points import MountPoint, read_mountinfo, resolved
+from jlremote.mounts.system import MountPoint, read_mountinfo, resolved
 
 MOUNTINFO = rb"""
 22 28 0:20 / /sys rw,nosuid,nodev,noexec,relatime shared:7 - sysfs sysfs rw

@@ -9,7 +9,7 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.laptop import mounts
 from jlremote.mounts import sshfs, system
-from jlremote.mounts.system import MacOS, System, Windows
+from jlremote.mounts.system import MacOS, System
 
 
 @pytest.fixture
@@ -81,10 +81,6 @@ def test_macos_is_told_both_ways_to_install_sshfs(nothing_installed: Path) -> No
     hint = hint_of(MacOS())
     assert "brew install --cask macfuse" in hint
     assert "fuse-t-sshfs" in hint
-
-
-def test_windows_is_told_its_own_program(nothing_installed: Path) -> None:
-    assert "winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win" in hint_of(Windows())
 
 
 def hint_of(system: System) -> str:

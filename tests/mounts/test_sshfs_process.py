@@ -13,10 +13,10 @@ from typing import Any
 import psutil
 import pytest
 
+from jlremote.errors import JlrError
 from jlremote.mounts import sshfs, system
-from jlremote.mounts.points import Holder, MountPoint
 from jlremote.mounts.sshfs import CONNECTOR
-from jlremote.mounts.system import Linux, MacOS, Windows, this_system
+from jlremote.mounts.system import Holder, Linux, MacOS, MountPoint, this_system
 
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="a process is named by its file")
 
@@ -65,14 +65,14 @@ def test_the_end_of_a_mount_without_sshfs_changes_nothing() -> None:
     assert sshfs.processes("no such mount") == []
 
 
-@pytest.mark.parametrize(
-    ("platform", "kind"), [("linux", Linux), ("darwin", MacOS), ("win32", Windows)]
-)
-def test_each_platform_has_its_system(
-    platform: str, kind: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "platform", platform)
-    assert isinstance(this_system(), kind)
+def test_each_platform_has_its_system_and_windows_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for platform, kind in (("linux", Linux), ("darwin", MacOS)):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert isinstance(this_system(), kind)
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(JlrError) as refused:
+        this_system()
+    assert "winget install -e WinFsp.WinFsp SSHFS-Win.SSHFS-Win" in (refused.value.hint or "")
 
 
 def partition(kind: str) -> Any:
@@ -105,9 +105,3 @@ def test_a_mac_unmounts_by_force_where_linux_is_lazy(monkeypatch: pytest.MonkeyP
     MacOS().unmount("/m", lazily=False)
     MacOS().unmount("/m", lazily=True)
     assert commands == [("/sbin/umount", "--", "/m"), ("/sbin/umount", "-f", "--", "/m")]
-
-
-def test_windows_has_no_mounts_of_ours() -> None:
-    assert Windows().mounted() == []
-    assert Windows().holders("X:") == []
-    assert Windows().unmount("X:", lazily=False) == "use `net use X: /delete`"

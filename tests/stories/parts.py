@@ -13,7 +13,7 @@ from jlremote.jupyter.server import Server
 from jlremote.laptop.mounts import MountRecord
 from jlremote.link.wire.login_shell import LoginShell
 from jlremote.link.wire.status import ForwardKey, ForwardStatus, LinkStatus
-from jlremote.mounts.points import Holder, MountPoint
+from jlremote.mounts.system import Holder, MountPoint
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.questions import Asker, Question
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jlremote import __version__
 from jlremote.errors import Bug, JlrError, LinkLost, from_json
 from jlremote.link.client.dial import NoLink, dial, next_message, start_link, turn
-from jlremote.link.wire.files import LinkFiles
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import Message, is_there, receive, send
 from jlremote.questions import Asker, Question
 

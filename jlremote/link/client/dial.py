@@ -12,9 +12,15 @@ from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import Bug, JlrError, from_json
-from jlremote.link.wire.authentication import NotProved, authenticate_link
-from jlremote.link.wire.files import LinkFiles, write_destination
-from jlremote.link.wire.protocol import READY, Message, is_there, receive
+from jlremote.link.wire.link_files import LinkFiles, write_destination
+from jlremote.link.wire.protocol import (
+    READY,
+    Message,
+    NotProved,
+    authenticate_link,
+    is_there,
+    receive,
+)
 
 if TYPE_CHECKING:
     import subprocess
@@ -115,7 +121,6 @@ def _stuck(socket: Socket, files: LinkFiles) -> LinkStuck:
 
 
 def _listening_process(socket: Socket) -> int | None:
-    """Return the process that listens at the other end, as the system knows it."""
     if sys.platform == "linux":
         with _plain(socket) as peer:  # unix(7): process, user and group
             told = peer.getsockopt(
@@ -187,7 +192,6 @@ def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -
 
 
 def _detached() -> dict[str, Any]:
-    """Return the options that detach a process from the terminal."""
     if sys.platform == "win32":
         import subprocess
 

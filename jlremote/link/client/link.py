@@ -17,7 +17,7 @@ from jlremote.errors import JlrError, LinkLost, Usage
 from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
-from jlremote.link.wire.files import link_files
+from jlremote.link.wire.link_files import link_files
 from jlremote.link.wire.login_shell import LoginShell, login_shell
 from jlremote.link.wire.protocol import DATA, Message
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
@@ -349,7 +349,6 @@ class Link:
         return self._ask_if_running("shutdown")
 
     def _ask_if_running(self, operation: str, **arguments: Any) -> bool:
-        """Return the result of an operation, false where no link runs."""
         try:
             return bool(self._caller.ask(operation, start=False, **arguments))
         except NoLink:

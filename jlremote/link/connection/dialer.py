@@ -12,7 +12,7 @@ from jlremote.laptop.secrets import Secrets
 from jlremote.link.connection.elevation import Elevation
 from jlremote.link.connection.liveness import Probing
 from jlremote.link.connection.login_look import LoginLook
-from jlremote.link.wire.files import LinkFiles
+from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.login_shell import LoginShell
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps

@@ -15,9 +15,8 @@ from jlremote.errors import (
     NeedsAuthentication,
     Unreachable,
 )
-from jlremote.link.connection.backoff import Backoff
+from jlremote.link.connection.backoff import Backoff, keep_going
 from jlremote.link.connection.liveness import Liveness
-from jlremote.link.lasting import keep_going
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.questions import Asker, NeverAsks
 from jlremote.ssh.contract import Connection
@@ -223,5 +222,4 @@ class Supervisor:
 
 
 def _known(failure: BaseException) -> JlrError:
-    """Return an error that a command can be told of."""
     return failure if isinstance(failure, JlrError) else JlrError(f"bug: {failure!r}")

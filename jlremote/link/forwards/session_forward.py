@@ -292,12 +292,10 @@ class SessionForward:
                 self._changed.notify_all()
 
     def _heed_limit(self) -> None:
-        """Warn before the end of a session, if it is known to run."""
         if self._limit is not None and self._proved and self._condition.state is State.UP:
             self._limit.set(self._endpoint.until)
 
     def _warn(self, until: float) -> None:
-        """Warn of the end, unless the limit has changed meanwhile."""
         self.prove_again(self._connection)
         if not self.settled(_PROOF_SECONDS) or self._endpoint.until == until:
             self._ending(self.session, until)
@@ -307,7 +305,6 @@ class SessionForward:
         return endpoint is not None and known is not None and endpoint.target != known
 
     def _end_proof(self, proof: int) -> bool:
-        """Record the end of a proof; return whether it still counts."""
         with self._changed:
             if proof != self._proof:
                 return False

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from jlremote.errors import JlrError
 from jlremote.jupyter.ports.endpoint import Place
 from jlremote.jupyter.scripts import session_directory
-from jlremote.link.lasting import keep_going
+from jlremote.link.connection.backoff import keep_going
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.output import pieces
 from jlremote.output.pieces import Reader

@@ -13,7 +13,7 @@ from jlremote.jobs import containers
 from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.jupyter.ports.endpoint import WARNED_SECONDS
-from jlremote.link.lasting import keep_going
+from jlremote.link.connection.backoff import keep_going
 from jlremote.place.clusters.slurm.commands import SLURM
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import Host, run_script
@@ -97,7 +97,6 @@ class JobNotices:
             self._ended.wait(QUEUE_PAUSE_SECONDS if queued else PAUSE_SECONDS)
 
     def _ask(self, host: Host, watched: WatchedJob) -> None:
-        """Ask for a job's state, and tell of it what is new."""
         found = _found(host, watched)
         with self._lock:
             if watched not in self._jobs:
@@ -111,7 +110,6 @@ class JobNotices:
                     self._untold.add(watched.name)
 
     def _news(self, before: Job | None, job: Job) -> str | None:
-        """Return what the person is told of a job, if it is new."""
         if job.over:
             return job.ending
         if before is not None and before.state == "waiting" and job.state == "running":
@@ -125,7 +123,6 @@ class JobNotices:
 
 
 def _found(host: Host, watched: WatchedJob) -> Job | None:
-    """Return the job, `None` if it is not there any more."""
     backend: ProcessJobs | ScheduledJobs | ContainerJobs = ProcessJobs()
     read = kept_jobs.read
     if watched.kind == "scheduled":

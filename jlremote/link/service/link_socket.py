@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from jlremote.errors import JlrError
 from jlremote.laptop import paths
-from jlremote.link.wire.files import LinkFiles
+from jlremote.link.wire.link_files import LinkFiles
 
 log = logging.getLogger(__name__)
 

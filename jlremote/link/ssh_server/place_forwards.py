@@ -158,7 +158,6 @@ async def _lead_to_client(near: socket.socket, open_channel: OpenChannel) -> Non
 
 
 def _in_loop(answer: asyncio.Future[Any]) -> Callable[[Any], None]:
-    """Return a function that answers from any thread; later answers are ignored."""
     loop = answer.get_loop()
 
     def settle(value: Any) -> None:

@@ -107,7 +107,6 @@ class SshClients:
             self.gone()
 
     def _forwards_of(self, place: ServedPlace) -> PlaceForwards:
-        """Return the forwards of a place, which all its clients share; in the event loop."""
         from jlremote.link.ssh_server.place_forwards import PlaceForwards
         from jlremote.ssh.forward.place_streams import PlaceStreams
 

@@ -1,8 +1,8 @@
 """Both sides of the link's socket: the messages, the files and the states.
 
-Read `protocol` (the messages), `status` and `states` (what a link tells of itself), `files` (where
-it is found), `authentication` (how both sides know each other), and
-`login_shell` (what only a login shell of the host finds).
+Read `protocol` (the messages, and how both sides prove that they know a key), `status` and `states`
+(the link's description of itself), `link_files` (where it is found), and `login_shell` (what only a
+login shell of the host finds).
 
 Decisions:
 

@@ -17,9 +17,8 @@ from jlremote.errors import Bug, LinkLost
 from jlremote.link.client import call, dial
 from jlremote.link.client.call import Caller
 from jlremote.link.client.dial import LinkStuck, NoLink
-from jlremote.link.wire.authentication import NotProved, authenticate_command
-from jlremote.link.wire.files import LinkFiles, link_files
-from jlremote.link.wire.protocol import receive, send
+from jlremote.link.wire.link_files import LinkFiles, link_files
+from jlremote.link.wire.protocol import NotProved, authenticate_command, receive, send
 from jlremote.questions import NeverAsks
 
 SECRET = b"of this test"

@@ -14,10 +14,9 @@ from typing import Any, cast
 import pytest
 
 from jlremote.errors import JlrError, LinkLost
+from jlremote.link import mount_streams as module
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.mounts import mounts
-from jlremote.link.mounts import mounts as module
-from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.mount_streams import Mounts
 from jlremote.mounts.connector import DOOR_VARIABLE, WELCOME
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.sftp import SftpStreams
@@ -216,7 +215,7 @@ def test_a_visitor_that_hands_nothing_over_blocks_no_sshfs(parts: Parts) -> None
 def test_streams_of_a_dead_connection_are_aborted(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mounts, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(module, "TICK_SECONDS", 0.01)
     parts.mounts.add("data", "/project")
     with parts.sshfs("data") as sshfs:
         until(lambda: parts.opener.streams, "the stream")
@@ -235,8 +234,8 @@ class MuteConnection(FakeConnection):
 def test_a_quiet_connection_that_answers_no_probe_is_lost(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mounts, "TICK_SECONDS", 0.01)
-    monkeypatch.setattr(mounts, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(module, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
     parts.connection = MuteConnection()
     parts.mounts.add("data", "/project")
     with parts.sshfs("data") as sshfs:

@@ -14,13 +14,14 @@ from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.link.client.link import Link
 from jlremote.link.connection.dialer import Dialer
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.forwards.forwards import Forwards
-from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.forwards.link_forwards import Forwards
+from jlremote.link.mount_streams import Mounts
 from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices
-from jlremote.link.service.server import LinkServer
+from jlremote.link.service.link_server import LinkServer
+from jlremote.link.service.operations import Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
-from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.states import Condition, State
 from jlremote.place.host.contract import Host
 from jlremote.questions import Asker, NeverAsks
@@ -128,7 +129,7 @@ class Parts:
         self.located: list[Endpoint] = []
         supervisor = cast(Supervisor, self.supervisor)
         self.forwards = Forwards(supervisor, self._locate, FakeListener, lambda *_: None)
-        self.server = LinkServer(
+        operations = Operations(
             supervisor,
             self.forwards,
             cast(Mounts, self.mounts),
@@ -136,8 +137,8 @@ class Parts:
             JobNotices(lambda _: cast(Host, None), lambda *_: True),
             CellNotices(supervisor.wait, lambda _: None, lambda *_: None),
             cast(Dialer, self.dialer),
-            idle_seconds=60.0,
         )
+        self.server = LinkServer(operations, idle_seconds=60.0)
 
     def _locate(self, connection: Connection, known: Endpoint) -> Endpoint:
         self.located.append(known)

@@ -13,8 +13,7 @@ import pytest
 from jlremote.errors import Authentication, JlrError, NeedsAuthentication
 from jlremote.link.service import conversation as module
 from jlremote.link.service.conversation import Conversation
-from jlremote.link.wire.authentication import NotProved, authenticate_link
-from jlremote.link.wire.protocol import receive, send
+from jlremote.link.wire.protocol import NotProved, authenticate_link, receive, send
 from jlremote.questions import Question
 from tests.link.fakes import Call, until
 

@@ -15,16 +15,16 @@ import pytest
 from jlremote import __version__
 from jlremote.link.client.dial import start_link
 from jlremote.link.client.link import Link
-from jlremote.link.service.link_log import MOST_BYTES
-from jlremote.link.wire.files import link_files
+from jlremote.link.service.link_process import MOST_LOG_BYTES
+from jlremote.link.wire.link_files import link_files
 from jlremote.questions import NeverAsks
 from tests.link.fakes import until
 
 BEGIN = """
 import logging, os, sys
 from pathlib import Path
-from jlremote.link.service import link_log
-link_log.begin(Path(sys.argv[1]), "dgx", os.environ)
+from jlremote.link.service import link_process
+link_process.begin_log(Path(sys.argv[1]), "dgx", os.environ)
 """
 
 
@@ -58,14 +58,14 @@ def test_a_log_is_bounded_while_the_link_runs_whoever_writes(tmp_path: Path) -> 
     path = tmp_path / "link.log"
     program = f"""
 for number in range(50):
-    logging.info("x" * {MOST_BYTES // 10})
+    logging.info("x" * {MOST_LOG_BYTES // 10})
     os.write(2, b"from stderr\\n")
 logging.info("the latest")"""
     text = logged(path, program)
     assert {file.name for file in tmp_path.iterdir()} == {"link.log", "link.log.1"}
     assert "the latest" in text
     assert "from stderr" in text
-    assert all(file.stat().st_size < 1.2 * MOST_BYTES for file in tmp_path.iterdir())
+    assert all(file.stat().st_size < 1.2 * MOST_LOG_BYTES for file in tmp_path.iterdir())
 
 
 def test_a_servers_words_in_a_log_cannot_drive_the_terminal_that_shows_it(tmp_path: Path) -> None:

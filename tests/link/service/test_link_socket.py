@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from jlremote.link.service.link_process import IDLE_SECONDS, IDLE_VARIABLE, idle_seconds
 from jlremote.link.service.link_socket import LinkSocket
-from jlremote.link.service.process import IDLE_SECONDS, IDLE_VARIABLE, idle_seconds
-from jlremote.link.wire.files import LinkFiles, link_files
+from jlremote.link.wire.link_files import LinkFiles, link_files
 
 
 @pytest.fixture

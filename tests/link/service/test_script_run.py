@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.link.service.script_run import CommandStdin
+from jlremote.link.service.conversation import CommandStdin
 from jlremote.link.wire.protocol import DATA, PIECES
 
 

@@ -15,9 +15,8 @@ from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.link.client import call, dial
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.client.remote_process import TerminalKind
-from jlremote.link.wire.authentication import authenticate_link
-from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.protocol import OtherVersion, Unproved, receive, send
+from jlremote.link.wire.link_files import LinkFiles
+from jlremote.link.wire.protocol import OtherVersion, Unproved, authenticate_link, receive, send
 from jlremote.questions import Asker, Question
 from jlremote.ssh.contract import Output
 from tests.link.fakes import Call, FakePerson, new_endpoint, until

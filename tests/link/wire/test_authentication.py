@@ -6,7 +6,7 @@ from multiprocessing import Pipe
 
 import pytest
 
-from jlremote.link.wire.authentication import (
+from jlremote.link.wire.protocol import (
     NotProved,
     authenticate_command,
     authenticate_link,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.laptop import paths
-from jlremote.link.wire.files import link_files
+from jlremote.link.wire.link_files import link_files
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,8 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus, MountStatus
 from jlremote.mounts import known_mounts, mount, project_folder, sshfs, unmount
 from jlremote.mounts.mount import MountRequest
-from jlremote.mounts.points import Holder, MountPoint
 from jlremote.mounts.project_folder import Folder
+from jlremote.mounts.system import Holder, Linux, MountPoint
 from tests.stories.parts import Notes, Person, context
 
 RECORD = MountRecord("/home/ada/p", "/srv/p", "lab", "cont1", None, False, False)
@@ -45,7 +45,7 @@ class FakeLink:
 
 
 @dataclass
-class FakeSystem:
+class FakeSystem(Linux):
     """A system on which sshfs mounts what it is told to."""
 
     points: list[MountPoint] = field(default_factory=list)

@@ -20,7 +20,7 @@ from jlremote.laptop.mounts import MountRecord
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import known_mounts, unmount
-from jlremote.mounts.points import Holder, MountPoint
+from jlremote.mounts.system import Holder, MountPoint
 from jlremote.place.clusters.contract import SchedulerSilent
 from jlremote.place.host.answers import FIELD
 from jlremote.place.host.answers import RECORD as RECORD_END

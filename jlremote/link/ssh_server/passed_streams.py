@@ -139,7 +139,6 @@ class PassedStreams:
                 self._changed.notify()
 
     def _read(self) -> None:
-        """Read stdin to its end and close it; in a thread of its own."""
         try:
             self._read_all()
         finally:
@@ -167,7 +166,6 @@ class PassedStreams:
         return self._stopped or self.stdin.waiting < _MOST_INPUT // 2
 
     def _is_ready(self, end: _End, event: int) -> bool:
-        """Wait until an end can be read or written; return `False` if this was stopped."""
         if sys.platform == "win32":
             raise NotImplementedError
         if not end.never_waits:

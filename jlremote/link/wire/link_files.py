@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.laptop import paths
-from jlremote.link.wire.authentication import pipe_name
+from jlremote.link.wire.protocol import pipe_name
 
 
 @dataclass(frozen=True)

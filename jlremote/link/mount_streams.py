@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
+from jlremote.link.connection.backoff import keep_going
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.lasting import keep_going
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.sftp import Ended, SftpStream, SftpStreams
@@ -82,7 +82,6 @@ class MountStreams:
         keep_going("mount-watch", self._watch)
 
     def _watch(self) -> None:
-        """Probe the connections as long as there are streams."""
         while True:
             time.sleep(TICK_SECONDS)
             with self._lock:
