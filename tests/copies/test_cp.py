@@ -133,44 +133,6 @@ def test_a_folder_goes_under_a_new_name_or_into_one_that_is_there(
     assert not (tmp_path / "other").exists()
 
 
-def test_patterns_files_and_folders_as_targets(
-    owner: Laptop, inside: Container, tmp_path: Path
-) -> None:
-    name = inside.name
-    inside.execute(
-        "sh", "-c", "mkdir -p /data/runs; cd /data/runs; touch a.csv b.csv .c.csv 'd[1].csv'"
-    )
-    copied = owner.jlr("cp", f"{name}:/data/runs/*.csv", str(tmp_path))
-    assert copied.status == 0, copied
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "b.csv", "d[1].csv"]
-    assert owner.jlr("cp", f"{name}:/data/runs/d[1].csv", str(tmp_path / "one")).status == 0
-    assert (tmp_path / "one").exists()
-    (tmp_path / "one").write_text("new", encoding="utf-8")
-    (tmp_path / "two").write_text("two", encoding="utf-8")
-    words = (str(tmp_path / "one"), str(tmp_path / "two"), f"{name}:/data")
-    assert owner.jlr("cp", *words).status == 0
-    assert inside.execute("cat", "/data/one", "/data/two") == "newtwo"
-    assert owner.jlr("cp", str(tmp_path / "one"), f"{name}:~/renamed").status == 0
-    assert inside.execute("cat", "/root/renamed") == "new"
-
-
-def test_a_file_keeps_its_time_and_gets_its_name_once_it_is_whole(
-    owner: Laptop, inside: Container, tmp_path: Path, account: Account
-) -> None:
-    source, back = tmp_path / "it's large", tmp_path / "back"
-    source.write_bytes(os.urandom(40_000_001))
-    source.chmod(0o640)
-    os.utime(source, (1e9, 1e9))
-    for there in (f"{inside.name}:/srv/it's $(id) there", "lab:it's $(id) there"):
-        assert owner.jlr("cp", "-p", str(source), there).status == 0
-        assert owner.jlr("cp", "-p", there, str(back)).status == 0
-        assert back.read_bytes() == source.read_bytes()
-        facts = back.stat()
-        assert (stat.S_IMODE(facts.st_mode), facts.st_mtime) == (0o640, 1e9)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "it's large"]
-    assert not list(account.home.glob(".jlr-*"))
-
-
 @pytest.mark.parametrize(
     ("way", "end"),
     [

@@ -58,22 +58,11 @@ def test_a_dead_peer_is_noticed_within_45_seconds(silent_at: float) -> None:
     assert silent_at < line.now <= silent_at + 44  # a second is left to tell it
 
 
-def test_fifteen_seconds_and_three_times_is_the_default() -> None:
-    assert Probing() == Probing(15.0, 3)
-
-
 @pytest.mark.parametrize(("interval", "count"), [(1, 3), (5, 2), (60, 4), (10, 1), (2.5, 3)])
 def test_the_users_own_settings_bound_the_time(interval: float, count: int) -> None:
     line = Line(silent_at=100.0)
     line.death(interval, count)
     assert 100 < line.now <= 100 + interval * max(2, count)
-
-
-def test_a_peer_that_answers_is_asked_once_in_an_interval() -> None:
-    line = Line(closed_at=100.0)
-    assert "was closed" in line.death()
-    assert line.now == 100.0
-    assert line.probes == [15.0, 30.0, 45.0, 60.0, 75.0, 90.0]
 
 
 def test_a_loss_is_told_with_the_reason_that_the_server_or_the_system_gave() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from jlremote.errors import JlrError
 from jlremote.mounts import system
-from jlremote.mounts.system import Linux, refusal
+from jlremote.mounts.system import Linux
 
 MOUNT = "/home/ada/project"
 
@@ -36,19 +35,9 @@ def test_a_program_elsewhere_does_not_hold_it(processes: Path, elsewhere: str) -
     assert Linux().holders(MOUNT) == []
 
 
-def test_we_do_not_hold_it_ourselves(processes: Path) -> None:
-    process(processes, os.getpid(), cwd=MOUNT)
-    assert Linux().holders(MOUNT) == []
-
-
 def test_a_process_that_ends_meanwhile_is_passed_over(processes: Path) -> None:
     (processes / "12").mkdir()
     assert Linux().holders(MOUNT) == []
-
-
-def test_without_a_name_it_is_a_program(processes: Path) -> None:
-    (process(processes, 13, cwd=MOUNT) / "comm").unlink()
-    assert Linux().holders(MOUNT)[0].name == "a program"
 
 
 def test_a_machine_without_fuse_is_told_how_to_get_it(
@@ -69,19 +58,3 @@ def test_without_fusermount_nothing_is_unmounted(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert Linux().unmount(MOUNT, lazily=False) == "`fusermount3` is not installed"
-
-
-def test_a_lazy_unmount_says_so_to_fusermount(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path / "fusermount3"
-    program.write_text('#!/bin/sh\necho "$@" >&2; exit 1\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert Linux().unmount("/a b", lazily=True) == "-u -z -- /a b"
-    assert Linux().unmount("/a b", lazily=False) == "-u -- /a b"
-
-
-def test_a_program_that_refuses_without_a_word_is_told_with_its_status() -> None:
-    assert refusal(("/bin/sh", "-c", "exit 1")) == "exit status 1"
-    assert refusal(("/bin/sh", "-c", "exit 0")) is None

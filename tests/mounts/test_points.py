@@ -23,11 +23,6 @@ def test_mountinfo_is_read_with_its_blanks_and_optional_fields() -> None:
     ]
 
 
-def test_the_kernels_own_is_read_too() -> None:
-    points = read_mountinfo(Path("/proc/self/mountinfo").read_bytes())
-    assert "/proc" in {point.path for point in points}
-
-
 def test_a_path_is_resolved_as_realpath_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,12 +44,6 @@ def test_the_sshfs_of_a_mount_is_found_by_its_arguments(tmp_path: Path) -> None:
 
 
 @needs_proc
-def test_another_program_with_such_arguments_is_not_taken_for_sshfs(tmp_path: Path) -> None:
-    with program(tmp_path, "editor", "abc", "read line"):
-        assert sshfs.processes("abc") == []
-
-
-@needs_proc
 @pytest.mark.parametrize("script", ["read line", "trap '' TERM; read line"])
 def test_an_sshfs_that_does_not_end_is_ended(
     tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch
@@ -58,11 +52,6 @@ def test_an_sshfs_that_does_not_end_is_ended(
     with program(tmp_path, "sshfs", "abc", script) as mine:
         sshfs.end("abc", patience=0.0)
         assert mine.poll() is not None
-
-
-def test_the_end_of_a_mount_without_sshfs_changes_nothing() -> None:
-    sshfs.end("no such mount", patience=0.0)
-    assert sshfs.processes("no such mount") == []
 
 
 def test_each_platform_has_its_system_and_windows_none(monkeypatch: pytest.MonkeyPatch) -> None:

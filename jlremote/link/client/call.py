@@ -6,6 +6,7 @@ import os
 import socket as plain_sockets
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jlremote import __version__
@@ -25,32 +26,118 @@ END_SECONDS = 2.0
 # the time that it takes for that, a person is told after three.
 UNANSWERED_SECONDS = 2.0
 
-
 Explain = Callable[[JlrError], JlrError]
 
 
-class Call:
-    """A request that the link has accepted; `on_silence` is that of `next_message`.
+@dataclass
+class Caller:
+    """Sends requests to the link of one host, and starts the link if none runs.
 
-    `unanswered` is called where the host may not answer.
+    The link may use the SSH agent at `agent_socket`; `restore` restores what the last link held.
+    `explain` returns the error to raise for one that the link reports; `unanswered` is called where
+    the host may not answer.
     """
 
-    def __init__(
-        self,
-        socket: Socket,
-        files: LinkFiles,
-        asker: Asker,
-        explain: Explain,
-        unanswered: Callable[[], None],
-    ) -> None:
-        self._socket = socket
-        self._files = files
-        self._asker = asker
-        self._explain = explain
-        self._unanswered = unanswered
-        self._runs_script = False
-        self._is_answered = False
+    files: LinkFiles
+    asker: Asker
+    agent_socket: str | None
+    restore: Callable[[], None]
+    explain: Explain = lambda error: error
+    unanswered: Callable[[], None] = lambda: None
+    _restoring: bool = False
+
+    def ask(self, operation: str, *, start: bool = True, **arguments: Any) -> Any:
+        """Return the result of an operation (see `call`).
+
+        Raises:
+            NoLink: no link runs, and none was to be started.
+            JlrError: what the link reports.
+        """
+        with self.call(operation, start=start, **arguments) as call:
+            for message in call.messages():
+                if "result" in message:
+                    return message["result"]
+        raise Bug(f"the link did not answer `{operation}`")
+
+    @contextmanager
+    def call(self, operation: str, *, start: bool = True, **arguments: Any) -> Iterator[Call]:
+        """Begin an operation of the link; leaving the block hangs up.
+
+        Raises:
+            NoLink: no link runs, and none was to be started.
+        """
+        common = {"op": operation, "version": __version__, "agent": self.agent_socket}
+        with self._accepted(common | arguments, start=start) as socket:
+            yield Call(socket, self, answers_later=operation == "answers")
+
+    def _accepted(self, request: Message, *, start: bool) -> Socket:
+        """Return the socket of a link that has accepted the request.
+
+        A link may end, because it is idle, between our connecting and its answer. Until it has
+        accepted the request, the request can be sent to the next link.
+        """
+        for _ in range(TRIES):
+            try:
+                socket = self._dial(start=start)
+            except NoLink:
+                if not start:
+                    raise
+                continue
+            try:
+                send(socket, request)
+                if "accepted" in next_message(socket, self.files):
+                    return socket
+            except (EOFError, OSError):
+                pass
+            except BaseException:
+                socket.close()
+                raise
+            socket.close()
+        raise Bug(
+            f"the link to `{self.files.host}` ends as soon as it is used",
+            hint=f"its log is {self.files.log}",
+        )
+
+    def _dial(self, *, start: bool) -> Socket:
+        try:
+            socket = dial(self.files)
+        except NoLink:
+            if not start:
+                raise
+            start_link(self.files)
+            socket = dial(self.files)
+        if not start or self._restoring or not self.files.restoring.exists():
+            return socket
+        socket.close()
+        self._bring_back()
+        return dial(self.files)
+
+    def _bring_back(self) -> None:
+        """Restore what the last link held, or wait for the command that does.
+
+        That comes first even for a command that found the new link running: its request may be
+        about a forward that is still to be restored. Connecting needs no lock.
+        """
+        self._restoring = True
+        try:
+            self.ask("status", connect=True)
+            with turn(self.files):
+                if self.files.restoring.exists():
+                    self.restore()
+                    self.files.restoring.unlink(missing_ok=True)
+        finally:
+            self._restoring = False
+
+
+class Call:
+    """A request that the link has accepted; `on_silence` is that of `next_message`."""
+
+    def __init__(self, socket: Socket, caller: Caller, *, answers_later: bool) -> None:
         self.on_silence: Callable[[], None] = lambda: None
+        self._socket = socket
+        self._caller = caller
+        self._runs_script = False
+        self._is_answered = answers_later
 
     def messages(self) -> Generator[Message]:
         """Yield the link's messages up to the result, and answer its questions in between.
@@ -61,12 +148,13 @@ class Call:
         while True:
             try:
                 if not (self._is_answered or is_there(self._socket, UNANSWERED_SECONDS)):
-                    self._unanswered()
-                message = next_message(self._socket, self._files, self.on_silence)
+                    self._caller.unanswered()
+                message = next_message(self._socket, self._caller.files, self.on_silence)
             except (EOFError, OSError) as gone:
+                files = self._caller.files
                 raise LinkLost(
-                    f"the link to `{self._files.host}` ended before it answered",
-                    hint=f"try again; its log is {self._files.log}",
+                    f"the link to `{files.host}` ended before it answered",
+                    hint=f"try again; its log is {files.log}",
                 ) from gone
             except (KeyboardInterrupt, SystemExit):
                 self._end_script()
@@ -78,7 +166,7 @@ class Call:
                     send(self._socket, self._reply(message))
                 continue
             if "error" in message:
-                raise self._explain(from_json(message))
+                raise self._caller.explain(from_json(message))
             yield message
             if "result" in message:
                 return
@@ -105,115 +193,6 @@ class Call:
     def _reply(self, message: Message) -> Message:
         question = Question(message["ask"], message["text"], echo=message["echo"])
         try:
-            return {"answer": self._asker.ask(question)}
+            return {"answer": self._caller.asker.ask(question)}
         except JlrError as declined:
             return {"declined": declined.to_json()}
-
-
-class Caller:
-    """Sends requests to the link of one host, and starts the link if none runs.
-
-    The link may use the SSH agent at `agent_socket`; `restore` restores what the last link held.
-    `explain` returns the error to raise for one that the link reports; `unanswered` is called where
-    the host may not answer.
-    """
-
-    def __init__(
-        self,
-        files: LinkFiles,
-        asker: Asker,
-        agent_socket: str | None,
-        restore: Callable[[], None],
-        explain: Explain = lambda error: error,
-        unanswered: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._files = files
-        self._asker = asker
-        self._agent_socket = agent_socket
-        self._restore = restore
-        self._explain = explain
-        self._unanswered = unanswered
-        self._restoring = False
-
-    def ask(self, operation: str, *, start: bool = True, **arguments: Any) -> Any:
-        """Return the result of an operation (see `call`).
-
-        Raises:
-            NoLink: no link runs, and none was to be started.
-            JlrError: what the link reports.
-        """
-        with self.call(operation, start=start, **arguments) as call:
-            for message in call.messages():
-                if "result" in message:
-                    return message["result"]
-        raise Bug(f"the link did not answer `{operation}`")
-
-    @contextmanager
-    def call(self, operation: str, *, start: bool = True, **arguments: Any) -> Iterator[Call]:
-        """Begin an operation of the link; leaving the block hangs up.
-
-        Raises:
-            NoLink: no link runs, and none was to be started.
-        """
-        common = {"op": operation, "version": __version__, "agent": self._agent_socket}
-        with self._accepted(common | arguments, start=start) as socket:
-            unanswered = self._unanswered if operation != "answers" else lambda: None
-            yield Call(socket, self._files, self._asker, self._explain, unanswered)
-
-    def _accepted(self, request: Message, *, start: bool) -> Socket:
-        """Return the socket of a link that has accepted the request.
-
-        A link may end, because it is idle, between our connecting and its answer. Until it has
-        accepted the request, the request can be sent to the next link.
-        """
-        for _ in range(TRIES):
-            try:
-                socket = self._dial(start=start)
-            except NoLink:
-                if not start:
-                    raise
-                continue
-            try:
-                send(socket, request)
-                if "accepted" in next_message(socket, self._files):
-                    return socket
-            except (EOFError, OSError):
-                pass
-            except BaseException:
-                socket.close()
-                raise
-            socket.close()
-        raise Bug(
-            f"the link to `{self._files.host}` ends as soon as it is used",
-            hint=f"its log is {self._files.log}",
-        )
-
-    def _dial(self, *, start: bool) -> Socket:
-        try:
-            socket = dial(self._files)
-        except NoLink:
-            if not start:
-                raise
-            start_link(self._files)
-            socket = dial(self._files)
-        if not start or self._restoring or not self._files.restoring.exists():
-            return socket
-        socket.close()
-        self._bring_back()
-        return dial(self._files)
-
-    def _bring_back(self) -> None:
-        """Restore what the last link held, or wait for the command that does.
-
-        That comes first even for a command that found the new link running: its request may be
-        about a forward that is still to be restored. Connecting needs no lock.
-        """
-        self._restoring = True
-        try:
-            self.ask("status", connect=True)
-            with turn(self._files):
-                if self._files.restoring.exists():
-                    self._restore()
-                    self._files.restoring.unlink(missing_ok=True)
-        finally:
-            self._restoring = False

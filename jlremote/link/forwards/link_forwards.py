@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from jlremote.errors import JlrError
@@ -30,24 +31,17 @@ Observe = Callable[[Connection, str], None]
 _PROOF_SECONDS = 10.0
 
 
+@dataclass(frozen=True, eq=False)
 class Forwards:
     """All forwards of a link."""
 
-    def __init__(
-        self,
-        supervisor: Supervisor,
-        locate: Locate,
-        listen: Listen,
-        observe: Observe,
-        ending: Ending = lambda *_: None,
-    ) -> None:
-        self._supervisor = supervisor
-        self._locate = locate
-        self._listen = listen
-        self._observe = observe
-        self._ending = ending
-        self._lock = threading.Lock()
-        self._forwards: dict[ForwardKey, SessionForward] = {}
+    supervisor: Supervisor
+    locate: Locate
+    listen: Listen
+    observe: Observe
+    ending: Ending = lambda *_: None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _forwards: dict[ForwardKey, SessionForward] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._forwards)
@@ -71,7 +65,7 @@ class Forwards:
         Raises:
             Busy: the port is taken.
         """
-        self._observe(connection, endpoint.place.runtime)
+        self.observe(connection, endpoint.place.runtime)
         with self._lock:
             present = self._forwards.get(key)
             if present is not None and local_port in (0, present.local_port):
@@ -81,12 +75,12 @@ class Forwards:
                 key,
                 endpoint,
                 connection,
-                self._supervisor,
-                self._locate,
-                ending=self._ending,
+                self.supervisor,
+                self.locate,
+                ending=self.ending,
                 seen=seen,
             )
-            forward.listen(self._listen, local_port)
+            forward.listen(self.listen, local_port)
             self._forwards[key] = forward
         if present is not None:
             present.stop()
@@ -117,7 +111,7 @@ class Forwards:
     def prove_all(self, connection: Connection) -> None:
         """Prove every forward on a new connection, all at the same time."""
         for forward in tuple(self._forwards.values()):
-            self._observe(connection, forward.place.runtime)
+            self.observe(connection, forward.place.runtime)
             forward.prove(connection)
 
     def changed(self, connection: Connection, runtime: str, event: str | None) -> None:

@@ -66,8 +66,8 @@ log = logging.getLogger(__name__)
 _PROOF_SECONDS = 10.0
 # How long a proof that may become wrong at any time is believed.
 UNSURE_SECONDS = 2.0
-# The same for a server that ended, or waits, long ago: a page that was left open asks all night.
-ENDED_SECONDS = 15.0
+# The same for a server that has ended, or waits: a page that was left open asks all night.
+ENDED_SECONDS = 5.0
 
 # States that end by themselves, so that the next request causes another proof.
 PASSING = (
@@ -251,11 +251,8 @@ class SessionForward:
         state = self._condition.state
         passing = self._doubted or state in PASSING + ENDED or self._endpoint.changeable
         sure = self._proved and not passing
-        pause, proved_ago = UNSURE_SECONDS, time.monotonic() - self._asked_at
-        if state in ENDED:  # the proof is believed as long again as the state had lasted then
-            lasted = time.time() - proved_ago - self._condition.since
-            pause = min(max(pause, lasted), ENDED_SECONDS)
-        return not self._proving and not sure and proved_ago >= pause
+        pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
+        return not self._proving and not sure and time.monotonic() - self._asked_at >= pause
 
     def _find(self, proof: int, connection: Connection, known: Endpoint) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from jlremote.errors import JlrError
 from jlremote.jupyter.ports.endpoint import Place
@@ -26,6 +27,7 @@ PAUSE_SECONDS = 15.0
 CONNECTION_SECONDS = 60.0
 
 
+@dataclass(frozen=True, eq=False)
 class CellNotices:
     """The sessions of one host whose cells and kernels are told of.
 
@@ -33,19 +35,13 @@ class CellNotices:
     `place_of` returns where a session runs, `None` once it is no longer forwarded.
     """
 
-    def __init__(
-        self,
-        connected: Callable[[float], Connection],
-        place_of: Callable[[str], Place | None],
-        show: Callable[[str, str], object],
-    ) -> None:
-        self._connected = connected
-        self._place_of = place_of
-        self._show = show
-        self._lock = threading.Lock()
-        self._sessions: set[str] = set()
-        self._read_now: set[str] = set()  # those with a thread, which may outlast the wish
-        self._ended = threading.Event()
+    connected: Callable[[float], Connection]
+    place_of: Callable[[str], Place | None]
+    show: Callable[[str, str], object]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _sessions: set[str] = field(default_factory=set)
+    _read_now: set[str] = field(default_factory=set)  # with a thread, which may outlast the wish
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def set(self, session: str, *, wanted: bool) -> None:
         """Tell of a session from now on, or no longer; repeating it is harmless."""
@@ -76,12 +72,12 @@ class CellNotices:
     def _read(self, session: str, news: CellNews) -> None:
         """Read while the session is forwarded; what was missed in a silence is told afterwards."""
         while self._wanted(session):
-            place = self._place_of(session)
+            place = self.place_of(session)
             if place is None:
                 self.set(session, wanted=False)
                 return
             try:
-                connection = self._connected(CONNECTION_SECONDS)
+                connection = self.connected(CONNECTION_SECONDS)
                 script = bytes_of(_script(place))
                 connection.run_preemptible(script, self._reader(session, news))
             except JlrError as failure:
@@ -96,7 +92,7 @@ class CellNotices:
                 log.info("the cells of %s: %r", session, data[:1000])
             for record in reader.take(data) if stream == "stdout" else ():
                 if (text := news.take(record)) and self._wanted(session):
-                    self._show(session, text)
+                    self.show(session, text)
 
         return take
 

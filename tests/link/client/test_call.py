@@ -174,21 +174,6 @@ def test_a_command_that_starts_no_link_restores_nothing(files: LinkFiles, link: 
     assert files.restoring.exists()
 
 
-def test_without_a_link_none_is_started_for_a_mere_question(caller: Caller) -> None:
-    with pytest.raises(NoLink, match="no link to `dgx` runs"):
-        caller.ask("status", start=False)
-
-
-def test_a_link_that_does_not_answer_is_told_from_none(
-    files: LinkFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dial, "ANSWER_SECONDS", 0.01)
-    files.key.write_bytes(SECRET)
-    with sockets.Listener(str(files.socket)), pytest.raises(LinkStuck) as stuck:
-        dial.dial(files)
-    assert "resumes it" in (stuck.value.hint or "")
-
-
 @pytest.mark.parametrize("accepts", [True, False])
 def test_a_link_that_falls_silent_in_a_conversation_is_told_with_its_process(
     accepts: bool, link: FakeLink, caller: Caller, monkeypatch: pytest.MonkeyPatch

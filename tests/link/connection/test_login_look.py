@@ -51,18 +51,6 @@ def test_what_only_a_login_shell_has_is_found_under_each_shell(shell: str, tmp_p
     assert told.stdout == f"{folder}/apptainer\n{SOCKET}\n", told
 
 
-def test_a_login_shell_that_has_no_more_changes_nothing(tmp_path: Path) -> None:
-    found = asked(tmp_path, "bash", "PATH=$PATH:/opt/site\n")
-    assert (found.helps, found.head(), found.trouble) == (False, "", "")
-    assert "/opt/site" in found.path
-    assert found.looked().startswith("looked for on the PATH of ssh and of the login shell `/")
-
-
-def test_an_engine_that_is_named_already_is_kept(tmp_path: Path) -> None:
-    printed = f"/bin/sh\n/bin\nunix:///ours\n\n{MARK}\n/bin\nunix:///theirs\n{MARK}\n"
-    assert not read(Completed(0, printed, ""), MARK).helps
-
-
 class Host:
     """A host that gives its answers in turn, and counts the questions."""
 

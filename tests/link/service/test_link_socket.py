@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing.connection as sockets
 from pathlib import Path
 
 import pytest
@@ -37,15 +36,6 @@ def test_a_link_makes_its_own_secret_and_takes_it_away(files: LinkFiles) -> None
     assert files.key.stat().st_mode & 0o077 == 0
     socket.close()
     assert not files.key.exists()
-
-
-def test_the_socket_of_a_link_that_was_killed_is_replaced(files: LinkFiles) -> None:
-    files.socket.touch()
-    socket = LinkSocket(files)
-    assert socket.claim(0)
-    with socket.open(), sockets.Client(str(files.socket)):
-        assert files.socket.is_socket()
-    socket.close()
 
 
 @pytest.mark.parametrize(

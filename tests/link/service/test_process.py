@@ -118,17 +118,6 @@ def test_a_proxy_command_beside_the_person_is_found_as_by_ssh(
 
 
 @within(10)
-def test_a_link_works_though_the_folder_of_its_shell_is_gone(
-    files: LinkFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "project").mkdir()
-    monkeypatch.chdir(tmp_path / "project")
-    (tmp_path / "project").rmdir()
-    with running(files) as process:
-        assert process.cwd() == "/"
-
-
-@within(10)
 def test_a_link_that_cannot_listen_says_why(files: LinkFiles) -> None:
     files.key.mkdir()  # as on a disk where no file can be written
     with pytest.raises(JlrError, match=f"cannot write `{files.key}`") as told:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import JlrError, LinkLost
-from jlremote.link.wire.states import Condition, State, without_history
+from jlremote.link.wire.states import Condition, State
 
 
 def failed() -> JlrError:
@@ -13,13 +13,6 @@ def failed() -> JlrError:
     with pytest.raises(LinkLost) as caught:
         raise LinkLost("the connection broke", hint="look at the network") from OSError("reset")
     return caught.value
-
-
-def test_a_state_that_goes_on_began_when_it_began() -> None:
-    first = Condition(State.RECONNECTING, since=1.0)
-    same = first.then(State.RECONNECTING, LinkLost("again"))
-    assert same.since == 1.0
-    assert first.then(State.UP).since > 1.0
 
 
 def test_a_condition_keeps_an_error_without_its_frames() -> None:
@@ -31,13 +24,6 @@ def test_a_condition_keeps_an_error_without_its_frames() -> None:
         "the connection broke",
         "look at the network",
     )
-
-
-def test_a_copy_of_an_error_leaves_the_original_as_it_is() -> None:
-    error = failed()
-    assert without_history(error) is not error
-    assert error.__traceback__ is not None
-    assert isinstance(error.__cause__, OSError)
 
 
 def test_the_message_of_a_condition_has_its_error_in_words() -> None:

@@ -18,7 +18,7 @@ from jlremote.mounts import known_mounts, mount, project_folder, sshfs, unmount
 from jlremote.mounts.mount import MountRequest
 from jlremote.mounts.project_folder import Folder
 from jlremote.mounts.system import Holder, Linux, MountPoint
-from tests.stories.parts import Notes, Person, context
+from tests.stories.parts import Notes, context
 
 RECORD = MountRecord("/home/ada/p", "/srv/p", "lab", "cont1", None, False, False)
 POINT = MountPoint(RECORD.local, "fuse.sshfs", "lab:/srv/p")
@@ -134,44 +134,6 @@ def test_a_folder_that_the_user_cannot_write_is_noted_unless_read_only(
     assert quiet.notes == []
 
 
-def test_all_mounts_are_unmounted_though_one_is_busy(lab: Lab) -> None:
-    lab.mount()
-    lab.system.busy = "not permitted"
-    person = Person("no")
-    with pytest.raises(JlrError, match="nothing was changed"):
-        unmount.unmount_all(context(asker=person))
-    assert f"the mount {lab.local} of lab" in person.asked
-    with pytest.raises(JlrError, match="cannot unmount"):
-        unmount.unmount_all(context(), yes=True)
-    lab.system.busy = None
-    assert unmount.unmount_all(context(), yes=True) == [str(lab.local)]
-
-
-def test_only_mounts_of_the_session_are_unmounted_with_it(lab: Lab) -> None:
-    lab.mount()
-    assert unmount.unmount_session("lab", "other", context(), force=False) == []
-    lab.system.busy = "not permitted"
-    (left,) = unmount.unmount_session("lab", "cont1", context(), force=False)
-    assert left.startswith("left it mounted: ")
-    lab.system.busy = None
-    done = unmount.unmount_session("lab", "cont1", context(), force=False)
-    assert done == [f"unmounted {lab.local}"]
-
-
-def test_a_new_link_is_told_only_of_its_own_mounts(lab: Lab) -> None:
-    lab.mount()
-    other, again = FakeLink("dgx"), FakeLink("lab")
-    known_mounts.bring_back(other, None)  # type: ignore[arg-type]
-    known_mounts.bring_back(again, None)  # type: ignore[arg-type]
-    assert (other.known, again.known) == (set(), lab.link.known)
-    known_mounts.bring_back(again, Path("/another/config"))  # type: ignore[arg-type]
-    assert again.known == lab.link.known
-
-
-def test_without_mounts_no_link_is_asked(lab: Lab) -> None:
-    assert known_mounts.reports(context()) == []
-
-
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_mounts, "is_served", lambda record: True)
@@ -184,10 +146,6 @@ def link(state: str = State.UP, **mounted: Any) -> LinkStatus:
 
 def state(status: LinkStatus | None, system: FakeSystem | None = None) -> tuple[str, str | None]:
     return known_mounts._state(RECORD, system or FakeSystem([POINT]), status)
-
-
-def test_a_mount_that_the_link_serves_is_up(served: None) -> None:
-    assert state(link(connected=True, failure=None)) == (State.UP, None)
 
 
 def test_a_mount_is_down_without_a_link_or_one_that_knows_it(served: None) -> None:
@@ -205,18 +163,6 @@ def test_a_mount_in_a_mount_is_refused() -> None:
     with pytest.raises(Usage, match="it lies in the mount `/home/ada/p`"):
         known_mounts.place("/home/ada/p/sub", FakeSystem([POINT]))
     assert known_mounts.place("/home/ada/p", FakeSystem([POINT])) == "/home/ada/p"
-
-
-def test_a_report_has_the_record_and_the_state() -> None:
-    assert known_mounts.report(RECORD, "dead", "why").to_json() == {
-        "local": "/home/ada/p",
-        "host": "lab",
-        "remote": "/srv/p",
-        "session": "cont1",
-        "read_only": False,
-        "state": "dead",
-        "detail": "why",
-    }
 
 
 def request(**given: Any) -> mount.MountRequest:
