@@ -32,8 +32,6 @@ from jlremote.text import reason_of
 
 # ssh's own check of a name is younger than the versions that many machines have.
 _NAME = '"%n"' if sys.platform == "win32" else "'%n'"
-# Ends our line as older versions wrote it: zsh and fish find no names through such an `Include`.
-_OLD_MARK = b"# added by `jlr ssh-config --install`"
 _SETTINGS = (
     # ssh takes ChaCha20 first, which costs the link's server twice the processor's time.
     "Ciphers aes128-gcm@openssh.com,chacha20-poly1305@openssh.com",
@@ -241,7 +239,7 @@ def _line() -> str:
 
 
 def _is_ours(line: bytes) -> bool:
-    return line.strip() == _line().encode() or _OLD_MARK in line
+    return line.strip() == _line().encode()
 
 
 def _program() -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
         ):
             if known is not None:
                 undo.callback(mounts.save, known)  # so that `jlr mount LOCAL` means the same again
-                unmount.clear(known, context)
+                unmount.take_away(known, context, force=True)
             _mount(program, record, link, system, undo, nonempty=request.nonempty)
     return known_mounts.report(record, "up")
 
@@ -100,11 +100,13 @@ def _session(request: MountRequest, known: MountRecord | None, context: Context)
     A host that was named by itself stands for a session without a name.
     """
     if request.host is not None:
-        config = known_way(request.host, context).ssh_config
-        return _unnamed(request.host, None if config is None else str(config.resolve()))
+        path = known_way(request.host, context).ssh_config
+        config = None if path is None else str(path.resolve())
+        return SessionRecord(request.host, "", "none", local_port=0, ssh_config=config)
     if request.session is None and request.remote is None and known is not None:
         if not known.session:
-            return _unnamed(known.host, known.ssh_config)
+            config = known.ssh_config
+            return SessionRecord(known.host, "", "none", local_port=0, ssh_config=config)
         same = sessions.find(known.host, known.session)
         if same is not None:
             return same
@@ -116,10 +118,6 @@ def _session(request: MountRequest, known: MountRecord | None, context: Context)
         local = shlex.quote(request.local)
         hint = f"`jlr mount {local} {request.session}:DIR` mounts a folder of it"
         raise NotFound(f"`{request.session}` is a host and not a session", hint=hint) from missing
-
-
-def _unnamed(host: str, ssh_config: str | None) -> SessionRecord:
-    return SessionRecord(host, "", "none", local_port=0, ssh_config=ssh_config)
 
 
 def _record(

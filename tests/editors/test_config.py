@@ -67,16 +67,6 @@ def test_one_line_comes_and_goes_and_the_rest_stays_byte_for_byte(home: Path) ->
     assert ssh_config.remove(again, shown.append).line == ""
 
 
-def test_an_older_line_is_replaced(home: Path) -> None:
-    ssh_config.install(Says("yes"), lambda _: None)
-    file = home / ".ssh" / "config"
-    line = file.read_bytes()
-    file.write_bytes(line.strip() + b"  # added by `jlr ssh-config --install`; `x`\n" + THEIRS)
-    assert ssh_config.is_installed()
-    assert ssh_config.install(Says("yes"), lambda _: None).done
-    assert file.read_bytes() == line + THEIRS
-
-
 def test_a_line_for_each_known_session_comes_and_goes_with_it(home: Path) -> None:
     """Shells complete the names of such lines, and editors list them."""
     first = SessionRecord("lab", "cont1", "docker", 8888)

@@ -11,7 +11,7 @@ from jlremote.hosts.context import Context
 from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.jupyter.server import Server
 from jlremote.laptop.mounts import MountRecord
-from jlremote.link.wire.login_shell import LoginShell
+from jlremote.link.wire.states import LoginShell
 from jlremote.link.wire.status import ForwardKey, ForwardStatus, LinkStatus
 from jlremote.mounts.system import Holder, MountPoint
 from jlremote.place.host.contract import Completed, Steps

@@ -81,12 +81,6 @@ def _connected(address: str) -> Socket:
     return socket
 
 
-def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
-    """Wait for the link's first message; a suspended process accepts and says nothing."""
-    if not is_there(socket, ANSWER_SECONDS):
-        raise _stuck(socket, files)
-
-
 def next_message(
     socket: Socket, files: LinkFiles, on_silence: Callable[[], None] = lambda: None
 ) -> Message:
@@ -106,14 +100,14 @@ def next_message(
     return receive(socket)
 
 
-def _stuck(socket: Socket, files: LinkFiles) -> LinkStuck:
+def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
+    """Wait for the link's first message; a suspended process accepts and says nothing."""
+    if is_there(socket, ANSWER_SECONDS):
+        return
     pid = _listening_process(socket)
     if pid is None:
-        return LinkStuck(
-            f"the link to `{files.host}` does not answer",
-            hint="`ps aux | grep jlremote.link` shows whether its process is suspended (state T)",
-        )
-    return LinkStuck(
+        raise LinkStuck(f"the link to `{files.host}` does not answer")
+    raise LinkStuck(
         f"the link to `{files.host}` does not answer; its process is {pid}",
         hint=f"`kill -CONT {pid}` resumes it if it is suspended; else `kill -KILL {pid}`, and"
         " the next command brings its forwards back",
@@ -121,20 +115,14 @@ def _stuck(socket: Socket, files: LinkFiles) -> LinkStuck:
 
 
 def _listening_process(socket: Socket) -> int | None:
-    if sys.platform == "linux":
-        with _plain(socket) as peer:  # unix(7): process, user and group
-            told = peer.getsockopt(
-                plain_sockets.SOL_SOCKET, plain_sockets.SO_PEERCRED, struct.calcsize("3i")
-            )
-        return int(struct.unpack("3i", told)[0]) or None  # 0 is in another namespace
-    if sys.platform == "darwin":
-        with _plain(socket) as peer:  # <sys/un.h>: SOL_LOCAL, LOCAL_PEERPID
-            return peer.getsockopt(0, 2)
-    return None
-
-
-def _plain(socket: Socket) -> plain_sockets.socket:
-    return plain_sockets.socket(fileno=os.dup(socket.fileno()))
+    if sys.platform != "linux":
+        return None
+    with plain_sockets.socket(fileno=os.dup(socket.fileno())) as peer:
+        told = peer.getsockopt(
+            plain_sockets.SOL_SOCKET, plain_sockets.SO_PEERCRED, struct.calcsize("3i")
+        )
+    pid, _user, _group = struct.unpack("3i", told)
+    return pid or None  # 0 is in another namespace
 
 
 def start_link(files: LinkFiles, begun: Callable[[], None] = lambda: None) -> None:

@@ -18,8 +18,8 @@ from jlremote.link.client.call import UNANSWERED_SECONDS, Caller, Explain
 from jlremote.link.client.dial import NoLink
 from jlremote.link.client.remote_process import RemoteOutput, RemoteProcess, TerminalKind
 from jlremote.link.wire.link_files import link_files
-from jlremote.link.wire.login_shell import LoginShell, login_shell
 from jlremote.link.wire.protocol import DATA, Message
+from jlremote.link.wire.states import LoginShell, login_shell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.framing import announced, new_marker, run_steps
 from jlremote.questions import Asker
@@ -236,8 +236,8 @@ class Link:
 
         Return its answer, and whether later scripts find more by this call. It is asked once.
         """
-        told = self._caller.ask("login_shell")
-        return login_shell(told), told["new"]
+        message = self._caller.ask("login_shell")
+        return login_shell(message), message["new"]
 
     @property
     def mount_socket(self) -> Path:

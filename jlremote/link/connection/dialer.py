@@ -13,8 +13,8 @@ from jlremote.link.connection.elevation import Elevation
 from jlremote.link.connection.liveness import Probing
 from jlremote.link.connection.login_look import LoginLook
 from jlremote.link.wire.link_files import LinkFiles
-from jlremote.link.wire.login_shell import LoginShell
 from jlremote.link.wire.protocol import bytes_of
+from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.framing import run_steps
 from jlremote.questions import Asker

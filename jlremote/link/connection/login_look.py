@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from jlremote.errors import JlrError, Unreachable
-from jlremote.link.wire.login_shell import LoginShell
+from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import Completed, Host, run_script
 from jlremote.place.host.framing import new_marker
 from jlremote.text import one_line

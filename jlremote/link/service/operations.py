@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from jlremote import __version__
 from jlremote.errors import Authentication
@@ -128,7 +128,7 @@ class Operations:
 
     def login_shell(self, conversation: Conversation) -> Message:
         answer, is_new = self.dialer.login_shell(self.supervisor.connection(conversation))
-        return answer.to_json() | {"new": is_new}
+        return asdict(answer) | {"new": is_new}
 
     def mount(self, conversation: Conversation) -> bool:
         self.supervisor.connection(conversation)

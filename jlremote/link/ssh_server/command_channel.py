@@ -15,17 +15,9 @@ from typing import Any
 import asyncssh
 
 from jlremote.errors import JlrError, LinkLost
+from jlremote.link.ssh_server import served_place
 from jlremote.link.ssh_server.place_forwards import PlaceForwards, PlaceSocket
-from jlremote.link.ssh_server.served_place import (
-    CONNECTION_SECONDS,
-    FAILED,
-    PIPE_CLOSED,
-    Connect,
-    ServedPlace,
-    allowed,
-    line_argv,
-    on_free_session,
-)
+from jlremote.link.ssh_server.served_place import FAILED, PIPE_CLOSED, Connect, ServedPlace
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host.framing import FromMarker, announced, ended_early, new_marker
 from jlremote.place.runtimes.contract import Attachment
@@ -85,7 +77,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return True
 
     def exec_requested(self, command: str) -> bool:
-        self._argv = line_argv(command)
+        self._argv = served_place.line_argv(command)
         return True
 
     def subsystem_requested(self, subsystem: str) -> bool:
@@ -94,7 +86,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return subsystem == "sftp"
 
     def session_started(self) -> None:
-        environment = allowed(dict(self._channel.get_environment()))
+        environment = served_place.allowed(dict(self._channel.get_environment()))
         connection = self._channel.get_connection()
         assert isinstance(connection, asyncssh.SSHServerConnection)
         agent = connection.get_agent_path()
@@ -154,7 +146,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
         def send() -> None:
             with suppress(JlrError, TimeoutError):
-                connection = self._connect(CONNECTION_SECONDS)
+                connection = self._connect(served_place.CONNECTION_SECONDS)
                 connection.execute(script, lambda *_: None, timeout=_SIGNAL_SECONDS)
 
         threading.Thread(target=send, name="ssh-signal", daemon=True).start()
@@ -179,7 +171,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         status, failure = FAILED, None
         try:
             execute = partial(self._execute, script)
-            status = on_free_session(self._connect, self._cancelled, execute)
+            status = served_place.on_free_session(self._connect, self._cancelled, execute)
         except JlrError as error:
             status, failure = (FAILED, error) if self._has_reader else (PIPE_CLOSED, None)
         except Exception as bug:
@@ -259,10 +251,9 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
             vars(self._channel).update(_send_buf=[], _send_buf_len=0)
         with suppress(OSError):
             if error is not None:
-                hint = f"; {error.hint}" if error.hint else ""
-                line = f"jlr: {error.message}{hint}"
                 end = "\r\n" if self._channel.get_terminal_type() else "\n"
-                self._channel.write_stderr((line + end).encode("utf-8", "replace"))
+                line = served_place.failure_line(error) + end
+                self._channel.write_stderr(line.encode("utf-8", "replace"))
             self._channel.write_eof()
             self._channel.exit(status)
 

@@ -1,10 +1,9 @@
 """One `ssh` of this laptop that runs a command over the link's connection.
 
 It finds the link at its `ControlPath`, as it would find another `ssh`, and passes its own stdin,
-stdout and stderr. So it makes no connection, and no byte is encrypted on
-the laptop once more. What needs more than a command gets a connection of its own
-(`editors/connection_sharing`); if it comes here after all, it is refused, and ssh goes on
-by itself.
+stdout and stderr. So it makes no connection, and no byte is encrypted on the laptop once more. What
+needs more than a command has a connection of its own (`editors/connection_sharing`); if it comes
+here after all, it is refused, and ssh goes on by itself.
 """
 
 from __future__ import annotations
@@ -22,21 +21,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from jlremote.errors import JlrError
+from jlremote.link.ssh_server import served_place
 from jlremote.link.ssh_server.passed_streams import (
     PassedStreams,
     ReaderLeft,
     close_all,
     opened_anew,
 )
-from jlremote.link.ssh_server.served_place import (
-    FAILED,
-    PIPE_CLOSED,
-    Connect,
-    ServedPlace,
-    allowed,
-    line_argv,
-    on_free_session,
-)
+from jlremote.link.ssh_server.served_place import FAILED, PIPE_CLOSED, Connect, ServedPlace
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host.framing import announced, new_marker
 from jlremote.place.runtimes.contract import Attachment
@@ -72,10 +64,6 @@ class SharedPlace:
 
 class Denied(Exception):
     """What was asked for is not done here; the text is for the person."""
-
-    def __init__(self, text: str, *, for_good: bool) -> None:
-        super().__init__(text)
-        self.for_good = for_good  # or only for now: the place may run again
 
 
 class ControlClient:
@@ -142,21 +130,21 @@ class ControlClient:
 
     def _begin(self, kind: int, request: int, message: ControlFields) -> None:
         if kind != NEW_SESSION or self._command is not None:
-            raise Denied("only commands share the connection of jlr", for_good=True)
+            raise Denied("only commands share the connection of jlr")
         message.string()  # reserved
         terminal, x11, agent, subsystem, _ = (message.number() for _ in range(5))
         message.string()  # the kind of terminal
         line = os.fsdecode(message.string())
         pairs = (os.fsdecode(each).partition("=") for each in message.strings())
-        _, given = variables.parted(allowed({name: value for name, _, value in pairs}))
+        _, given = variables.parted(served_place.allowed({name: value for name, _, value in pairs}))
         streams = self._take_streams()
         if streams is None or terminal or x11 or agent:
             close_all(streams or ())
-            raise Denied("a terminal or agent has a connection of its own", for_good=True)
+            raise Denied("a terminal or agent has a connection of its own")
         if subsystem and line != "sftp":
             close_all(streams)
-            raise Denied(f"there is no subsystem `{line}`", for_good=False)
-        argv = sftp.server_argv() if subsystem else line_argv(line) if line else ()
+            raise Denied(f"there is no subsystem `{line}`")
+        argv = sftp.server_argv() if subsystem else served_place.line_argv(line) if line else ()
         run = partial(self._run, request, argv, given, streams)
         self._socket.settimeout(None)
         self._command = threading.Thread(target=run, name="shared-command", daemon=True)
@@ -202,18 +190,11 @@ class ControlClient:
         try:
             connection = self._shared.connect(_CONNECTION_SECONDS)
         except JlrError as error:
-            raise Denied(error.message, for_good=False) from error
+            raise Denied(error.message) from error
         if not self._shared.is_sure(connection):
-            text = f"jlr has to look whether `{self._shared.place.selector}` runs"
-            raise Denied(text, for_good=False)
+            raise Denied(f"jlr has to look whether `{self._shared.place.selector}` runs")
 
-    def _status(
-        self,
-        argv: tuple[str, ...],
-        given: str,
-        passed: PassedStreams,
-        marker: str,
-    ) -> int:
+    def _status(self, argv: tuple[str, ...], given: str, passed: PassedStreams, marker: str) -> int:
         word = secrets.token_hex(8)
         script = self._shared.place.command(argv, Attachment(None), word, given)
         content = bytes_of(announced(script, marker))
@@ -224,15 +205,15 @@ class ControlClient:
             )
 
         try:
-            status = on_free_session(self._shared.connect, self._cancelled, execute)
+            status = served_place.on_free_session(self._shared.connect, self._cancelled, execute)
             passed.check_begun()
         except ReaderLeft:
             return PIPE_CLOSED
         except JlrError as error:
-            hint = f"; {error.hint}" if error.hint else ""
-            reason = self._reason or f"{error.message}{hint}"
-            if self._reason or not self._cancelled.is_set():
-                passed.tell(f"jlr: {reason}\n")
+            if self._reason:
+                passed.tell(f"jlr: {self._reason}\n")
+            elif not self._cancelled.is_set():
+                passed.tell(f"{served_place.failure_line(error)}\n")
             return FAILED
         except Exception as bug:
             log.exception("a command of an ssh client failed")

@@ -51,7 +51,6 @@ class ControlSockets:
         self._gone = gone
         self._lock = threading.Lock()
         self._listening: dict[str, _ControlSocket] = {}
-        self._refused: set[str] = set()
         self._clients: dict[ControlClient, ServedPlace] = {}
 
     def __len__(self) -> int:
@@ -66,12 +65,11 @@ class ControlSockets:
     def listen(self, name: str, place: ServedPlace, connection: Connection) -> None:
         """Share the connection with each `ssh NAME` that only runs a command in that place.
 
-        The place must be known to run, as that of a session with a forward is. A name whose clients
-        wanted more is left alone from then on: the user's configuration has forwards for it, say.
+        The place must be known to run, as that of a session with a forward is.
         """
         path = ssh_names.control_socket(name)
         shared = SharedPlace(place, self._connect, self._runs)
-        if path is None or name in self._refused or not shared.is_sure(connection):
+        if path is None or not shared.is_sure(connection):
             return
         self._forget(name)
         if sys.platform == "win32":
@@ -141,8 +139,6 @@ class ControlSockets:
             served.serve()
         except Denied as denied:
             log.info("an ssh client of `%s` was refused: %s", name, denied)
-            if denied.for_good:
-                self._refused.add(name)
             self._forget(name)
         except (OSError, ValueError, struct.error) as error:
             log.info("an ssh client of `%s` has left: %r", name, error)

@@ -13,7 +13,6 @@ import asyncssh
 
 from jlremote.errors import JlrError
 from jlremote.link.ssh_server.served_place import CONNECTION_SECONDS, Connect
-from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.forward.place_streams import PlaceListener, PlaceStreams
 from jlremote.ssh.forward.relay import Where
 
@@ -26,9 +25,8 @@ OpenChannel = Callable[[Callable[[], asyncssh.SSHForwarder]], Awaitable[Any]]
 class PlaceForwards:
     """The connections and listeners that clients of one place ask for, in the event loop."""
 
-    def __init__(self, streams: PlaceStreams, loop: EventLoop, connect: Connect) -> None:
+    def __init__(self, streams: PlaceStreams, connect: Connect) -> None:
         self._streams = streams
-        self._loop = loop
         self._connect = connect
         self._tasks: set[asyncio.Task[None]] = set()
 

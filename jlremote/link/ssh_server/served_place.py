@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from jlremote.errors import Busy, LinkLost
+from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.place.host import process_mark
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line
 from jlremote.place.runtimes.contract import Attachment, Runtime
@@ -50,25 +50,13 @@ class ServedPlace:
     name: str  # of the session or container, or the host's
     container_id: str = ""  # the engine's full id of a session's container
 
-    def command(
-        self,
-        argv: tuple[str, ...],
-        attached: Attachment,
-        word: str,
-        given: str,
-    ) -> str:
+    def command(self, argv: tuple[str, ...], attached: Attachment, word: str, given: str) -> str:
         """Return the script that runs `argv`, an empty one for a shell; `word` marks it.
 
         Its stdin begins with the variables that are `given`, as `variables.parted` writes them.
         """
         return shells.script(
-            self.runtime,
-            self.name,
-            attached,
-            argv,
-            word,
-            given=given,
-            marked=True,
+            self.runtime, self.name, attached, argv, word, given=given, marked=True
         )
 
     def shell(self, request: Mapping[str, Any]) -> str:
@@ -120,6 +108,11 @@ def allowed(environment: Mapping[str, str]) -> dict[str, str]:
         if name.isascii() and name.isidentifier()
         if any(fnmatchcase(name, pattern) for pattern in ALLOWED)
     }
+
+
+def failure_line(error: JlrError) -> str:
+    """Return the line for the stderr of a client whose command failed."""
+    return f"jlr: {error.message}; {error.hint}" if error.hint else f"jlr: {error.message}"
 
 
 def on_free_session(

@@ -1,8 +1,7 @@
 """Both sides of the link's socket: the messages, the files and the states.
 
 Read `protocol` (the messages, and how both sides prove that they know a key), `status` and `states`
-(the link's description of itself), `link_files` (where it is found), and `login_shell` (what only a
-login shell of the host finds).
+(how the link describes itself, and the host's login shell), and `link_files` (where it is found).
 
 Decisions:
 

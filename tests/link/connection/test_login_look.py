@@ -10,7 +10,7 @@ import pytest
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.connection.login_look import LoginLook, question, read
-from jlremote.link.wire.login_shell import LoginShell
+from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import Completed, Steps
 from tests.lab.programs import attempt
 
