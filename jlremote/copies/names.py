@@ -43,7 +43,7 @@ class RemotePath:
         """The last part as it is typed, empty for `.`, `..`, `~` and `/`."""
         return _name(self.path.split("/"))
 
-    def name_of(self, found: str) -> str:
+    def name_of(self, path: str) -> str:
         """Return the local name for a path that the place found for this one.
 
         Both are without a `~/` at the beginning.
@@ -52,11 +52,11 @@ class RemotePath:
             Refused: it is not what was typed, and does not match it.
         """
         typed = [part for part in self.path.removeprefix("~/").split("/") if part]
-        parts = [part for part in found.split("/") if part]
+        parts = [part for part in path.split("/") if part]
         if self.path == "~":
             typed = []
         if len(typed) != len(parts) or not all(map(_is_meant, parts, typed)):
-            raise Refused(f"`{one_line(found)}` was not asked for, but `{self.path}`")
+            raise Refused(f"`{one_line(path)}` was not asked for, but `{self.path}`")
         return _name(parts)
 
 
@@ -133,22 +133,22 @@ def remote_paths(begun: RemotePath, context: Context) -> list[str]:
         if link.status().state != State.UP:
             return []
         argv = runtime.attached(where, list_names, Attachment(), {})
-        told = run_script(link, command_line(argv), timeout=_SECONDS).stdout
+        listed = run_script(link, command_line(argv), timeout=_SECONDS).stdout
     except JlrError:
         return []
     hidden = name.startswith(".")
     return [
-        f"{folder}{slash}{found}"
-        for found in told.split("\n")
-        if found.startswith(name)
-        and (hidden or not found.startswith("."))
-        and _is_name(found.removesuffix("/"))
+        f"{folder}{slash}{entry}"
+        for entry in listed.split("\n")
+        if entry.startswith(name)
+        and (hidden or not entry.startswith("."))
+        and _is_name(entry.removesuffix("/"))
     ]
 
 
-def _is_name(found: str) -> bool:
+def _is_name(text: str) -> bool:
     with suppress(Refused):
-        return without_controls(path_part(found)) == found
+        return without_controls(path_part(text)) == text
     return False
 
 

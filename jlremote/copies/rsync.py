@@ -109,10 +109,10 @@ def send(
     """Send a single folder; return `False` if there is more to send, or rsync cannot do it."""
     if len(sources) > 1 or not sources[0].is_dir() or not _is_here(_SENDS):
         return False
-    there = (_INTO, into.path, sources[0].resolve().name)
+    begin = (_INTO, into.path, sources[0].resolve().name)
     options = (*_SENDING, *(_PRESERVING if preserve else ()))
     words = (*options, "--", "./", "there:./")
-    return _run(report, place, sources[0], there, words, sent(sources, into)) == _DONE
+    return _run(report, place, sources[0], begin, words, sent(sources, into)) == _DONE
 
 
 def fetch(
@@ -167,9 +167,9 @@ def _fetch_folder(
 def _is_here(least: tuple[int, int]) -> bool:
     if os.name == "nt" or shutil.which(_RSYNC[0]) is None:
         return False
-    told = subprocess.run((*_RSYNC, "--version"), capture_output=True, text=True, check=False)
-    found = _VERSION.search(told.stdout)
-    return found is not None and (int(found[1]), int(found[2])) >= least
+    printed = subprocess.run((*_RSYNC, "--version"), capture_output=True, text=True, check=False)
+    version = _VERSION.search(printed.stdout)
+    return version is not None and (int(version[1]), int(version[2])) >= least
 
 
 def _quoted(word: object) -> str:
@@ -292,22 +292,22 @@ class RsyncListener:
                     self._take(line)
 
     def _take(self, line: str) -> None:
-        if found := _PROGRESS.match(line):
-            done, percent, rate, left = found.groups()
+        if match := _PROGRESS.match(line):
+            done, percent, rate, left = match.groups()
             if whole_number(percent) > _WHOLE:
                 self.too_much = True
                 self._rsync.terminate()
             size = size_in_words(whole_number(done))
             self._report.advance(f"{size}, {percent}%, {rate}, {left} left")
-        elif found := _LEFT_OUT.match(line):
-            link = one_line(found[1])
+        elif match := _LEFT_OUT.match(line):
+            link = one_line(match[1])
             self._report.leave_out(f"left out the link `{link}`: it leads out of the folder")
-        elif found := _SKIPPED.match(line):
-            path = one_line(found[1])
+        elif match := _SKIPPED.match(line):
+            path = one_line(match[1])
             self._report.leave_out(f"left out `{path}`: it is neither file, folder nor link")
-        elif found := _FILES.match(line):
-            self.files = whole_number(found[1])
-        elif found := _SIZE.match(line):
-            self.size = whole_number(found[1])
-        elif found := _LITERAL.match(line):
-            self.too_much |= whole_number(found[1]) > self.size
+        elif match := _FILES.match(line):
+            self.files = whole_number(match[1])
+        elif match := _SIZE.match(line):
+            self.size = whole_number(match[1])
+        elif match := _LITERAL.match(line):
+            self.too_much |= whole_number(match[1]) > self.size

@@ -57,8 +57,8 @@ def leads_out(text: str, folder: Path, top: Path) -> bool:
         return True
     if os.name == "nt" and set("\\:") & set(text):
         return True
-    found = Path(os.path.realpath(folder / text))
-    return not found.is_relative_to(os.path.realpath(top))
+    target = Path(os.path.realpath(folder / text))
+    return not target.is_relative_to(os.path.realpath(top))
 
 
 def settle(staged: Path, target: Path, report: CopyReport, *, preserve: bool) -> None:

@@ -180,14 +180,14 @@ class ForwardReader:
 
     def word(self) -> str:
         """Return the text before the next null byte."""
-        found = bytearray()
+        text = bytearray()
         while (byte := self.read(1)) != b"\0":
             if not byte:
                 raise EOFError("it sends no list of files")
-            found += byte
-            if len(found) > _LONGEST_WORD:
+            text += byte
+            if len(text) > _LONGEST_WORD:
                 raise Refused("a name of many kilobytes")
-        return os.fsdecode(bytes(found))
+        return os.fsdecode(bytes(text))
 
     def skip_zeros(self) -> None:
         """Go to the next archive; `tarfile` has read one block of zeros of this one's end.

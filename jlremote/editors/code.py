@@ -126,11 +126,11 @@ def _folder(place: ShellPlace, path: str | None) -> str:
     # Editors want a path without `~`, which the shell there knows.
     argv = ("sh", "-c", f"{IN_FOLDER} && pwd", "sh", path or ".")
     script = command_line(place.runtime.attached(place.name, argv, Attachment(), {}))
-    found = run_script(place.host, script)
-    if found.status != 0:
-        raise NotFound(f"`{place.selector}` has no folder `{path}`: {found.complaint}")
+    printed = run_script(place.host, script)
+    if printed.status != 0:
+        raise NotFound(f"`{place.selector}` has no folder `{path}`: {printed.complaint}")
     with understood("`pwd`"):  # what a container prints
-        return absolute_path(found.stdout.removesuffix("\n"))
+        return absolute_path(printed.stdout.removesuffix("\n"))
 
 
 def _ssh_name(place: ShellPlace) -> str:

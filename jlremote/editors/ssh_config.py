@@ -245,8 +245,8 @@ def _is_ours(line: bytes) -> bool:
 def _program() -> tuple[str, ...]:
     """Return the command that runs this jlr; ssh may have another search path."""
     beside = Path(sys.executable).with_name("jlr")
-    found = str(beside) if beside.exists() else shutil.which("jlr")
-    return (found,) if found else (sys.executable, "-m", "jlremote")
+    program = str(beside) if beside.exists() else shutil.which("jlr")
+    return (program,) if program else (sys.executable, "-m", "jlremote")
 
 
 def _quoted(path: Path) -> str:

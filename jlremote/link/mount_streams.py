@@ -159,12 +159,12 @@ class Mounts:
     def remove(self, name: str) -> bool:
         """Stop admitting a mount and close its streams; return whether there was one."""
         with self._lock:
-            there = name in self._failures
+            was_served = name in self._failures
             self._failures.pop(name, None)
             if not self._failures:
                 self._socket.close()
         self._streams.abort(name)
-        return there
+        return was_served
 
     def came_up(self) -> None:
         """Note that the host is connected: the next break has a grace of its own."""

@@ -107,8 +107,8 @@ def place(path: str, system: System) -> str:
 def find(path: str, system: System) -> MountRecord | None:
     """Return the record of the mount at `path`."""
     points = {point.path for point in system.mounted()}
-    wanted = resolved(path, points) if path else path
-    return next((record for record in mounts.load_all() if record.local == wanted), None)
+    local = resolved(path, points) if path else path
+    return next((record for record in mounts.load_all() if record.local == local), None)
 
 
 def is_mounted(record: MountRecord, system: System) -> bool:

@@ -128,15 +128,15 @@ def _record(
     session: SessionRecord,
     context: Context,
 ) -> MountRecord:
-    wanted, on_host, read_only = request.remote, request.on_host, request.read_only
+    remote, on_host, read_only = request.remote, request.on_host, request.read_only
     if (
         known is not None
         and (known.host, known.session) == (session.host, session.name)
         and request.session is None
-        and wanted is None
+        and remote is None
     ):  # only the local folder was named, so its last mount is meant
-        wanted, on_host, read_only = known.remote, True, read_only or known.read_only
-    folder = project_folder.find(link, session, wanted, local, on_host=on_host)
+        remote, on_host, read_only = known.remote, True, read_only or known.read_only
+    folder = project_folder.find(link, session, remote, local, on_host=on_host)
     if not folder.writable and not read_only:
         context.progress.note(f"you may not create files in `{folder.path}` on `{session.host}`")
     return MountRecord(

@@ -38,32 +38,32 @@ class Folder:
 
 
 def find(
-    link: Link, session: SessionRecord, wanted: str | None, local: str, *, on_host: bool
+    link: Link, session: SessionRecord, remote: str | None, local: str, *, on_host: bool
 ) -> Folder:
-    """Return the folder to mount: `wanted`, `None` for the session's project folder.
+    """Return the folder to mount: `remote`, `None` for the session's project folder.
 
     A folder of the name of `local` in the home is the last resort. With `on_host` an absolute
-    `wanted` is a path of the host and not of the container.
+    `remote` is a path of the host and not of the container.
 
     Raises:
         NotFound: the folder is missing, or exists only in the container.
     """
-    if wanted is not None and (on_host or not wanted.startswith("/")):
-        return _look(link, _below_home(wanted))
+    if remote is not None and (on_host or not remote.startswith("/")):
+        return _look(link, _below_home(remote))
     runtime = runtime_of(session)
-    found = survey(link, runtime, session.name)
-    roots = [found.server.root_directory] if found.server else []
+    surveyed = survey(link, runtime, session.name)
+    roots = [surveyed.server.root_directory] if surveyed.server else []
     if not runtime.has_containers:
-        path = wanted or next(iter(roots), None) or _namesake(local)
+        path = remote or next(iter(roots), None) or _namesake(local)
         return _look(link, path)
-    if found.container is None:
+    if surveyed.container is None:
         raise NotFound(
             f"the container `{session.name}` is gone",
             hint="`--on-host --remote DIR` mounts a folder of the host",
         )
-    if wanted is not None:
-        return _look(link, _through_volumes(found.container, wanted), found.container)
-    return _project(link, found.container, [found.container.workdir, *roots], local)
+    if remote is not None:
+        return _look(link, _through_volumes(surveyed.container, remote), surveyed.container)
+    return _project(link, surveyed.container, [surveyed.container.workdir, *roots], local)
 
 
 def host_path(container: Container, path: str) -> str | None:

@@ -74,15 +74,15 @@ def processes(name: str) -> list[psutil.Process]:
     """Return the sshfs processes of the mount `name`; empty if it has ended."""
     import psutil
 
-    found, wanted = [], f"-m {CONNECTOR} {name},"
+    running, argument = [], f"-m {CONNECTOR} {name},"
     # Arguments are only read if the name fits: reading them may hang with the process.
     for process in psutil.process_iter(["name"]):
         with suppress(psutil.Error):
             if process.info["name"] == "sshfs" and any(
-                wanted in word for word in process.cmdline()
+                argument in part for part in process.cmdline()
             ):
-                found.append(process)
-    return found
+                running.append(process)
+    return running
 
 
 def end(name: str, *, patience: float = END_SECONDS) -> None:
@@ -118,9 +118,9 @@ def _runs(process: psutil.Process) -> bool:
 
 def warning(program: str) -> str | None:
     """Return a warning about known holes in this sshfs, `None` if it has none."""
-    found = re.search(r"SSHFS version (\d+(?:\.\d+)*)", output(program, "--version"))
-    version = found[1] if found else "of an unknown version"
-    if found and tuple(map(int, version.split("."))) >= SAFE_VERSION:
+    match = re.search(r"SSHFS version (\d+(?:\.\d+)*)", output(program, "--version"))
+    version = match[1] if match else "of an unknown version"
+    if match and tuple(map(int, version.split("."))) >= SAFE_VERSION:
         return None
     if is_repaired(program):
         return None

@@ -118,10 +118,10 @@ def _listening_process(socket: Socket) -> int | None:
     if sys.platform != "linux":
         return None
     with plain_sockets.socket(fileno=os.dup(socket.fileno())) as peer:
-        told = peer.getsockopt(
+        credentials = peer.getsockopt(
             plain_sockets.SOL_SOCKET, plain_sockets.SO_PEERCRED, struct.calcsize("3i")
         )
-    pid, _user, _group = struct.unpack("3i", told)
+    pid, _user, _group = struct.unpack("3i", credentials)
     return pid or None  # 0 is in another namespace
 
 

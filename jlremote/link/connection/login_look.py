@@ -101,7 +101,7 @@ def read(done: Completed, marker: str) -> LoginShell:
     """Return the answer; what the shell's startup files print around it is noise."""
     before, begun, rest = done.stdout.partition(f"\n{marker}\n")
     answer, ended, _ = rest.partition(f"\n{marker}\n")
-    shell, path, engine, *found = [*before.split("\n"), "", ""]
+    shell, path, engine, *programs = [*before.split("\n"), "", ""]
     own = f"its login shell `{one_line(shell)}`"
     if not begun or not ended:
         late = done.status in _TIMED_OUT
@@ -111,7 +111,7 @@ def read(done: Completed, marker: str) -> LoginShell:
         )
     their_path, their_engine, *they_find = answer.split("\n")
     named = "" if engine else their_engine
-    names = [*map(_name, found)]
+    names = [*map(_name, programs)]
     try:
         return LoginShell(
             shell,

@@ -51,7 +51,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         self._agent: PlaceSocket | None = None
         self._loop = asyncio.get_running_loop()
         self._argv: tuple[str, ...] = ()
-        self._word = secrets.token_hex(8)
+        self._mark = secrets.token_hex(8)
         self._marker = new_marker()
         self._marked = {name: FromMarker(self._marker) for name in ("stdout", "stderr")}
         self._terminal: Terminal | None = None
@@ -108,7 +108,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
             self._terminal = Terminal(kind or "xterm-256color", _size(columns, rows))
         attached = Attachment(self._terminal.size if self._terminal else None)
         _, given = variables.parted(environment)
-        script = self._place.command(self._argv, attached, self._word, given)
+        script = self._place.command(self._argv, attached, self._mark, given)
         self._given = bytes_of(given)
         run = partial(self._run, script)
         threading.Thread(target=run, name="ssh-command", daemon=True).start()
@@ -142,7 +142,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
     def signal_received(self, signal: str) -> None:
         """Send the command a signal; another command on the host does it."""
-        script = bytes_of(self._place.signal(self._word, signal))
+        script = bytes_of(self._place.signal(self._mark, signal))
 
         def send() -> None:
             with suppress(JlrError, TimeoutError):
@@ -187,7 +187,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         else:
             self._stdin.open()
             if self._given:
-                stdin = typed = TypedText(self._given, self._word, stdin, output)
+                stdin = typed = TypedText(self._given, self._mark, stdin, output)
                 output = typed.output
         status = connection.execute(
             bytes_of(script),

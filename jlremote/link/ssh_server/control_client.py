@@ -195,8 +195,8 @@ class ControlClient:
             raise Denied(f"jlr has to look whether `{self._shared.place.selector}` runs")
 
     def _status(self, argv: tuple[str, ...], given: str, passed: PassedStreams, marker: str) -> int:
-        word = secrets.token_hex(8)
-        script = self._shared.place.command(argv, Attachment(None), word, given)
+        mark = secrets.token_hex(8)
+        script = self._shared.place.command(argv, Attachment(None), mark, given)
         content = bytes_of(announced(script, marker))
 
         def execute(connection: Connection) -> int:
@@ -249,10 +249,10 @@ class ControlFields:
 
     def strings(self) -> list[bytes]:
         """Return all that is left."""
-        found = []
+        strings = []
         while self._at < len(self._data):
-            found.append(self.string())
-        return found
+            strings.append(self.string())
+        return strings
 
 
 class ControlMessages:
