@@ -44,7 +44,7 @@ class RemotePath:
         return _name(self.path.split("/"))
 
     def name_of(self, path: str) -> str:
-        """Return the local name for a path that the place found for this one.
+        """Return the local name for a path that the place reports for this one.
 
         Both are without a `~/` at the beginning.
 
@@ -61,13 +61,13 @@ class RemotePath:
 
 
 def sent(sources: Sequence[Path], into: RemotePath) -> str:
-    """Return in words what is copied to a place."""
+    """Return a copy to a place, in words."""
     what = f"`{one_line(str(sources[0]))}`" if len(sources) == 1 else f"{len(sources)} sources"
     return f"{what} to `{into.where}:{into.path}`"
 
 
 def fetched(sources: Sequence[RemotePath], into: Path) -> str:
-    """Return in words what is copied from a place."""
+    """Return a copy from a place, in words."""
     where = sources[0].where
     one = f"`{where}:{sources[0].path}`"
     return f"{one if len(sources) == 1 else f'{len(sources)} sources of `{where}`'} to `{into}`"
@@ -101,7 +101,7 @@ def parsed(text: str) -> Path | RemotePath:
 
 
 def one_place(sources: list[RemotePath]) -> str:
-    """Return where all remote sources are.
+    """Return the one place of all remote sources.
 
     Raises:
         Usage: they are in several places.
@@ -119,7 +119,7 @@ _SECONDS = 3.0
 
 
 def remote_paths(begun: RemotePath, context: Context) -> list[str]:
-    """Return the paths there that begin as `begun` does, folders with a slash at their end.
+    """Complete a path there; folders end with a slash.
 
     Only a link that is up is asked: a completion neither connects nor asks for a password.
     """
@@ -153,7 +153,7 @@ def _is_name(text: str) -> bool:
 
 
 def _place(where: str, context: Context) -> tuple[Link, Runtime, str]:
-    """Return a session's place, else a host's; both as this laptop knows them."""
+    """Return the place of a session, else of a host, as this laptop knows it."""
     try:
         record = sessions.choose(where)
     except NotFound:

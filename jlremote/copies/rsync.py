@@ -106,7 +106,7 @@ def send(
     *,
     preserve: bool,
 ) -> bool:
-    """Send a single folder; return `False` if there is more to send, or rsync cannot do it."""
+    """Send a single folder; return `False` if rsync cannot, or if there are several sources."""
     if len(sources) > 1 or not sources[0].is_dir() or not _is_here(_SENDS):
         return False
     begin = (_INTO, into.path, sources[0].resolve().name)
@@ -173,7 +173,7 @@ def _is_here(least: tuple[int, int]) -> bool:
 
 
 def _quoted(word: object) -> str:
-    """Return a word as rsync parts `--rsh`, where a doubled quote is one."""
+    """Quote a word for rsync's `--rsh`, where a doubled quote is a quote."""
     text = str(word).replace("'", "''")
     return f"'{text}'"
 
@@ -261,7 +261,7 @@ def _given(sender: socket.socket) -> tuple[tuple[str, ...], list[io.FileIO]]:
 
 
 class RsyncListener:
-    """Reads what rsync says, in two threads; words of the other half are among it."""
+    """Reads the output of rsync, with that of the other half, in two threads."""
 
     def __init__(self, rsync: subprocess.Popen[bytes], report: CopyReport) -> None:
         self.files = self.size = 0

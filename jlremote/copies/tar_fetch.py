@@ -87,7 +87,7 @@ def fetch(
 
 @dataclass(frozen=True)
 class _Arrival:
-    """What arrives, first in a private folder: the first match as `0`, the second as `1`."""
+    """The matches that arrive in a private folder, named `0`, `1` and so on."""
 
     report: CopyReport
     sources: Sequence[RemotePath]
@@ -153,7 +153,7 @@ def _listed(stream: ForwardReader, sources: Sequence[RemotePath]) -> Iterator[Ma
 
 
 class ForwardReader:
-    """A stream as `tarfile` takes it, which reads only forward, and never much for its own use."""
+    """A stream for `tarfile`, which reads only forward and no more than needed."""
 
     def __init__(self, source: io.BufferedReader) -> None:
         self._source = source
@@ -190,7 +190,7 @@ class ForwardReader:
         return os.fsdecode(bytes(text))
 
     def skip_zeros(self) -> None:
-        """Go to the next archive; `tarfile` has read one block of zeros of this one's end.
+        """Skip the zeros at the end of an archive; `tarfile` has read one block of them.
 
         It takes a broken header and a missing one for an end, too.
         """
@@ -225,7 +225,7 @@ class Archive:
             )
 
     def one_file(self, source: RemotePath) -> bool:
-        """Unpack the only file, whatever its name is; return whether it is one."""
+        """Unpack the only file, whatever its name is; return whether it is a regular file."""
         for number, member in enumerate(self._members()):
             if number or member.isdir() or member.issym() or member.islnk():
                 raise Refused(f"it sends more than the file `{source.path}`")
@@ -324,7 +324,7 @@ class Archive:
 
 @contextmanager
 def _headers() -> Iterator[None]:
-    """Report whatever `tarfile` raises for a header that makes no sense as its own error."""
+    """Raise errors of `tarfile` over a senseless header as its own error."""
     try:
         yield
     except (ValueError, ArithmeticError, LookupError, struct.error, RecursionError) as error:
@@ -336,7 +336,7 @@ def _shown(name: str) -> str:
 
 
 def _parts(name: str) -> list[str]:
-    """Return the parts of a member's path, none for the folder itself."""
+    """Return the parts of a member's path, none for the copied folder itself."""
     parts = name.split("/")
     if parts[0] == ".":
         parts = parts[1:]

@@ -128,14 +128,14 @@ printf {LANDED}
 
 
 def fetch(paths: Sequence[str], *, recursive: bool) -> tuple[str, ...]:
-    """Return the command that writes which files there are, and then an archive of each."""
+    """Return the command that lists the files there, then sends an archive of each."""
     return (*_command(_FETCH), "r" if recursive else "", *paths)
 
 
 def send(
     path: str, names: Sequence[str], mark: str, needs: str, *, preserve: bool
 ) -> tuple[str, ...]:
-    """Return the command that reads an archive and gives each of `names` in it its place.
+    """Return the command that unpacks an archive and gives each of `names` its place.
 
     `mark` names the folder of what has arrived. `needs` is `several` where the target has to be a
     folder, or tells what the one name is: `folder` or `file`.
@@ -148,7 +148,7 @@ def _command(script: str) -> tuple[str, ...]:
 
 
 def check(status: int, complaint: Complaint, what: str) -> None:
-    """Raise the error of a command that failed to copy `what`, which is in words."""
+    """Raise the error of a command that failed to copy `what` (in words)."""
     if status == _NOT_THERE:
         raise JlrError(
             "neither `tar` nor Python 3.6 is there", hint="install `tar` there, then copy again"

@@ -76,7 +76,7 @@ EDITORS: Mapping[str, Editor] = MappingProxyType(
 
 @dataclass(frozen=True)
 class OpenedFolder:
-    """A folder as an editor opens it."""
+    """A folder, and the command that opens it in an editor."""
 
     name: str  # its host's, for ssh
     folder: str

@@ -70,7 +70,7 @@ _REFUSED = re.compile(r"line (\d+): ")
 
 @dataclass(frozen=True)
 class ConfigChange:
-    """What `--install` or `--remove` does with the user's file."""
+    """The change that `--install` or `--remove` makes to the user's file."""
 
     file: Path
     line: str  # the line that comes or goes; empty if nothing changes
@@ -78,7 +78,7 @@ class ConfigChange:
 
 
 def block() -> str:
-    """Return the block for ssh; the files that it names are made if they are missing."""
+    """Return the block for ssh; missing files that it names are made."""
     keys = editor_keys()
     lines = [
         f"ProxyCommand {command_line(_program())} proxy {_NAME}",

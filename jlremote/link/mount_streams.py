@@ -144,7 +144,7 @@ class Mounts:
         return len(self._failures)
 
     def add(self, name: str, root: str) -> None:
-        """Admit the sshfs of that name, which shows the host's folder `root`, from now on.
+        """Admit the sshfs of that name, which shows the host's folder `root`.
 
         Repeating it is harmless.
 
@@ -175,7 +175,7 @@ class Mounts:
         self._streams.stop()
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return all mounts for `status`: name, whether sshfs has SFTP, and why it was refused."""
+        """Return all mounts for `status`: name, whether SFTP is open, and why it was refused."""
         with self._lock:
             failures = dict(self._failures)
         return [

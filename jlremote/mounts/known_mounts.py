@@ -122,7 +122,7 @@ def is_served(record: MountRecord) -> bool:
 
 
 def bring_back(link: Link, ssh_config: Path | None) -> None:
-    """Tell a new link of each mount of its host, so that their sshfs can connect again."""
+    """Register each mount of a host with its new link, so that its sshfs can connect again."""
     config = None if ssh_config is None else str(ssh_config)
     for record in mounts.load_all():
         here = (record.host, record.ssh_config) == (link.name, config)

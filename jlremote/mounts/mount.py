@@ -74,7 +74,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
 
 
 def _stays(request: MountRequest, local: str, known: MountRecord | None, system: System) -> bool:
-    """Return whether the requested folder is already mounted at `local`; refuse another one."""
+    """Return whether the folder is already mounted at `local`; refuse another one."""
     if not any(point.path == local for point in system.mounted()):
         return False
     if known is None:
@@ -95,7 +95,7 @@ def _stays(request: MountRequest, local: str, known: MountRecord | None, system:
 
 
 def _session(request: MountRequest, known: MountRecord | None, context: Context) -> SessionRecord:
-    """Return the session that was named, else that of the last mount here.
+    """Return the named session, else the session of the last mount here.
 
     A host that was named by itself stands for a session without a name.
     """

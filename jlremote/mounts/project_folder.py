@@ -40,7 +40,7 @@ class Folder:
 def find(
     link: Link, session: SessionRecord, remote: str | None, local: str, *, on_host: bool
 ) -> Folder:
-    """Return the folder to mount: `remote`, `None` for the session's project folder.
+    """Return the folder to mount: `remote`, or with `None` the session's project folder.
 
     A folder of the name of `local` in the home is the last resort. With `on_host` an absolute
     `remote` is a path of the host and not of the container.

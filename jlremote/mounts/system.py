@@ -221,7 +221,7 @@ def _text(field: bytes) -> str:
 
 
 def resolved(path: str, mounted: Collection[str]) -> str:
-    """Return `path` as `realpath` would, but leave what lies below a `mounted` path as written.
+    """Return `path` as `realpath` would, but nothing below a `mounted` path is resolved.
 
     Raises:
         Usage: its symbolic links form a circle.

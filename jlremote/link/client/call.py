@@ -172,7 +172,7 @@ class Call:
                 return
 
     def say(self, message: Message) -> None:
-        """Send one message; if that fails, the link's next message tells why."""
+        """Send one message; after a failure the link's next message tells the reason."""
         with suppress(OSError):
             send(self._socket, message)
 

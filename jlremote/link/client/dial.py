@@ -84,7 +84,7 @@ def _connected(address: str) -> Socket:
 def next_message(
     socket: Socket, files: LinkFiles, on_silence: Callable[[], None] = lambda: None
 ) -> Message:
-    """Return the link's next message, however late; but it must answer to others meanwhile.
+    """Return the link's next message, and check while it waits that the link answers others.
 
     `on_silence` is called each time that the link has been found to run and still said nothing; an
     exception from it is passed on.

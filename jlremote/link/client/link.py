@@ -42,7 +42,7 @@ class SshPlace:
 
 @dataclass(frozen=True)
 class ShellCommand:
-    """What to run in a place, and how; see `Attachment`."""
+    """What to run in a place (see `Attachment`)."""
 
     command: tuple[str, ...]  # a shell if it is empty
     user: str | None = None
@@ -211,7 +211,7 @@ class Link:
         return self._ask_if_running("unforward", session=session, port=port)
 
     def check(self, session: str, port: int | None = None) -> ForwardStatus | None:
-        """Have the far end of a forward proved anew; `None` if there is no such forward."""
+        """Prove the far end of a forward anew; `None` if there is no such forward."""
         answer = self._caller.ask("check", session=session, port=port)
         if answer is None:
             return None
@@ -232,7 +232,7 @@ class Link:
         return bool(self._caller.ask("reaches", path=path))
 
     def login_shell(self) -> tuple[LoginShell, bool]:
-        """Look where a login shell of the host looks; later scripts have what only it has.
+        """Look for programs in a login shell of the host; later scripts find them, too.
 
         Return its answer, and whether later scripts find more by this call. It is asked once.
         """
@@ -241,7 +241,7 @@ class Link:
 
     @property
     def mount_socket(self) -> Path:
-        """The socket at which sshfs finds the link; it exists from the first mount on."""
+        """The socket at which sshfs finds the link, from the first mount on."""
         return self._files.mount_socket
 
     def mount(self, name: str, remote: str) -> None:
@@ -253,7 +253,7 @@ class Link:
         return self._ask_if_running("unmount", name=name)
 
     def serve_ssh(self, place: SshPlace, name: str, *, shares: bool) -> plain_sockets.socket:
-        """Have the link serve SSH for a place, and return the socket for the client.
+        """Ask the link to serve SSH for a place, and return the socket for the client.
 
         `name` is what the client calls it. If it `shares`, the next client of that name that only
         runs a command finds the link by its control socket.
@@ -270,15 +270,15 @@ class Link:
             return call.take_over()
 
     def notify(self, session: str, *, wanted: bool) -> None:
-        """Have the person told of the session's long cells and dead kernels, or no longer."""
+        """Turn notices of a session's long cells and dead kernels on or off."""
         self._caller.ask("notify", session=session, wanted=wanted)
 
     def watch_job(self, name: str, key: str, kind: str) -> None:
-        """Have the person told on the desktop when a job begins or ends (see `WatchedJob`)."""
+        """Show a desktop notice when a job begins or ends (see `WatchedJob`)."""
         self._caller.ask("watch_job", name=name, key=key, kind=kind)
 
     def unwatch_job(self, name: str) -> bool:
-        """Watch a job no longer; return whether its end had not been told. Starts no link."""
+        """Stop watching a job; return whether its end had not been told. Starts no link."""
         return self._ask_if_running("unwatch_job", name=name)
 
     def answers(self) -> bool | None:
@@ -336,12 +336,12 @@ class Link:
         return self.shut_down()
 
     def stay_disconnected(self) -> None:
-        """Remember that the link was ended on purpose, or is to be: lists start none again."""
+        """Record that the link was ended on purpose: lists do not start it again."""
         self._files.disconnected.touch(mode=0o600)
 
     @property
     def disconnected(self) -> bool:
-        """Whether it was ended on purpose, and not started since."""
+        """Whether the link was ended on purpose, and not started since."""
         return self._files.disconnected.exists()
 
     def shut_down(self) -> bool:

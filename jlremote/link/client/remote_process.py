@@ -97,7 +97,7 @@ class RemoteProcess:
             raise ended_early(*(stream.noise for stream in self._streams.values()))
 
     def give(self, data: bytes) -> bool:
-        """Send a piece of stdin, empty at its end, once those before were read, but for a few.
+        """Send a piece of stdin (empty at its end) once most pieces before it were read.
 
         Return whether the process may still read it.
         """
@@ -115,7 +115,7 @@ class RemoteProcess:
         self._tell({"size": size})
 
     def hang_up(self) -> None:
-        """End it, even without a network; the iteration then raises `LinkLost`."""
+        """End the process, even without a network; the iteration then raises `LinkLost`."""
         self._tell({"hang_up": True})
 
     def leave(self) -> None:

@@ -64,7 +64,7 @@ class Dialer:
         self._login = LoginLook(files.login)
 
     def hand_over(self, agent_socket: str) -> None:
-        """Use the agent of the latest command: the first one dies with its shell."""
+        """Use the agent of the latest command: the first agent dies with its shell."""
         self._agent_socket = agent_socket
 
     def dial(self, asker: Asker) -> Connection:

@@ -54,7 +54,7 @@ class LoginLook:
         self._answer: LoginShell | None = None
 
     def head(self) -> bytes:
-        """Return what a script begins with, empty until it is known to be needed."""
+        """Return the text at the head of each script, empty until it is known to be needed."""
         answer = self._answer
         return answer.head().encode() if answer is not None else b""
 
@@ -76,7 +76,7 @@ class LoginLook:
             return answer, answer.helps
 
     def connected(self, host: Host) -> None:
-        """Look where the last link has found that the host needs it."""
+        """Ask the login shell if the last link has found that the host needs that."""
         if self._answer is None and self._needed.exists():
             with suppress(Unreachable):
                 self.look(host)

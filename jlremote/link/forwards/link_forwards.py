@@ -115,7 +115,7 @@ class Forwards:
             forward.prove(connection)
 
     def changed(self, connection: Connection, runtime: str, event: str | None) -> None:
-        """Prove the forwards again that an event is about; all of them if events were missed."""
+        """Prove again the forwards that an event is about, or all if events were missed."""
         for forward in tuple(self._forwards.values()):
             about = filter(None, (forward.place.container_id, forward.network))
             if forward.place.runtime == runtime and (

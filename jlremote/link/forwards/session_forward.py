@@ -22,7 +22,7 @@ _TURN_SECONDS = 60.0
 
 
 class TimeLimit:
-    """Calls `warn` with the moment, once, `WARNED_SECONDS` before it or as soon as it is known."""
+    """Calls `warn` once, `WARNED_SECONDS` before the moment or as soon as the moment is known."""
 
     def __init__(self, warn: Callable[[float], None]) -> None:
         self._warn = warn
@@ -190,7 +190,7 @@ class SessionForward:
             self.prove(self._connection)
 
     def replace(self, endpoint: Endpoint, connection: Connection, *, seen: bool = True) -> None:
-        """Lead to another endpoint from now on.
+        """Lead to another endpoint.
 
         It is proved first, unless it has a target that the caller has just seen.
         """

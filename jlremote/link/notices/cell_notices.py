@@ -29,7 +29,7 @@ CONNECTION_SECONDS = 60.0
 
 @dataclass(frozen=True, eq=False)
 class CellNotices:
-    """The sessions of one host whose cells and kernels are told of.
+    """The sessions of one host with notices of long cells and dead kernels.
 
     `connected` returns a connection, or raises `JlrError` if there is none after some seconds;
     `place_of` returns where a session runs, `None` once it is no longer forwarded.
@@ -44,7 +44,7 @@ class CellNotices:
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def set(self, session: str, *, wanted: bool) -> None:
-        """Tell of a session from now on, or no longer; repeating it is harmless."""
+        """Turn the notices of a session on or off; repeating it is harmless."""
         with self._lock:
             (self._sessions.add if wanted else self._sessions.discard)(session)
             new = wanted and session not in self._read_now
@@ -70,7 +70,7 @@ class CellNotices:
             self._read_now.discard(session)
 
     def _read(self, session: str, news: CellNews) -> None:
-        """Read while the session is forwarded; what was missed in a silence is told afterwards."""
+        """Read while the session is forwarded, from where the last connection ended."""
         while self._wanted(session):
             place = self.place_of(session)
             if place is None:
@@ -112,7 +112,7 @@ class CellNews:
         self._looked = False
 
     def take(self, record: Record | None) -> str | None:
-        """Return what the person is told of a record, `None` for the end of a look."""
+        """Return the notice of a record if it is news; `None` marks the end of a look."""
         if record is None:
             self._looked = True
             return None

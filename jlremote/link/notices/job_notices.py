@@ -69,7 +69,7 @@ class JobNotices:
             threading.Thread(target=self._keep_looking, daemon=True).start()
 
     def remove(self, name: str) -> bool:
-        """Watch a job no longer; return whether its end had not been told."""
+        """Stop watching a job; return whether its end had not been told."""
         with self._lock:
             watched = [job for job in self._jobs if job.name == name]
             for job in watched:

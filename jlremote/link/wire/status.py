@@ -15,7 +15,7 @@ ForwardKey = tuple[str, int | None]
 
 @dataclass(frozen=True)
 class ForwardStatus:
-    """A forward of a session as the link tells it."""
+    """A forward of a session, as the link describes it."""
 
     session: str
     port: int | None  # the further port that it leads to, `None` for the session's Jupyter server
@@ -28,14 +28,14 @@ class ForwardStatus:
 
     @property
     def server(self) -> Server:
-        """The Jupyter server that it leads to; not for a further port."""
+        """The Jupyter server behind the forward; not for a further port."""
         assert self.endpoint.server is not None
         return self.endpoint.server
 
 
 @dataclass(frozen=True)
 class MountStatus:
-    """A mount as the link tells it, by the record's name.
+    """A mount by the name of its record, as the link describes it.
 
     It is `connected` while its sshfs has an SFTP server on the host; `failure` tells why the host
     refused one when it was asked last.
@@ -48,7 +48,7 @@ class MountStatus:
 
 @dataclass(frozen=True)
 class LinkStatus:
-    """A link as it tells itself."""
+    """A link, as it describes itself."""
 
     state: str  # one of `link.wire.states.State`
     since: float  # seconds since the epoch
@@ -71,7 +71,7 @@ class LinkStatus:
 
 
 def link_status(message: Message) -> LinkStatus:
-    """Return what a link answered to `status`; a forward is up at most as long as the link."""
+    """Return the status in a link's answer; a forward is up at most as long as the link."""
     since = message["since"]
     return LinkStatus(
         message["state"],
