@@ -2,7 +2,7 @@
 
 What a host, a container or Jupyter says is data. Before a word of it becomes a local file name, an
 argument of a local program, a number or a parsed document, it passes one of these functions. All of
-them raise `Refused`, a `ValueError`, so `understood` in `place.host.answers` explains it like
+them raise `Refused`, a `ValueError`, so `understood` in `place.host.contract` explains it like
 any odd answer.
 """
 

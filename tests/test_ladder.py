@@ -160,7 +160,7 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
         "jlremote.link.service.link_process:",
         "jlremote.forwards.loopback_page:",
         "jlremote.remote.",
-        "jlremote.gpus.waiting.waiter_program:",
+        "jlremote.gpus.waiter_program:",
         "jlremote.jupyter.recording.",
     )
     assert [place for place in speakers if not place.startswith(silent)] == []

@@ -18,12 +18,12 @@ from jlremote.images import commands
 from jlremote.jupyter import scripts
 from jlremote.place.host.contract import USER_LABEL, Completed, run_script
 from jlremote.place.host.shell_text import command_line, stdin_of, wait_while
-from jlremote.place.runtimes.contract import START_LABEL, Container, ContainerSpec
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import docker_errors, networks, old_docker
 from jlremote.place.runtimes.docker.old_docker import OtherWay
-from jlremote.place.runtimes.engine.engine import Argv, Engine
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
+from jlremote.place.runtimes.runtime import START_LABEL, Container, ContainerSpec
 from jlremote.place.runtimes.scripts import variables, waiting
 from jlremote.place.runtimes.table import AUTO
 from jlremote.selection import naming

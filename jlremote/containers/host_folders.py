@@ -11,11 +11,10 @@ from typing import Any
 from jlremote.errors import NotFound, Usage
 from jlremote.hosts.requests import StartRequest
 from jlremote.laptop import mounts
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import Completed, Host
+from jlremote.place.host.contract import Completed, Host, understood
 from jlremote.place.host.shell_text import command_line, typed_path
-from jlremote.place.runtimes.engine.engine import Engine
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import one_line
 from jlremote.untrusted import Refused, count, document, whole_number
 

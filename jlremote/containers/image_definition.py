@@ -20,14 +20,13 @@ from jlremote.images.image_files import file_name, is_docker, is_reference, logi
 from jlremote.images.stories import image_files
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
-from jlremote.place.clusters.contract import KEY
+from jlremote.place.clusters.scheduler import KEY
 from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes import bare
-from jlremote.place.runtimes.apptainer import apptainer
-from jlremote.place.runtimes.contract import Attachment, Container, ContainerSpec, Runtime
-from jlremote.place.runtimes.engine.engine import Argv
+from jlremote.place.runtimes import apptainer, bare
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing
+from jlremote.place.runtimes.engine.kinds import Argv
+from jlremote.place.runtimes.runtime import Attachment, Container, ContainerSpec, Runtime
 from jlremote.place.runtimes.scripts import packages
 from jlremote.text import one_line, printable
 

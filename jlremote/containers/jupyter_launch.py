@@ -21,12 +21,12 @@ from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.place.host.contract import Completed, Host, run_script
 from jlremote.place.host.shell_text import command_line, typed_path, wait_while
-from jlremote.place.runtimes.apptainer.apptainer import GPUS_FILE
-from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.place.runtimes.apptainer import GPUS_FILE
 from jlremote.place.runtimes.docker import docker_errors
 from jlremote.place.runtimes.docker.docker_commands import logs_argv, state_argv
 from jlremote.place.runtimes.engine.engine_errors import engine_error, tried
-from jlremote.place.runtimes.scripts import homes, packages, waiting
+from jlremote.place.runtimes.runtime import Container, Runtime
+from jlremote.place.runtimes.scripts import packages, variables, waiting
 from jlremote.text import one_line, printable
 
 BY_HAND = "by-hand"  # the id of a launch that is only shown
@@ -336,7 +336,7 @@ def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrEr
 def _no_folder(start: StartContext, failed: Completed) -> JlrError:
     engine, complaint = start.runtime.engine, failed.complaint.lower()
     hint = "`df` there shows whether it is full or read-only; Jupyter needs it for its own files"
-    if engine and homes.NOT_PRIVATE in complaint:
+    if engine and variables.NOT_PRIVATE in complaint:
         look = engine.shown("exec", start.name, "ls", "-l", "/tmp")  # noqa: S108
         hint = f"`{look}` shows its owner; without `-v /tmp:/tmp` a container has its own"
     elif engine and "read-only" in complaint:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from jlremote.errors import JlrError
 from jlremote.hosts.start_context import StartContext
 from jlremote.place.host.contract import run_script
-from jlremote.place.runtimes.contract import Container
 from jlremote.place.runtimes.docker import docker_errors
+from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.scripts import packages
 from jlremote.text import one_line, printable
 

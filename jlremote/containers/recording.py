@@ -12,10 +12,9 @@ from jlremote.jupyter.recorder import NOT_RECORDED, Recording
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.place.host.answers import records
-from jlremote.place.host.contract import Host, run_script
+from jlremote.place.host.contract import Host, records, run_script
 from jlremote.place.runtimes import bare
-from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.scripts import waiting
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.times import in_words

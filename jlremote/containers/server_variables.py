@@ -14,10 +14,9 @@ from jlremote.errors import JlrError
 from jlremote.hosts.start_context import StartContext
 from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
-from jlremote.place.host.answers import RECORD
-from jlremote.place.host.contract import Host, run_script
+from jlremote.place.host.contract import RECORD, Host, run_script
 from jlremote.place.host.shell_text import command_line, stdin_of
-from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.place.runtimes.scripts import variables
 
 

@@ -18,7 +18,7 @@ from jlremote.link.wire.states import State
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import IN_FOLDER, command_line
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.contract import Attachment, Runtime
+from jlremote.place.runtimes.runtime import Attachment, Runtime
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.text import one_line, without_controls
 from jlremote.untrusted import Refused, path_part

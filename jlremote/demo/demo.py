@@ -25,7 +25,7 @@ from jlremote.listing.report import SessionReport
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.installation import beside_jlr
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.sessions.open import address
 from jlremote.sessions.start import start
 from jlremote.sessions.stop import stop

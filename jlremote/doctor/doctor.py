@@ -28,10 +28,10 @@ from jlremote.laptop.settings import settings
 from jlremote.link.client.link import Link
 from jlremote.place.host.addresses import LOCALHOST
 from jlremote.place.host.contract import Steps
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Runtime
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import EngineSilent, EngineUnusable
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.table import AUTO, runtime_named, runtime_of
 from jlremote.questions import Asker, Question
 from jlremote.untrusted import moment

@@ -20,12 +20,12 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, NvidiaSmiSilent
 from jlremote.place.host import installation
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.engine.engine import DOCKER
 from jlremote.place.runtimes.engine.engine_errors import (
     DockerIsPodman,
     EngineMissing,
     EngineUnusable,
 )
+from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.text import listed, size_in_words
 
 LITTLE_IN_HOME = 1 * 1000**3

@@ -11,22 +11,21 @@ from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, read
 from jlremote.images.commands import inspect_image_argv
-from jlremote.place.clusters.contract import SchedulerFacts
-from jlremote.place.clusters.slurm.commands import SLURM
+from jlremote.place.clusters.scheduler import SchedulerFacts
+from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import installation
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import Completed, Steps
+from jlremote.place.host.contract import Completed, Steps, understood
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
 from jlremote.place.runtimes.docker import networks, old_docker
 from jlremote.place.runtimes.docker.docker_commands import usable_argv
 from jlremote.place.runtimes.docker.old_docker import OtherWay
-from jlremote.place.runtimes.engine.engine import DOCKER, Engine
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineUnusable,
     engine_error,
     tried,
     unless_silent,
 )
+from jlremote.place.runtimes.engine.kinds import DOCKER, Engine
 from jlremote.text import one_line
 from jlremote.untrusted import count, document
 

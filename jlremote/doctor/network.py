@@ -5,8 +5,8 @@ from __future__ import annotations
 from jlremote.doctor.findings import Finding, fine, skip, warn
 from jlremote.place.host.contract import Completed
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, bounded, command_line
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import reason
+from jlremote.place.runtimes.engine.kinds import Engine
 
 CHECK = "network"
 SITE = "pypi.org"  # where pip's packages come from

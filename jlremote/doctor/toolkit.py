@@ -8,8 +8,8 @@ from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import NvidiaSmiSilent
 from jlremote.place.host import installation
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_gpus import mend
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import one_line
 
 CHECK = "toolkit"

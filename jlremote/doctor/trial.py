@@ -19,10 +19,10 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.contract import Container, ContainerSpec, Runtime
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker.docker_errors import creation_error
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.runtime import Container, ContainerSpec, Runtime
 from jlremote.place.runtimes.table import runtime_of
 
 

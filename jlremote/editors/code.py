@@ -16,10 +16,9 @@ from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.context import Context
 from jlremote.laptop import sessions
 from jlremote.laptop.ssh_names import SUFFIX
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import run_script
+from jlremote.place.host.contract import run_script, understood
 from jlremote.place.host.shell_text import IN_FOLDER, command_line
-from jlremote.place.runtimes.contract import Attachment
+from jlremote.place.runtimes.runtime import Attachment
 from jlremote.sessions.shell import ShellPlace, place_of
 from jlremote.untrusted import absolute_path
 

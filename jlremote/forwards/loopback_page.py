@@ -19,8 +19,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from jlremote.place.host.addresses import LOCALHOST
-from jlremote.place.host.socket_tables import is_own
+from jlremote.place.host.addresses import LOCALHOST, is_own
 
 # A first start of snap's Firefox takes half a minute on a slow disk.
 LASTS_SECONDS = 90.0

@@ -2,10 +2,10 @@
 
 Read `allocation` (the story of `--gpus`) and `wait` (`--wait`). `snapshot_script` asks the host and
 `snapshot` reads the answer into an `inventory`; what engines and Slurm have given to others is the
-part of `assigned`. `choice` parses `--gpus` and chooses, `leases` reserve the choice, `wait_queue`
-orders the starts that wait, `proof` shows that a new container has its GPUs. `usage` describes a
-GPU's users. In `waiting` GPUs are taken, at once or in turn, from the laptop or on the host itself.
-`host_gpus` and `pool_gpus` serve `jlr gpus`, and choose the host of a pool.
+part of `assigned`. `choice` parses `--gpus` and chooses, `leases` reserve the choice and order the
+starts that wait, `taking` does both, on the laptop and in `waiter_program`, which waits on the
+host; `proof` shows that a new container has its GPUs. `host_gpus` and `pool_gpus` serve `jlr gpus`,
+and choose the host of a pool.
 
 Decisions:
 
@@ -13,7 +13,7 @@ Decisions:
 user makes in a folder of his own and all users read (`leases`). There is no lock that a crash could
 leave behind.
 
-**Who is next?** The start that came first (`wait_queue`), whatever it wants: what those before it
+**Who is next?** The start that came first (`leases`), whatever it wants: what those before it
 want is kept for them, so that a large request does not starve behind small ones. A start without
 `--wait` takes only what is left beside all of them.
 
@@ -27,4 +27,17 @@ given with a note.
 **Why UUIDs?** A host counts its GPUs anew at each boot, and without one that is broken. So leases,
 labels and engines name them by UUID, and before a container starts again its label is compared with
 what its engine would give it. Only CDI files may have no other names than indices.
+
+**What keeps the place of a detached job?** The job's own process. It has the place for as long as
+it lives, and the lease afterwards, as the command has its process id. So nothing else has to last.
+
+**What keeps the place of a session's start?** Such a program, too, which then holds the GPUs
+(`hold`). The start takes them over from it, by making the lease its own again. A start that is
+killed leaves it, and the next one of the session finds it by its place or lease. Half an hour is
+long enough to open a laptop, and short enough for GPUs that nothing uses.
+
+**Which rule does it follow?** The one of the laptop, in the same modules: the program has them in
+one file, for a Python of the host from 3.8 on, of which nothing else is needed. A second rule in
+shell text or older Python would sooner or later give a GPU twice. Where there is none, `--wait`
+without `--detach` waits from the laptop.
 """

@@ -8,25 +8,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
-from jlremote.gpus import leases, proof, wait
+from jlremote.gpus import leases, proof, taking, wait
 from jlremote.gpus.assigned import Within, resolved
 from jlremote.gpus.choice import Chosen, GpuRequest, choose, is_met, parse_request
 from jlremote.gpus.host_gpus import ask, engines_asked
-from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.inventory import Inventory, place_names, users_of_all
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.snapshot import CannotAsk
-from jlremote.gpus.usage import place_names, users_of_all
-from jlremote.gpus.waiting import placeholders, taking
-from jlremote.gpus.waiting.taking import Taken, Wish
+from jlremote.gpus.taking import Taken, Wish
 from jlremote.hosts.requests import StartRequest
 from jlremote.hosts.start_context import StartContext
 from jlremote.jupyter.server import Server
 from jlremote.place.host.contract import USER_LABEL, run_script
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.contract import Attachment, Container, Runtime
 from jlremote.place.runtimes.docker import docker_commands as docker
-from jlremote.place.runtimes.engine.engine import Engine
-from jlremote.place.runtimes.engine.given_gpus import GPUS_LABEL, shortened
+from jlremote.place.runtimes.engine.engine_gpus import GPUS_LABEL, shortened
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.runtime import Attachment, Container, Runtime
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class AllocatedGpus:
     in_container: tuple[str, ...] = ()  # variables of a new container, `NAME=VALUE`
     labels: Mapping[str, str] = field(default_factory=dict)  # labels of a new container
     lease: Lease | None = None  # the lease on the devices during the start
-    # what `gpus.waiting.waiter_program` is to do for a job that waits for them on the host
+    # what `gpus.waiter_program` is to do for a job that waits for them on the host
     wait: Mapping[str, Any] | None = None
 
     def keep_for(self, engine: Engine, container: str) -> dict[str, str]:
@@ -447,7 +445,7 @@ def promise(start: StartContext, busy: Busy, within: Within | None = None) -> Al
     asked, found = parse_request(request.gpus or ""), ask(start.host, within=within)
     # Named ones are known, though they are in use.
     known = choose(asked, found, request.host, share=True) if asked.names else None
-    promised = _of(known or placeholders.promised(asked.count), found, start.runtime)
+    promised = _of(known or taking.promised(asked.count), found, start.runtime)
     wish = Wish(start.host, start.name, asked, engines_asked(request.host), within=within)
     return replace(promised, wait=wait.plan(wish, request.wait or 0.0, busy.message))
 

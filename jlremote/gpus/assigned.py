@@ -15,7 +15,7 @@ from jlremote.gpus.inventory import Claim, Device, Gpu
 from jlremote.place.host.contract import USER_LABEL
 from jlremote.place.host.shell_text import TOOK_TOO_LONG
 from jlremote.place.host.sudo import ALONE_UNLESS_KNOWN
-from jlremote.place.runtimes.engine.given_gpus import CDI, GPUS_LABEL, VISIBLE, gpus_of
+from jlremote.place.runtimes.engine.engine_gpus import CDI, GPUS_LABEL, VISIBLE, gpus_of
 from jlremote.text import one_line, printable
 from jlremote.untrusted import Refused, count, document
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
-from jlremote.gpus.inventory import Device, Gpu, Inventory
-from jlremote.gpus.usage import in_line, users_of_all
-from jlremote.gpus.wait_queue import ahead
+from jlremote.gpus.inventory import Device, Gpu, Inventory, in_line, users_of_all
+from jlremote.gpus.leases import ahead
 from jlremote.text import one_line
 
 _NAME = re.compile(r"\d+(:\d+)?|(GPU|MIG)-[0-9A-Za-z/-]+")

@@ -6,22 +6,20 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from jlremote.gpus import snapshot_script
+from jlremote.gpus import snapshot_script, taking
 from jlremote.gpus.assigned import Within
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, read
-from jlremote.gpus.waiting import taking
-from jlremote.gpus.waiting.taking import ASK_SECONDS
+from jlremote.gpus.taking import ASK_SECONDS
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import startup_files, used_on
 from jlremote.hosts.links import link_on
 from jlremote.link.client.link import Link
-from jlremote.place.clusters.contract import ClusterGpus, SchedulerSilent
-from jlremote.place.clusters.slurm.commands import SLURM
-from jlremote.place.clusters.slurm.nodes import read_gpus
-from jlremote.place.host.answers import GROUP
-from jlremote.place.host.contract import Host, run_script
-from jlremote.place.runtimes.engine.engine import Argv
+from jlremote.place.clusters.scheduler import ClusterGpus, SchedulerSilent
+from jlremote.place.clusters.slurm import SLURM
+from jlremote.place.clusters.slurm_lists import read_gpus
+from jlremote.place.host.contract import GROUP, Host, run_script
+from jlremote.place.runtimes.engine.kinds import Argv
 
 NOT_FOUND = 127  # the status of a shell that finds no such command
 CLUSTER_SECONDS = 60.0  # the least pause between questions to a scheduler, which forbids loops

@@ -20,7 +20,7 @@ from jlremote.jupyter.presence import Presence, look
 from jlremote.laptop import sessions
 from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import Value
-from jlremote.place.runtimes.contract import TYPED_LABEL
+from jlremote.place.runtimes.runtime import TYPED_LABEL
 
 # How long a look waits for the others once a host has answered, and after which time the silence of
 # one is told: some drivers take seconds for each answer.

@@ -9,7 +9,7 @@ import csv
 import re
 from itertools import pairwise
 
-from jlremote.place.host.answers import records
+from jlremote.place.host.contract import records
 from jlremote.text import one_line
 from jlremote.untrusted import count
 

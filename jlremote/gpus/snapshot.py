@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from jlremote.errors import JlrError
-from jlremote.gpus import assigned, leases, wait_queue
+from jlremote.gpus import assigned, leases
 from jlremote.gpus.assigned import Within
 from jlremote.gpus.inventory import Claim, Device, Gpu, GpuProcess, Inventory, Unleased
 from jlremote.gpus.snapshot_script import ANSWER_SECONDS, PROCESS_FIELDS
-from jlremote.place.host.answers import OddAnswer, understood
-from jlremote.place.host.answers import records as records_of
+from jlremote.place.host.contract import OddAnswer, understood
+from jlremote.place.host.contract import records as records_of
 from jlremote.text import one_line, printable
 from jlremote.untrusted import count, number, whole_number
 
@@ -157,7 +157,7 @@ class _Reading:
         listed = [
             leases.read(fields, self.now, self.boot)
             for fields in found_leases
-            if not wait_queue.is_place(fields)
+            if not leases.is_place(fields)
         ]
         for lease in (lease for lease in listed if lease and lease.holds):
             kind: Literal["session", "start"] = "session" if lease.settled else "start"
@@ -177,7 +177,7 @@ class _Reading:
         # Others wait for the same GPUs, unless these are the container's alone.
         alone = within is not None and within.value != "all"
         line = f"{first}.{within.container}" if within and alone else first
-        queue, left = wait_queue.read(found_leases, line, self.now, self.boot)
+        queue, left = leases.read_queue(found_leases, line, self.now, self.boot)
         dead = [name for name, owner in left.items() if owner == self.user]
         return Inventory(
             gpus=there,

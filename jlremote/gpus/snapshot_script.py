@@ -1,6 +1,6 @@
 """The script that describes a host's GPUs: one for `sh`, which changes nothing.
 
-It asks `nvidia-smi`, `/proc`, the engines and Slurm, and prints records (see `place.host.answers`).
+It asks `nvidia-smi`, `/proc`, the engines and Slurm, and prints records.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from jlremote.gpus.assigned import FUNCTIONS
 from jlremote.gpus.leases import LIST
-from jlremote.place.host.answers import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
+from jlremote.place.host.contract import PRINT_FIELD, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line, pause, until_hang_up
 
 if TYPE_CHECKING:

@@ -17,18 +17,14 @@ from dataclasses import astuple
 from typing import Any
 
 from jlremote.errors import Busy, JlrError, LinkLost, Unreachable
-from jlremote.gpus import leases
+from jlremote.gpus import leases, taking
 from jlremote.gpus.choice import Chosen
-from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.leases import Lease
-from jlremote.gpus.usage import how_many
-from jlremote.gpus.wait_queue import QueueTicket
-from jlremote.gpus.waiting import taking
-from jlremote.gpus.waiting.taking import Taken, Wish
+from jlremote.gpus.inventory import Inventory, how_many
+from jlremote.gpus.leases import Lease, QueueTicket
+from jlremote.gpus.taking import Taken, Wish
 from jlremote.hosts.start_context import StartContext
 from jlremote.place.host import kept_jobs
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import run_script
+from jlremote.place.host.contract import run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
 from jlremote.text import one_line
 from jlremote.untrusted import document
@@ -173,7 +169,7 @@ def _may_be_there(start: StartContext, found: Inventory) -> bool:
 def _look(start: StartContext) -> tuple[dict[str, Any] | None, bool]:
     """Return what the session's waiter tells, and whether it is alive; `None` if there is none.
 
-    `gpus.waiting.waiter_program` says what it tells.
+    `gpus.waiter_program` says what it tells.
     """
     printed = run_script(start.host, kept_jobs.look(start.name))
     with suppress(ValueError):

@@ -15,10 +15,7 @@ from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.installation import commands
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Runtime
 from jlremote.place.runtimes.docker.docker_commands import usable_argv
-from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.place.runtimes.engine.engine_errors import (
     DockerIsPodman,
     EngineMissing,
@@ -31,6 +28,9 @@ from jlremote.place.runtimes.engine.engine_errors import (
     tried_next,
     unless_silent,
 )
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, PODMAN, Engine
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.table import AUTO, runtime_named
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from jlremote.link.wire.states import State
 
 if TYPE_CHECKING:
     from jlremote.place.host.contract import Host
-    from jlremote.place.runtimes.contract import Container, Runtime
+    from jlremote.place.runtimes.runtime import Container, Runtime
 
 
 def again(record: SessionRecord, state: str = "", called: str = "") -> str:
@@ -82,7 +82,7 @@ def gpu_fault(host: Host, record: SessionRecord) -> JlrError | None:
     if record.gpus is None:
         return None
     from jlremote.place.host.contract import run_script
-    from jlremote.place.runtimes import gpu_faults
+    from jlremote.place.runtimes.engine import engine_gpus
     from jlremote.place.runtimes.table import runtime_of
 
     runtime = runtime_of(record)
@@ -90,6 +90,6 @@ def gpu_fault(host: Host, record: SessionRecord) -> JlrError | None:
         return None
     restart = runtime.shown("restart", record.name)
     with suppress(JlrError):
-        told = run_script(host, runtime.inside(record.name, gpu_faults.CHECK))
-        return gpu_faults.read(told.stdout, record.name, restart)
+        told = run_script(host, runtime.inside(record.name, engine_gpus.FAULT_CHECK))
+        return engine_gpus.gpu_fault(told.stdout, record.name, restart)
     return None

@@ -102,7 +102,7 @@ def _tell_failure(said: str, context: Context) -> None:
 def _expect_answer(link: Link, script: str, context: Context) -> None:
     # Loaded here: for most commands the engines would double what there is to load.
     from jlremote.hosts.engines import expect_answer
-    from jlremote.place.clusters.slurm.commands import SLURM
+    from jlremote.place.clusters.slurm import SLURM
 
     expect_answer(link, script)
     trial = SLURM.trial(script)

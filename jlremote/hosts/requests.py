@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.place.clusters.contract import Ranks, Resources
-from jlremote.place.runtimes.options.container_options import (
+from jlremote.place.clusters.scheduler import Ranks, Resources
+from jlremote.place.runtimes.container_options import (
     FIELDS,
     NO_OPTIONS,
     ContainerOptions,

@@ -11,9 +11,9 @@ from jlremote.hosts.requests import StartRequest, StopRequest, stop_command
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Container, Runtime
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Container, Runtime
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.place.host.answers import understood
+from jlremote.place.host.contract import understood
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.contract import CREATOR_LABEL
-from jlremote.place.runtimes.engine.engine import Argv, Engine
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
+from jlremote.place.runtimes.runtime import CREATOR_LABEL
 from jlremote.text import one_line
 from jlremote.times import utc
 from jlremote.untrusted import document, number

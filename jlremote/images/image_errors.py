@@ -12,8 +12,8 @@ from jlremote.images import image_names
 from jlremote.images.build_log import FROM, BuildLog
 from jlremote.images.image_names import NVIDIA, ImageName
 from jlremote.place.host.contract import ENGINES_ERROR, Completed, told
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import one_line
 
 _REFUSED = re.compile(

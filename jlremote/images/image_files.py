@@ -12,7 +12,7 @@ from jlremote.images import image_names
 from jlremote.images.commands import Image
 from jlremote.images.image_errors import refused_key
 from jlremote.images.key_scripts import forgotten
-from jlremote.place.host.answers import FIELD, PRINT_FIELD, PRINT_RECORD, records, understood
+from jlremote.place.host.contract import FIELD, PRINT_FIELD, PRINT_RECORD, records, understood
 from jlremote.place.host.shell_text import command_line, own_folder
 from jlremote.text import one_line
 from jlremote.times import utc

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from jlremote.errors import Busy, NotFound, Usage
 from jlremote.images import image_names
 from jlremote.images.commands import each_inspected
-from jlremote.place.host.answers import understood
-from jlremote.place.runtimes.engine.engine import Argv, Engine
+from jlremote.place.host.contract import understood
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.text import listed, one_line
 from jlremote.untrusted import document, number, whole_number
 

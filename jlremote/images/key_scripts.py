@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.kinds import Engine
 
 KEPT = "kept"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.host.sudo import endable
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import printable, size_in_words
 from jlremote.untrusted import number
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import MINE
+from jlremote.place.host.contract import MINE, understood
 from jlremote.place.host.job import Job
 from jlremote.place.host.shell_text import command_line, until_hang_up
 from jlremote.place.host.sudo import endable
-from jlremote.place.runtimes.contract import JOB_LABEL, START_LABEL, TYPED_LABEL
 from jlremote.place.runtimes.docker.docker_commands import (
     attach_argv,
     ended_script,
@@ -22,7 +20,8 @@ from jlremote.place.runtimes.docker.docker_commands import (
     start_attached_argv,
     stop_argv,
 )
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.runtime import JOB_LABEL, START_LABEL, TYPED_LABEL
 from jlremote.remote.sending import FIND_PYTHON, program
 from jlremote.text import is_name
 from jlremote.untrusted import document, moment

@@ -23,10 +23,16 @@ from dataclasses import dataclass
 from jlremote.jobs import scheduled_facts
 from jlremote.jobs.scheduled_script import ScheduledPlan, job_script
 from jlremote.place.clusters import last_states
-from jlremote.place.clusters.contract import FOLLOWS, INDEX, KEY, QueuedJob
-from jlremote.place.clusters.slurm.commands import Slurm
-from jlremote.place.clusters.slurm.queue import read_queue
-from jlremote.place.host.answers import PRINT_FIELD, PRINT_FILE, PRINT_GROUP, PRINT_RECORD, TAKE_OUT
+from jlremote.place.clusters.scheduler import FOLLOWS, INDEX, KEY, QueuedJob
+from jlremote.place.clusters.slurm import Slurm
+from jlremote.place.clusters.slurm_lists import read_queue
+from jlremote.place.host.contract import (
+    PRINT_FIELD,
+    PRINT_FILE,
+    PRINT_GROUP,
+    PRINT_RECORD,
+    TAKE_OUT,
+)
 from jlremote.place.host.job import FolderJobs, Job
 from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
 from jlremote.place.host.shell_text import command_line, pause, stdin_of, until_hang_up, wait_while

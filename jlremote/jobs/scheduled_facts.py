@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jlremote.place.clusters.contract import FOLLOWS, QueuedJob, SchedulerSilent
+from jlremote.place.clusters import slurm_reasons
 from jlremote.place.clusters.last_states import Ending, read_ending
-from jlremote.place.clusters.slurm import reasons
-from jlremote.place.clusters.slurm.commands import Slurm
-from jlremote.place.clusters.slurm.queue import read_queue
-from jlremote.place.host.answers import FIELD, GROUP, records, understood
+from jlremote.place.clusters.scheduler import FOLLOWS, QueuedJob, SchedulerSilent
+from jlremote.place.clusters.slurm import Slurm
+from jlremote.place.clusters.slurm_lists import read_queue
+from jlremote.place.host.contract import FIELD, GROUP, records, understood
 from jlremote.place.host.job import Job
 from jlremote.text import is_name, one_line
 from jlremote.untrusted import moment, whole_number
@@ -85,18 +85,18 @@ def _job(
         mark=mark,
     )
     if code or known.state:
-        how = reasons.ending(known.state, log)
+        how = slurm_reasons.ending(known.state, log)
         if not how and not code:
             how = known.unwritten(scheduler, log, began=bool(start))
         status = whole_number(code) if code else None
         if how and status == 0:
-            status = reasons.unfinished_code(how)
+            status = slurm_reasons.unfinished_code(how)
         last_seen = moment(ended) or moment(known.moment)
         return replace(job, state="ended", exit_code=status, ended=last_seen, detail=how)
     if live is None:
         return _unlisted(job, silence, is_old=bool(old.strip()))
     if live.phase == "waiting":
-        reason = reasons.explain(live.reason).sentence
+        reason = slurm_reasons.explain(live.reason).sentence
         return replace(job, state="waiting", node=None, reason=reason, starts=live.start)
     return replace(job, state="running", until=live.end)
 

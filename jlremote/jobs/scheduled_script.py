@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from jlremote.place.clusters.contract import Ranks, Resources
-from jlremote.place.clusters.slurm.commands import Slurm
-from jlremote.place.clusters.slurm.launchers import launched
+from jlremote.place.clusters.launchers import launched
+from jlremote.place.clusters.scheduler import Ranks, Resources
+from jlremote.place.clusters.slurm import Slurm
 from jlremote.place.host.kept_jobs import NO_FOLDER
 from jlremote.place.host.shell_text import command_line, typed_path, wait_while
 

@@ -17,9 +17,9 @@ from functools import cached_property
 from jlremote.jupyter import recorder
 from jlremote.jupyter.scripts import LAUNCH_MARK
 from jlremote.jupyter.server import Server
-from jlremote.place.host.answers import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
+from jlremote.place.host.contract import PRINT_FIELD, PRINT_RECORD, TAKE_OUT, records
 from jlremote.place.host.process_mark import ADOPTER, CARRIER
-from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.remote import sending
 from jlremote.text import one_line
 from jlremote.untrusted import whole_number

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from jlremote.errors import JlrError, Unreachable
 from jlremote.jupyter.server import Server
 from jlremote.place.host.addresses import LOCALHOST, has_own_addresses, own_address
-from jlremote.place.host.answers import understood
+from jlremote.place.host.contract import understood
 from jlremote.times import utc
 from jlremote.untrusted import argument, document
 

@@ -12,14 +12,15 @@ from jlremote.jupyter import recorder
 from jlremote.jupyter.recorder import NOT_RECORDED, Recording
 from jlremote.jupyter.scripts import SOCKET
 from jlremote.jupyter.server import LAB, TREE, Server
-from jlremote.place.host.addresses import LOCALHOST, LOCALHOST_6
-from jlremote.place.host.answers import FIELD, RECORD
-from jlremote.place.host.socket_tables import (
+from jlremote.place.host.addresses import (
+    LOCALHOST,
+    LOCALHOST_6,
     Listener,
     listening_inodes,
     read_listeners,
     socket_inodes,
 )
+from jlremote.place.host.contract import FIELD, RECORD
 from jlremote.text import one_line
 from jlremote.untrusted import absolute_path, count, document, whole_number
 

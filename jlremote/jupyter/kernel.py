@@ -18,7 +18,7 @@ from uuid import uuid4
 from jlremote.errors import JlrError, Unreachable
 from jlremote.jupyter.api import JupyterApi
 from jlremote.place.host.addresses import LOCALHOST
-from jlremote.place.host.answers import ODD
+from jlremote.place.host.contract import ODD
 from jlremote.untrusted import document
 
 # A kernel's first start imports IPython, and the host may be busy.

@@ -11,13 +11,13 @@ from jlremote.jupyter.configuration import HOST_PORT
 from jlremote.jupyter.scripts import LAUNCH_MARK, SOCKET, session_directory
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES
 from jlremote.place.runtimes.bare import PATH_FILE
-from jlremote.place.runtimes.contract import Runtime
-from jlremote.place.runtimes.scripts import homes
+from jlremote.place.runtimes.runtime import Runtime
+from jlremote.place.runtimes.scripts import variables
 
 # Sets the shell's positional parameters to the command of JupyterLab, or else of Notebook.
 # `jupyter-lab` comes first: the `jupyter` command needs a tenth of a second to find it.
 ON_PATH = f"""\
-{homes.CONDA_ON_PATH}if command -v jupyter-lab >/dev/null; then set -- jupyter-lab
+{variables.CONDA_ON_PATH}if command -v jupyter-lab >/dev/null; then set -- jupyter-lab
 elif command -v jupyter-notebook >/dev/null; then set -- jupyter-notebook
 elif command -v jupyter >/dev/null; then set -- jupyter lab
 else set -- python3 -m jupyterlab; fi
@@ -89,7 +89,7 @@ def with_conda(environment: str) -> str:
 environment={shlex.quote(environment)}
 case $environment in base) within=;; *) within=/envs/$environment;; esac
 set -- "$environment" ~/.conda"$within"
-for base in "$(conda info --base 2>/dev/null || echo /none)" {homes.CONDA_PLACES}; do
+for base in "$(conda info --base 2>/dev/null || echo /none)" {variables.CONDA_PLACES}; do
   set -- "$@" "$base$within"
 done
 for folder do [ ! -x "$folder/bin/python" ] || break; done

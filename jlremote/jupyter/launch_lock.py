@@ -12,7 +12,7 @@ back: its link gets a target that is no process, again in one step.
 
 from __future__ import annotations
 
-from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.runtime import Runtime
 
 # The longest wait for another launch, and for a Jupyter that a person started.
 _UNDER_WAY_SECONDS = 120

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from jlremote.errors import JlrError
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import PAGES, read_probe
-from jlremote.place.host.answers import GROUP
-from jlremote.place.host.contract import USER_LABEL, Host
-from jlremote.place.runtimes import container_list
-from jlremote.place.runtimes.apptainer import apptainer
+from jlremote.place.host.contract import GROUP, USER_LABEL, Host
+from jlremote.place.runtimes import apptainer, container_list
 from jlremote.place.runtimes.container_list import ListedContainer
-from jlremote.place.runtimes.contract import WHO, Runtime
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.runtime import WHO, Runtime
 from jlremote.place.runtimes.table import OF_PROCESSES
 from jlremote.text import is_name
 

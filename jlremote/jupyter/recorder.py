@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from jlremote.place.host.answers import PRINT_FIELD as FIELD
-from jlremote.place.host.answers import PRINT_RECORD as RECORD
+from jlremote.place.host.contract import PRINT_FIELD as FIELD
+from jlremote.place.host.contract import PRINT_RECORD as RECORD
 from jlremote.remote import sending
 from jlremote.untrusted import document, number
 

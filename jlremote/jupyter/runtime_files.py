@@ -12,7 +12,7 @@ import secrets
 from jlremote.jupyter.scripts import FOREIGN_FOLDERS, TOLD_FOLDERS
 from jlremote.place.host.shell_text import command_line, wait_while
 from jlremote.place.runtimes.docker.docker_commands import state_argv
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.kinds import Engine
 
 NOT_ASIDE = 77  # sysexits.h: EX_NOPERM
 LEFT_THERE = 78

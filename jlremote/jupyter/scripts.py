@@ -23,14 +23,14 @@ import shlex
 from collections.abc import Sequence
 
 from jlremote.jupyter import launch_lock, recorder
-from jlremote.place.host.answers import PRINT_FIELD as FIELD
-from jlremote.place.host.answers import PRINT_GROUP as GROUP
-from jlremote.place.host.answers import PRINT_RECORD as RECORD
+from jlremote.place.host.addresses import LISTENING, LISTENING_UNIX
+from jlremote.place.host.contract import PRINT_FIELD as FIELD
+from jlremote.place.host.contract import PRINT_GROUP as GROUP
+from jlremote.place.host.contract import PRINT_RECORD as RECORD
 from jlremote.place.host.shell_text import pause, until_hang_up, wait_while
-from jlremote.place.host.socket_tables import LISTENING, LISTENING_UNIX
-from jlremote.place.runtimes.contract import Runtime
 from jlremote.place.runtimes.on_node import JOBS, PROBE
-from jlremote.place.runtimes.scripts import homes
+from jlremote.place.runtimes.runtime import Runtime
+from jlremote.place.runtimes.scripts import variables
 
 # Among the arguments of the shell that waits for a server's end, and of no probe.
 LAUNCH_MARK = 'export JUPYTER_RUNTIME_DIR="$directory/runtime"'
@@ -43,7 +43,7 @@ GIVEN = "given-"  # begins the file with their values, until the launch whose id
 POLLS_A_SECOND = 40
 JOINED_TURNS = 6
 ROOM_BYTES = 1 << 16  # several times what is written before Jupyter listens
-NO_FOLDER = homes.NO_FOLDER
+NO_FOLDER = variables.NO_FOLDER
 NOT_LAUNCHED = 75  # sysexits.h: EX_TEMPFAIL
 OTHER_ENDED = 69  # sysexits.h: EX_UNAVAILABLE; the server that was waited for did not come up
 
@@ -64,7 +64,7 @@ def session_directory(runtime: Runtime, name: str) -> str:
     folder = f'directory="{runtime.servers_folder}"/{shlex.quote(name)}\n'
     if not runtime.has_containers:
         return folder
-    return f"{homes.PRIVATE} || exit {NO_FOLDER}\n{folder}{_FORMER_FOLDER}"
+    return f"{variables.PRIVATE} || exit {NO_FOLDER}\n{folder}{_FORMER_FOLDER}"
 
 
 # Where other containers share /tmp, their folders lie there, too: the server must run here.
@@ -197,7 +197,8 @@ tell() {{
   printf '{RECORD}'
 }}
 jupyter=$(PATH=$PATH:${{directory%/*}}/.packages/bin  # see `packages`
-{homes.CONDA_ON_PATH}command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
+{variables.CONDA_ON_PATH}\
+command -v jupyter-lab || command -v jupyter-notebook || command -v jupyter)
 printf 'jupyter{FIELD}%s{RECORD}' "$jupyter"
 printf 'exit{FIELD}%s{RECORD}' "$(cat "$directory/exit" 2>/dev/null)"
 printf 'ended{FIELD}%s{RECORD}' "$(cat "$directory/ended" 2>/dev/null)"

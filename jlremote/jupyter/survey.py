@@ -13,10 +13,10 @@ from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.server import Server
 from jlremote.place.host.contract import MINE, Host
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes import gpu_faults
-from jlremote.place.runtimes.contract import TYPED_LABEL, WHO, Container, Runtime
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine import engine_gpus
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.on_node import IDLE, SHUT_DOWN, STOPPED
+from jlremote.place.runtimes.runtime import TYPED_LABEL, WHO, Container, Runtime
 from jlremote.text import is_name, one_line
 
 
@@ -157,7 +157,7 @@ def _looked(
     """Return the survey of one round trip, and the status of its probe."""
     inside = scripts.probe(runtime, name)
     if check_gpus and runtime.has_containers:
-        inside += gpu_faults.CHECK
+        inside += engine_gpus.FAULT_CHECK
     steps = dict(runtime.survey(name, inside))
     if typed is not None and runtime.has_containers:
         steps["called"] = _called(runtime.required_engine, typed)
@@ -187,7 +187,7 @@ def _looked(
         printed = one_line(probed.stdout.strip())
         why = f"the probe printed only `{printed[:80]}`" if printed else "the probe printed nothing"
         return Survey(container, None, owner=owner, user=user, unasked=why), 0
-    fault = gpu_faults.read(probed.stdout, name, runtime.shown("restart", name))
+    fault = engine_gpus.gpu_fault(probed.stdout, name, runtime.shown("restart", name))
     launcher = _other_launcher(container, findings, user)
     found = Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
     return found, 0

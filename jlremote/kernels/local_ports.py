@@ -21,7 +21,7 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from jlremote.errors import JlrError
-from jlremote.place.host.socket_tables import is_own
+from jlremote.place.host.addresses import is_own
 from jlremote.untrusted import Refused, document
 
 CHANNELS = {"shell": zmq.ROUTER, "control": zmq.ROUTER, "stdin": zmq.ROUTER, "iopub": zmq.PUB}

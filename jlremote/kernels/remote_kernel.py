@@ -19,7 +19,7 @@ from jlremote.errors import Authentication, JlrError, NotFound
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.kernel import KernelSocket
 from jlremote.kernels.local_ports import PARTS, Message
-from jlremote.place.host.answers import OddAnswer, understood
+from jlremote.place.host.contract import OddAnswer, understood
 from jlremote.untrusted import document
 
 _MOST_EVENTS = 1000  # then TCP holds the kernel's messages back

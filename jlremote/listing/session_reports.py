@@ -25,7 +25,7 @@ from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.listing.report import SessionReport, of_forward, of_record, of_unreached, with_job
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.job import Job
-from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import runtime_of, runtimes
 from jlremote.text import one_line
 

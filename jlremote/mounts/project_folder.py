@@ -12,7 +12,7 @@ from jlremote.jupyter.survey import survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script
-from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.text import one_line
 from jlremote.untrusted import Refused, absolute_path

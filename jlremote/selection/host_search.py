@@ -26,9 +26,9 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings import settings
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import Host
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Container, Runtime
 from jlremote.place.runtimes.engine.engine_errors import EngineSilent
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.place.runtimes.table import OF_PROCESSES, on_nodes, runtime_of
 from jlremote.selection import naming
 

@@ -12,7 +12,7 @@ from jlremote.errors import JlrError, Usage
 from jlremote.hosts.requests import StartRequest
 from jlremote.laptop import sessions
 from jlremote.place.host.contract import Host, run_script
-from jlremote.place.runtimes.contract import TYPED_LABEL, Runtime
+from jlremote.place.runtimes.runtime import TYPED_LABEL, Runtime
 from jlremote.place.runtimes.table import AUTO, on_nodes, runtime_named
 
 DEFAULT_NAME = "jupyter"

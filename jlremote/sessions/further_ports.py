@@ -18,7 +18,7 @@ from jlremote.jupyter.ports.locate import place_of
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import PortRecord, SessionRecord
-from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import destruction, session_selection
 

@@ -14,8 +14,8 @@ from jlremote.jupyter import scripts
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.shell_text import command_line, until_hang_up
 from jlremote.place.host.sudo import endable
-from jlremote.place.runtimes.contract import Runtime
 from jlremote.place.runtimes.docker.docker_commands import logs_argv
+from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import session_selection
 from jlremote.text import printable

@@ -15,9 +15,9 @@ from jlremote.jupyter.survey import NOTICED_SECONDS, Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.mounts import unmount
 from jlremote.place.host.contract import Host, run_script
-from jlremote.place.runtimes import container_changes
-from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.place.runtimes import container_list
 from jlremote.place.runtimes.docker import docker_commands as docker
+from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.selection.destruction import Destruction
 from jlremote.text import one_line
 
@@ -160,7 +160,7 @@ def planned(
             if not request.yes:  # the files and packages that only the container has
                 script = docker.changes_script(runtime.required_engine, container.id)
                 targets = [volume.target for volume in container.volumes]
-                lost += container_changes.told(run_script(host, script).stdout, targets)
+                lost += container_list.changes_in_words(run_script(host, script).stdout, targets)
     elif container is not None and runtime.has_images and request.remove:
         question = f"Stop {selector} and delete its files?"
         lost += ("the files in its own /tmp, and its installed packages",)

@@ -14,7 +14,7 @@ from jlremote.hosts.requests import StartRequest
 from jlremote.laptop import sessions
 from jlremote.link.client.dial import start_link
 from jlremote.link.wire.link_files import LinkFiles, link_files
-from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.runtime import Runtime
 from jlremote.selection.naming import session_of
 
 

@@ -20,8 +20,8 @@ from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.listing.report import SessionReport
-from jlremote.place.runtimes.contract import Runtime
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import naming, session_selection
 from jlremote.sessions.start import start

@@ -27,8 +27,8 @@ from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.wire.protocol import Unproved
 
 if TYPE_CHECKING:
-    from jlremote.place.runtimes.contract import Runtime
-    from jlremote.place.runtimes.engine.engine import Engine
+    from jlremote.place.runtimes.engine.kinds import Engine
+    from jlremote.place.runtimes.runtime import Runtime
 
 HUNG_UP = 255  # as ssh
 # How docker and podman exit where a container does not run; a command may exit so, too.
@@ -147,17 +147,17 @@ def _kept(
 ) -> int:
     """Run a shell or command that tmux keeps, or lead back to it; return its exit status or 0."""
     from jlremote.place.host.contract import run_script
-    from jlremote.place.runtimes.contract import Attachment
-    from jlremote.place.runtimes.scripts import shells
+    from jlremote.place.runtimes.runtime import Attachment
+    from jlremote.place.runtimes.scripts import shell_scripts
 
     size = screen.size if screen.kind else None
     attached = Attachment(size, request.user, request.workdir, request.detach_keys)
     named = None if place.is_host else place.name
-    name = shells.session(place.runtime, named, label)
+    name = shell_scripts.session(place.runtime, named, label)
     again = f"`jlr shell {place.selector} --keep{f' --name {label}' if label else ''}`"
 
-    looked = run_script(place.host, shells.look(name)).status
-    if looked == shells.NO_TMUX:
+    looked = run_script(place.host, shell_scripts.look(name)).status
+    if looked == shell_scripts.NO_TMUX:
         raise NotFound(
             f"`{place.host.name}` has no tmux, which would keep the shell",
             hint="`sudo apt install tmux` there installs it; "
@@ -165,7 +165,7 @@ def _kept(
         )
     if looked == 0:
         context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
-    script = shells.kept_script(place.runtime, place.name, attached, request.command, name)
+    script = shell_scripts.kept_script(place.runtime, place.name, attached, request.command, name)
     try:
         status = run_script_attached(place.host, script, screen)
     except TerminalClosed:
@@ -177,7 +177,7 @@ def _kept(
         screen.recover()
         why = f"{lost.message}; what runs in the terminal keeps running"
         raise LinkLost(why, hint=f"{again} attaches again") from lost
-    if status == 0 and run_script(place.host, shells.look(name)).status == 0:
+    if status == 0 and run_script(place.host, shell_scripts.look(name)).status == 0:
         context.progress.note(f"the shell keeps running; {again} attaches again")
     return status
 
@@ -246,7 +246,7 @@ def _any_container(
 
 def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) -> ShellPlace | None:
     """Return the place of an engine's container, `None` if it has none of that name."""
-    from jlremote.place.runtimes.containers import Containers
+    from jlremote.place.runtimes.engine_containers import Containers
     from jlremote.selection import host_search, naming
 
     host = link.name
@@ -284,7 +284,7 @@ def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_share
     The engine's own message would come unformatted.
     """
     from jlremote.hosts import halted
-    from jlremote.place.runtimes.contract import WHO
+    from jlremote.place.runtimes.runtime import WHO
     from jlremote.selection import naming
 
     told = host.run({**runtime.describe(record.name), **WHO})

@@ -31,8 +31,8 @@ from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.listing.report import SessionReport, of_forward, with_job
 from jlremote.place.host.sudo import by_hand
-from jlremote.place.runtimes.contract import Container, Runtime
 from jlremote.place.runtimes.docker.docker_errors import JustCreated
+from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.place.runtimes.table import for_container
 from jlremote.selection import naming
 from jlremote.selection.host_search import with_others

@@ -24,11 +24,11 @@ from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import unmount
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.contract import START_LABEL, Container, Runtime
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import networks
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import reason
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.runtime import START_LABEL, Container, Runtime
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import destruction, session_selection
 from jlremote.selection.destruction import Destruction

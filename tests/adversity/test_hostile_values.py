@@ -35,16 +35,13 @@ from jlremote.output.pieces import Reader
 from jlremote.output.runs import runs_of
 from jlremote.output.screen import shown
 from jlremote.output.view import ending, missing
-from jlremote.place.clusters.slurm.nodes import read_gpus
-from jlremote.place.clusters.slurm.queue import COLUMNS, HEADING, read_queue
-from jlremote.place.host import framing, kept_jobs, socket_tables
-from jlremote.place.host.answers import FIELD
-from jlremote.place.host.contract import Completed, Steps
-from jlremote.place.runtimes import container_list
-from jlremote.place.runtimes.apptainer import apptainer
-from jlremote.place.runtimes.contract import ContainerSpec
-from jlremote.place.runtimes.engine.engine import DOCKER
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.clusters.slurm_lists import QUEUE_COLUMNS, QUEUE_HEADING, read_gpus, read_queue
+from jlremote.place.host import addresses, framing, kept_jobs
+from jlremote.place.host.contract import FIELD, Completed, Steps
+from jlremote.place.runtimes import apptainer, container_list
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.runtime import ContainerSpec
 from jlremote.ssh.forward import browser_requests
 from tests.adversity.parts import CODES, COMMANDS, MOST_SECONDS, bounded
 from tests.cli.conftest import Jlr, jlr, laptop
@@ -212,7 +209,10 @@ _GPU = answer(
     fields=FIELDS,
 )
 _QUEUE = "\n".join(
-    (FIELD.join((HEADING, *COLUMNS)), FIELD.join(("7", "a", "RUNNING", "None", "1", "2", "n1")))
+    (
+        FIELD.join((QUEUE_HEADING, *QUEUE_COLUMNS)),
+        FIELD.join(("7", "a", "RUNNING", "None", "1", "2", "n1")),
+    )
 )
 TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "nvidia-smi": (lambda text: snapshot.read(text, "dgx"), _GPU),
@@ -233,9 +233,9 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "image files": (image_files.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
     "processes": (activity.read, "self\x1f7\x1e7 (a) S 1 7 7 0 -1\x1fa\0b\x1e"),
     "probe": (read_probe, probed(server(), status="1")),
-    "tcp": (socket_tables.read_listeners, listening()),
+    "tcp": (addresses.read_listeners, listening()),
     "unix": (
-        lambda text: socket_tables.listening_inodes(text, "/a"),
+        lambda text: addresses.listening_inodes(text, "/a"),
         "0: 00000002 0 00010000 0001 01 7 /a\n",
     ),
     "what listens": (

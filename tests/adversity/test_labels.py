@@ -18,10 +18,10 @@ from jlremote.jupyter.survey import Survey
 from jlremote.laptop import jobs as records
 from jlremote.laptop.jobs import JobRecord
 from jlremote.place.runtimes.container_list import ListedContainer
-from jlremote.place.runtimes.containers import read_container
-from jlremote.place.runtimes.contract import Container, ContainerSpec
 from jlremote.place.runtimes.docker import docker_commands
-from jlremote.place.runtimes.engine.engine import DOCKER, PODMAN
+from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN
+from jlremote.place.runtimes.engine_containers import read_container
+from jlremote.place.runtimes.runtime import Container, ContainerSpec
 from jlremote.selection.host_search import with_others
 from tests.jobs.parts import whole
 from tests.lab.accounts import Account

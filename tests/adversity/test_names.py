@@ -24,12 +24,11 @@ from jlremote.laptop import jobs, session_names, sessions
 from jlremote.laptop.jobs import JobRecord
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host import kept_jobs
-from jlremote.place.host.answers import FIELD, RECORD
-from jlremote.place.host.contract import Completed
+from jlremote.place.host.contract import FIELD, RECORD, Completed
 from jlremote.place.runtimes.container_list import ListedContainer
-from jlremote.place.runtimes.contract import Container
-from jlremote.place.runtimes.engine.engine import DOCKER
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.sessions import restart
 from tests.cli.terminal import Terminal

@@ -20,7 +20,7 @@ from jlremote.jobs.stories import jobs
 from jlremote.jupyter import api, presence
 from jlremote.jupyter.api import JupyterApi, Kernel
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
 from tests.link.fakes import new_server
 from tests.stories.parts import FakeHost
 

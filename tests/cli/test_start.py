@@ -10,7 +10,7 @@ from jlremote.forwards.address import Address
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartRequest
 from jlremote.laptop.settings.options import variable
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.container_options import ContainerOptions
 from tests.cli.conftest import ADDRESS, REPORT, URL, Jlr, Workflows, remember
 
 

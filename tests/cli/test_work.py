@@ -19,7 +19,7 @@ from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.mounts.known_mounts import MountReport
 from jlremote.mounts.mount import MountRequest
-from jlremote.place.clusters.contract import Resources
+from jlremote.place.clusters.scheduler import Resources
 from jlremote.place.host.job import Job
 from jlremote.sessions.shell import ShellRequest
 from tests.cli.conftest import Jlr, Workflows

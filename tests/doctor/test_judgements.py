@@ -26,8 +26,8 @@ from jlremote.errors import (
 from jlremote.gpus.inventory import Device, Gpu, Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiSilent
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing, EngineNotRunning
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, PODMAN, Engine
 
 UBUNTU = """\
 Linux

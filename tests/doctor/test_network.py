@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.doctor import network
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
 
 # An image is called by how its container ends.
 PROGRAM = """\

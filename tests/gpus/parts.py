@@ -9,7 +9,7 @@ from pathlib import Path
 from jlremote.gpus.inventory import Gpu, Inventory
 from jlremote.gpus.snapshot import read
 from jlremote.gpus.snapshot_script import GPU_FIELDS
-from jlremote.place.host.answers import FIELD, RECORD
+from jlremote.place.host.contract import FIELD, RECORD
 from tests.gpus.conftest import GpuHost
 from tests.lab.accounts import all_leases
 from tests.lab.laptop import Laptop

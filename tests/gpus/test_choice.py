@@ -7,10 +7,10 @@ import pytest
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus.choice import CannotTell, choose, is_met, parse_request
 from jlremote.gpus.inventory import Inventory
-from jlremote.place.runtimes.contract import ContainerSpec
 from jlremote.place.runtimes.docker.docker_commands import create_argv
-from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.place.runtimes.engine.engine_gpus import gpu_flags
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
+from jlremote.place.runtimes.runtime import ContainerSpec
 from tests.gpus.parts import inventory, mig, process, row, uuid
 
 FREE = inventory([row(0), row(1)])

@@ -11,10 +11,9 @@ import pytest
 
 from jlremote.gpus import leases, snapshot_script
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.leases import NO_FOLDER, Lease
+from jlremote.gpus.leases import NO_FOLDER, Lease, QueueTicket
 from jlremote.gpus.snapshot import read
-from jlremote.gpus.wait_queue import QueueTicket
-from jlremote.place.host.answers import FIELD, RECORD
+from jlremote.place.host.contract import FIELD, RECORD
 from tests.gpus.parts import BOOT, NOW, answer, record, row, run, uuid
 from tests.lab.programs import wait_until
 

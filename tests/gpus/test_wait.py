@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.gpus.wait_queue import PLACE_SECONDS, QueueTicket, ahead, read
+from jlremote.gpus.leases import PLACE_SECONDS, QueueTicket, ahead, read_queue
 from tests.gpus.conftest import GpuHost
 from tests.gpus.parts import run
 from tests.lab.accounts import all_leases
@@ -50,13 +50,13 @@ def test_who_came_first_is_first_while_signs_of_life_are_fresh() -> None:
         link("queue", "silent", 60),
         *(link("queue", "forged", 10), link("waits", "forged", now, "mallory")),
     ]
-    queue, dead = read(found, GPU, now, BOOT)
+    queue, dead = read_queue(found, GPU, now, BOOT)
     assert [(one.word, one.user, one.count) for one in queue] == [("b", "ada", 1), ("a", "bert", 2)]
     assert {name.rpartition("+")[2] for name in dead} == {"gone", "silent", "forged"}
     assert [one.word for one in ahead(queue, "a")] == ["b"]
     assert ahead(queue, None) == queue
-    assert read(found, "GPU-2", now, BOOT)[0] == ()
-    assert read(found, GPU, now, "another boot")[0] == ()
+    assert read_queue(found, "GPU-2", now, BOOT)[0] == ()
+    assert read_queue(found, GPU, now, "another boot")[0] == ()
 
 
 def test_a_place_of_a_process_ends_with_it_as_far_as_it_can_be_seen() -> None:
@@ -70,7 +70,7 @@ def test_a_place_of_a_process_ends_with_it_as_far_as_it_can_be_seen() -> None:
         for seen in (stat, f"hidden\n{stat}"):
             sign = link("waits", "a", now - 5)
             found = [link("queue", "a", 100), [*sign[:2], f"jlr:s-a:{BOOT}:7:555", seen, "ada"]]
-            queues[seen] = [one.word for one in read(found, GPU, now, BOOT)[0]]
+            queues[seen] = [one.word for one in read_queue(found, GPU, now, BOOT)[0]]
     assert list(queues.values()) == [["a"], ["a"], [], ["a"], [], ["a"]]
 
 
@@ -317,7 +317,7 @@ def test_a_job_that_waited_for_its_container_is_told_and_deleted_at_its_end(
     assert attached.returncode == 3, complaint
     ended = json.loads(told)
     assert (ended["state"], ended["exit_code"], ended["container"]) == ("ended", 3, name)
-    assert ada.jlr("attach", f"lab/{name}").status == 6, "it was read once"
+    assert ada.jlr("attach", f"lab/{name}").status == 6, "it was read_queue once"
     assert container.remove_all() == []
 
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from jlremote.images import commands
-from jlremote.place.runtimes.contract import CREATOR_LABEL
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.runtime import CREATOR_LABEL
 
 
 def facts(identifier: str, names: list[str] | None, created: str = "2025-01-01") -> str:

@@ -13,12 +13,12 @@ from jlremote.images.image_errors import (
 )
 from jlremote.images.image_names import parse
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.engine.engine import DOCKER, PODMAN, Engine
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineMissing,
     EngineNotPermitted,
     EngineNotRunning,
 )
+from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN, Engine
 
 DAEMON = "Error response from daemon: "
 

@@ -8,7 +8,7 @@ import pytest
 
 from jlremote.errors import NotFound, Usage
 from jlremote.images.image_removal import Selection, StoredImage, freed, read_images, sharing
-from jlremote.place.host.answers import OddAnswer
+from jlremote.place.host.contract import OddAnswer
 
 
 def image(number: str, *names: str, layers: str = "", size: int = 10) -> StoredImage:

@@ -9,7 +9,7 @@ import pytest
 
 from jlremote.images.key_scripts import surviving_disconnect, with_key_to_login, with_keys
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES, Engine
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, Engine
 
 CONFIG = '{"auths": {"nvcr.io": {"auth": "c2VjcmV0"}}}'
 CAT = 'cat "$DOCKER_CONFIG/config.json"; echo "$DOCKER_CONFIG"'

@@ -16,8 +16,8 @@ from jlremote.jobs.containers import (
     _beyond,
     read,
 )
-from jlremote.place.runtimes.contract import JOB_LABEL, START_LABEL
-from jlremote.place.runtimes.engine.engine import DOCKER, PODMAN
+from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN
+from jlremote.place.runtimes.runtime import JOB_LABEL, START_LABEL
 from tests.place.host.shells import run_sh
 
 BEGAN, ENDED = "2025-03-01T12:00:00.123456789Z", "2025-03-01T12:01:00.5Z"

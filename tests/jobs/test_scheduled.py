@@ -16,8 +16,8 @@ import pytest
 
 from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
-from jlremote.place.clusters.contract import KEY, Resources
-from jlremote.place.clusters.slurm.commands import SLURM
+from jlremote.place.clusters.scheduler import KEY, Resources
+from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
 from tests.lab.programs import wait_until
 

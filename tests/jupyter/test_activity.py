@@ -9,7 +9,7 @@ import pytest
 from jlremote.jupyter import activity
 from jlremote.jupyter.activity import Activity
 from jlremote.jupyter.scripts import LAUNCH_MARK
-from jlremote.place.host.answers import FIELD, RECORD
+from jlremote.place.host.contract import FIELD, RECORD
 from jlremote.place.host.process_mark import ADOPTER, CARRIER
 from tests.link.fakes import new_server
 

@@ -13,7 +13,7 @@ import pytest
 
 from jlremote.errors import JlrError
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, Kernel, NoAnswer
-from jlremote.place.host.answers import OddAnswer
+from jlremote.place.host.contract import OddAnswer
 from tests.link.fakes import new_server
 
 

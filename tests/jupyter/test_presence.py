@@ -12,9 +12,9 @@ from jlremote.jupyter.launch import Launch
 from jlremote.jupyter.presence import is_session, owner, runs_jupyter
 from jlremote.place.host.contract import USER_LABEL, Completed
 from jlremote.place.runtimes.container_list import ContainerProcess, ListedContainer, read
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import SESSION_LABEL, Container, Volume
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import SESSION_LABEL, Container, Volume
 
 CONTAINER = Container("f00", "cont1", running=True, started_at="t")
 LAUNCHED = Launch(Containers(DOCKER), "cont1", "1", "cont1-dgx.localhost").script()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.jupyter.runtime_files import LEFT_THERE, NOT_ASIDE, moved_aside
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
 
 # Runs what is to be run in the container on this machine.
 ENGINE = """\

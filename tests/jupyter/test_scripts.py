@@ -19,7 +19,7 @@ import pytest
 
 from jlremote.jupyter import launch, scripts
 from jlremote.jupyter.discovery import Findings, read_probe
-from jlremote.place.host.answers import GROUP
+from jlremote.place.host.contract import GROUP
 from jlremote.place.runtimes.bare import Bare
 from jlremote.place.runtimes.on_node import OnNode
 from jlremote.sessions import logs

@@ -21,9 +21,9 @@ from jlremote.jupyter.survey import (
     survey,
 )
 from jlremote.place.host.contract import USER_LABEL, Completed
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import JOB_LABEL, SESSION_LABEL, Container
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import JOB_LABEL, SESSION_LABEL, Container
 from tests.jupyter.parts import DIRECTORY, probed, server
 from tests.stories.parts import FakeHost
 

@@ -14,9 +14,9 @@ import psutil
 
 from jlremote.jupyter import scripts
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Runtime
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Runtime
 from tests.lab.accounts import Account
 from tests.lab.containers import Container
 from tests.link.fakes import until

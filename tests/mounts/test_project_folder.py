@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.mounts.project_folder import host_path
-from jlremote.place.runtimes.contract import Container, Volume
+from jlremote.place.runtimes.runtime import Container, Volume
 from tests.lab.containers import ContainerFactory
 from tests.mounts.parts import Desk, own, remember_session
 

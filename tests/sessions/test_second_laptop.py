@@ -11,7 +11,7 @@ import pytest
 from pexpect import EOF
 
 from jlremote.place.host.contract import USER_LABEL
-from jlremote.place.runtimes.contract import SESSION_LABEL
+from jlremote.place.runtimes.runtime import SESSION_LABEL
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop

@@ -13,7 +13,7 @@ from jlremote.laptop.settings.options import PLACES, RESOURCES
 
 if TYPE_CHECKING:
     from jlremote.hosts.requests import Scheduled
-    from jlremote.place.clusters.contract import Ranks
+    from jlremote.place.clusters.scheduler import Ranks
 
 _cluster = partial(option, "Cluster")
 LAUNCHERS = ("none", "srun", "torchrun")
@@ -109,7 +109,7 @@ def parted(host: str, options: dict[str, Any]) -> tuple[Scheduled | None, dict[s
                 raise Usage(f"`--{name}` needs `--slurm`")
         return None, rest
     from jlremote.hosts.requests import Scheduled
-    from jlremote.place.clusters.contract import Resources
+    from jlremote.place.clusters.scheduler import Resources
 
     arguments, modules = (_list(given[name], chosen.get(name, ())) for name in _LISTS)
     named = {name: chosen.get(name) or None for name in RESOURCES}
@@ -124,7 +124,7 @@ def _list(flags: tuple[str, ...], chosen: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _ranks(options: dict[str, Any]) -> Ranks | None:
-    from jlremote.place.clusters.contract import Ranks
+    from jlremote.place.clusters.scheduler import Ranks
 
     launcher, label = options.get("launcher"), bool(options.get("label"))
     if launcher not in (None, "none"):

@@ -17,7 +17,7 @@ from jlremote.cli.screen.gpu_table import Row, Shown, gpu_rows, notes_of, tables
 from jlremote.cli.screen.tables import table
 from jlremote.cli.screen.terminal import takes
 from jlremote.gpus.inventory import WELL_USED_PERCENT, Gpu, Inventory
-from jlremote.place.clusters.contract import ClusterGpus
+from jlremote.place.clusters.scheduler import ClusterGpus
 from jlremote.text import one_line
 
 MEMORY_WIDTH = 10

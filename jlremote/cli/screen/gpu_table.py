@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from jlremote import times
 from jlremote.cli.screen.tables import show_table
 from jlremote.cli.screen.terminal import answer
-from jlremote.gpus.inventory import Device, Gpu, Inventory, to_json
-from jlremote.gpus.usage import size
-from jlremote.place.clusters.contract import ClusterGpus, GpuJob
+from jlremote.gpus.inventory import Device, Gpu, Inventory, size, to_json
+from jlremote.place.clusters.scheduler import ClusterGpus, GpuJob
 from jlremote.times import age
 
 if TYPE_CHECKING:

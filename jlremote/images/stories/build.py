@@ -29,7 +29,7 @@ from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line, typed_path
 from jlremote.place.host.sudo import endable
 from jlremote.place.runtimes.docker import docker_errors
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import reason_of, size_in_words
 
 _NO_FOLDER = 9  # the status of a script that does not find the folder

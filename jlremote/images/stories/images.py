@@ -19,13 +19,12 @@ from jlremote.images.stories import image_files
 from jlremote.jupyter.runtime_files import LEFT_THERE, NOT_ASIDE, moved_aside
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import Completed, Host, run_script
+from jlremote.place.host.contract import Completed, Host, run_script, understood
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.contract import CREATOR_LABEL
 from jlremote.place.runtimes.docker.docker_commands import inspect_argv
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing, engine_error
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.runtime import CREATOR_LABEL
 from jlremote.place.runtimes.scripts import packages
 from jlremote.place.runtimes.table import AUTO, runtime_of
 from jlremote.selection import session_selection

@@ -21,8 +21,8 @@ from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.table import AUTO
 
 # The digits of a shown id; a name of only that many hexadecimal digits is taken for an id.

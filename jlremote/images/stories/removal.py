@@ -19,8 +19,8 @@ from jlremote.link.client.link import Link
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.docker import networks
-from jlremote.place.runtimes.engine.engine import Argv, Engine
 from jlremote.place.runtimes.engine.engine_errors import engine_error
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.selection.destruction import Destruction, confirm
 from jlremote.text import one_line, size_in_words
 

@@ -20,7 +20,7 @@ What if the image has no shell? A copy of `/bin/sh` out of the container shows i
 starts it: under `--init` a missing shell would show only in the job's output. Then the program runs
 by itself.
 
-Where does a job wait for GPUs? A detached one on the host (see `gpus.waiting`), as a process job.
+Where does a job wait for GPUs? A detached one on the host (see `gpus`), as a process job.
 If it is to have a container of its own, that process creates it and deletes its own folder, so from
 then on the engine has the job, as any other.
 

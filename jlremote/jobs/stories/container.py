@@ -19,15 +19,14 @@ from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
 from jlremote.jobs.notebook import as_typed
 from jlremote.jobs.stories import process
 from jlremote.jobs.stories.process import ANOTHER_NAME
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import Completed, Steps, run_script
+from jlremote.place.host.contract import Completed, Steps, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
 from jlremote.place.host.shell_text import command_line, wait_while
-from jlremote.place.runtimes.contract import JOB_LABEL, START_LABEL, ContainerSpec
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import docker_errors
-from jlremote.place.runtimes.engine.engine import Argv, Engine
-from jlremote.place.runtimes.scripts import homes, packages
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
+from jlremote.place.runtimes.runtime import JOB_LABEL, START_LABEL, ContainerSpec
+from jlremote.place.runtimes.scripts import packages, variables
 from jlremote.selection import naming
 from jlremote.untrusted import document
 
@@ -257,7 +256,7 @@ def _before(start: StartContext) -> str:
     options = start.request.options
     with_user = options.user is not None
     own_home = any(item.startswith("HOME=") for item in options.environment)
-    home = homes.writable_home(start.name) if with_user and not own_home else ""
+    home = variables.writable_home(start.name) if with_user and not own_home else ""
     wait = packages.until_installed(start.name) if options.packages else ""
     return home + wait
 

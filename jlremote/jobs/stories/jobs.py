@@ -19,13 +19,13 @@ from jlremote.laptop import jobs as records
 from jlremote.laptop import sessions
 from jlremote.laptop.records import hint_of_missing, matching
 from jlremote.link.client.link import Link
-from jlremote.place.clusters.slurm.commands import SLURM
+from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.job import Job
 from jlremote.place.host.kept_jobs import ProcessJobs
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import engine_error
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.selection import destruction
 from jlremote.selection.destruction import Destruction

@@ -18,14 +18,13 @@ from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.records import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.place.host import gpu_waiter, kept_jobs, process_mark
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host import kept_jobs, process_mark
+from jlremote.place.host.contract import Completed, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.contract import Attachment, Container
-from jlremote.place.runtimes.scripts import homes, packages, variables
+from jlremote.place.runtimes.runtime import Attachment, Container
+from jlremote.place.runtimes.scripts import packages, variables
 from jlremote.remote.sending import NO_PYTHON, OLDEST
 from jlremote.selection import naming
 from jlremote.selection.host_search import candidates
@@ -74,7 +73,7 @@ def launched(start: StartContext, plan: ProcessPlan) -> Completed:
     if done.status == kept_jobs.TAKEN:
         raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
     if done.status == NO_PYTHON and plan.wait is not None:
-        oldest = ".".join(map(str, gpu_waiter.OLDEST))
+        oldest = ".".join(map(str, kept_jobs.WAITERS_PYTHON))
         raise JlrError(
             f"cannot wait on `{start.request.host}`: it has no Python from {oldest} on",
             hint="`jlr run … --wait` without `--detach` waits from here",
@@ -160,7 +159,7 @@ def _plan(start: StartContext, request: RunRequest, place: str, gpus: AllocatedG
             argv = runtime.attached(place, command, how, plain)
     else:
         # The process is marked to be signalled, because signals end at the engine's client.
-        before = take + homes.writable_home(place) + packages.USE + KEEP_ODD_VARIABLES
+        before = take + variables.writable_home(place) + packages.USE + KEEP_ODD_VARIABLES
         if is_notebook(request.command):  # as in kernels of the session
             before += packages.hint_at_pip_in_job(f"{start.request.host}/{place}", place)
         before += process_mark.MARK_ITSELF

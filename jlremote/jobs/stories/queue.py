@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from jlremote import times
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.jobs.stories.jobs import JobHandle
-from jlremote.place.clusters.contract import SchedulerSilent
-from jlremote.place.clusters.slurm.reasons import explain
+from jlremote.place.clusters.scheduler import SchedulerSilent
+from jlremote.place.clusters.slurm_reasons import explain
 from jlremote.place.host import kept_jobs
-from jlremote.place.host.answers import GROUP
-from jlremote.place.host.contract import run_script
+from jlremote.place.host.contract import GROUP, run_script
 from jlremote.place.host.kept_jobs import ProcessJobs
 from jlremote.untrusted import count
 

@@ -25,8 +25,8 @@ from jlremote.laptop import jobs as records
 from jlremote.laptop.jobs import JobRecord
 from jlremote.laptop.settings.options import IMAGE_RUNTIMES
 from jlremote.link.client.link import Link
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Runtime
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.table import runtime_named, runtime_of
 from jlremote.selection import naming
 

@@ -21,13 +21,13 @@ from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.jobs.stories.jobs import SCHEDULED, JobHandle
 from jlremote.jobs.stories.process import ANOTHER_NAME, DISK_HINT
 from jlremote.link.client.link import Link
-from jlremote.place.clusters.contract import SchedulerSilent
-from jlremote.place.clusters.slurm import launchers
+from jlremote.place.clusters import launchers
+from jlremote.place.clusters.scheduler import SchedulerSilent
 from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.job import Job
 from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
-from jlremote.place.runtimes.contract import Attachment
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing
+from jlremote.place.runtimes.runtime import Attachment
 from jlremote.place.runtimes.scripts import variables
 from jlremote.text import one_line
 

@@ -30,14 +30,13 @@ from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import JobEnded, Survey, anew, survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.place.clusters.contract import FOLLOWS, Resources
-from jlremote.place.clusters.slurm.commands import SLURM
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import Host, run_script
+from jlremote.place.clusters.scheduler import FOLLOWS, Resources
+from jlremote.place.clusters.slurm import SLURM
+from jlremote.place.host.contract import Host, run_script, understood
 from jlremote.place.host.job import Job
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.contract import Container, Runtime
 from jlremote.place.runtimes.on_node import GPUS, JOBS, LAST_WORDS, PROBE, SERVERS
+from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.place.runtimes.scripts import variables
 from jlremote.text import one_line, printable
 from jlremote.untrusted import document

@@ -21,11 +21,17 @@ from jlremote.jupyter.survey import (
     refuse_halted,
     survey,
 )
-from jlremote.place.host.addresses import LOCALHOST, LOOPBACK, Target
-from jlremote.place.host.answers import FIELD, RECORD
-from jlremote.place.host.contract import Host
-from jlremote.place.host.socket_tables import LISTENING, Listener, read_listeners, socket_inodes
-from jlremote.place.runtimes.contract import Container, Runtime
+from jlremote.place.host.addresses import (
+    LISTENING,
+    LOCALHOST,
+    LOOPBACK,
+    Listener,
+    Target,
+    read_listeners,
+    socket_inodes,
+)
+from jlremote.place.host.contract import FIELD, RECORD, Host
+from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.place.runtimes.table import for_container, runtime_named
 from jlremote.untrusted import whole_number
 

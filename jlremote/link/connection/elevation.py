@@ -11,13 +11,13 @@ from jlremote.link.connection.supervisor import IN_BACKGROUND
 from jlremote.place.host import sudo
 from jlremote.place.host.contract import Completed, Host, run_script
 from jlremote.place.host.sudo import SUDO_IF_KNOWN
-from jlremote.place.runtimes.engine.engine import ENGINES, Engine
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineNotPermitted,
     SudoPasswordNeeded,
     engine_error,
     without_password,
 )
+from jlremote.place.runtimes.engine.kinds import ENGINES, Engine
 from jlremote.questions import Asker
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.login.credentials import Credentials, Keychain, sudo_account

@@ -19,7 +19,7 @@ from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.shell_text import command_line, until_hang_up
 from jlremote.place.host.sudo import endable
 from jlremote.place.runtimes.docker.docker_commands import events_argv
-from jlremote.place.runtimes.engine.engine import Engine
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.ssh.contract import Connection, Output, Stream
 

@@ -14,7 +14,7 @@ from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.jupyter.ports.endpoint import WARNED_SECONDS
 from jlremote.link.connection.backoff import keep_going
-from jlremote.place.clusters.slurm.commands import SLURM
+from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.job import Job

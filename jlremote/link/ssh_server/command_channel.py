@@ -20,8 +20,8 @@ from jlremote.link.ssh_server.place_forwards import PlaceForwards, PlaceSocket
 from jlremote.link.ssh_server.served_place import FAILED, PIPE_CLOSED, Connect, ServedPlace
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host.framing import FromMarker, announced, ended_early, new_marker
-from jlremote.place.runtimes.contract import Attachment
-from jlremote.place.runtimes.scripts import sftp, variables
+from jlremote.place.runtimes.runtime import Attachment
+from jlremote.place.runtimes.scripts import shell_scripts, variables
 from jlremote.ssh.contract import Connection, Output, Stdin, Stream, Terminal
 from jlremote.ssh.sessions.pieces import StdinPieces
 from jlremote.ssh.sessions.typed_text import TypedText
@@ -82,7 +82,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
 
     def subsystem_requested(self, subsystem: str) -> bool:
         """Serve files; the session's own `sftp-server` does it where there is one."""
-        self._argv = sftp.server_argv()
+        self._argv = shell_scripts.sftp_argv()
         return subsystem == "sftp"
 
     def session_started(self) -> None:

@@ -31,8 +31,8 @@ from jlremote.link.ssh_server.passed_streams import (
 from jlremote.link.ssh_server.served_place import FAILED, PIPE_CLOSED, Connect, ServedPlace
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host.framing import announced, new_marker
-from jlremote.place.runtimes.contract import Attachment
-from jlremote.place.runtimes.scripts import sftp, variables
+from jlremote.place.runtimes.runtime import Attachment
+from jlremote.place.runtimes.scripts import shell_scripts, variables
 from jlremote.ssh.contract import Connection
 
 log = logging.getLogger(__name__)
@@ -144,7 +144,9 @@ class ControlClient:
         if subsystem and line != "sftp":
             close_all(streams)
             raise Denied(f"there is no subsystem `{line}`")
-        argv = sftp.server_argv() if subsystem else served_place.line_argv(line) if line else ()
+        argv = (
+            shell_scripts.sftp_argv() if subsystem else served_place.line_argv(line) if line else ()
+        )
         run = partial(self._run, request, argv, given, streams)
         self._socket.settimeout(None)
         self._command = threading.Thread(target=run, name="shared-command", daemon=True)

@@ -14,8 +14,8 @@ from typing import Any
 from jlremote.errors import Busy, JlrError, LinkLost
 from jlremote.place.host import process_mark
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line
-from jlremote.place.runtimes.contract import Attachment, Runtime
-from jlremote.place.runtimes.scripts import shells
+from jlremote.place.runtimes.runtime import Attachment, Runtime
+from jlremote.place.runtimes.scripts import shell_scripts
 from jlremote.place.runtimes.table import for_container, runtime_named
 from jlremote.remote import sending
 from jlremote.ssh.contract import Connection
@@ -55,7 +55,7 @@ class ServedPlace:
 
         Its stdin begins with the variables that are `given`, as `variables.parted` writes them.
         """
-        return shells.script(
+        return shell_scripts.script(
             self.runtime, self.name, attached, argv, mark, given=given, marked=True
         )
 
@@ -70,7 +70,7 @@ class ServedPlace:
         attached = Attachment(size, request["user"], request["workdir"], request["detach_keys"])
         mark = secrets.token_hex(8)
         argv = tuple(request["command"])
-        return shells.script(self.runtime, self.name, attached, argv, mark)
+        return shell_scripts.script(self.runtime, self.name, attached, argv, mark)
 
     def relay(self) -> tuple[str, ...]:
         """Return the argv that runs Python where the place's network is, with our stdin."""

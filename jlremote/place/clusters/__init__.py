@@ -1,8 +1,9 @@
 """Schedulers of clusters, as text for `sh` and as readers of its output; no effects.
 
-Read `contract` first (what is asked of a scheduler, and its answers), then `slurm` and
-`last_states` (the ends that a job cannot write down). The jobs themselves, with their folders on
-the host, are in `jobs/scheduled`.
+Read `scheduler` first (what is asked of one, and its answers), then `slurm`, which asks it;
+`slurm_lists` reads its lists, `slurm_reasons` says why a job waits and how it ended, `launchers`
+makes ranks and arrays of jobs, and `last_states` has the ends that a job cannot write down. The
+jobs themselves, with their folders on the host, are in `jobs`.
 
 Decisions:
 

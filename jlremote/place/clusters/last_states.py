@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jlremote.place.clusters.contract import FOLLOWS
-from jlremote.place.clusters.slurm.commands import Slurm
-from jlremote.place.host.answers import PRINT_FIELD
+from jlremote.place.clusters.scheduler import FOLLOWS
+from jlremote.place.clusters.slurm import Slurm
+from jlremote.place.host.contract import PRINT_FIELD
 from jlremote.place.host.shell_text import pause
 from jlremote.text import one_line
 from jlremote.untrusted import count

@@ -1,11 +1,10 @@
 """The remote host as jlr sees it: a shell that runs scripts.
 
-Read `contract` first (a host runs steps, and each ends as a `Completed`). `framing` turns steps
-into one script and back; `shell_text` has the pieces that scripts are made of; `answers`
-splits answers into records, and tells odd ones from mistakes of ours; `socket_tables` reads the
-kernel's sockets, `addresses` names ends of forwards; `installation` has the commands that install a
-program; `process_mark` and `sudo` stand alone. `job` is what runs by itself, `kept_jobs` keeps one
-in a folder of the host, by `gpu_waiter` once there are GPUs for it.
+Read `contract` first: a host runs steps, each ends as a `Completed`, and answers are split into
+records. `framing` turns steps into one script and back; `shell_text` has the pieces that scripts
+are made of; `addresses` has the ends of forwards and the kernel's sockets; `installation` has the
+commands that install a program; `process_mark` and `sudo` stand alone. `job` is what runs by
+itself, `kept_jobs` keeps one in a folder of the host, also one that waits for GPUs.
 
 Decisions:
 

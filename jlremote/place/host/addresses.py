@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+
+from jlremote.untrusted import whole_number
 
 LOCALHOST, LOCALHOST_6 = "127.0.0.1", "::1"
 LOOPBACK = (LOCALHOST, LOCALHOST_6)
@@ -47,3 +53,85 @@ def has_own_addresses() -> bool:
     macOS has only 127.0.0.1, and a browser on Windows reaches of WSL only `localhost`.
     """
     return sys.platform != "darwin" and "microsoft" not in platform.release().lower()
+
+
+# Prints the rows of sockets that listen: 0A is TCP_LISTEN.
+LISTENING = "grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null"
+_COLUMNS = 10
+# The same of stream sockets with paths: 00010000 is __SO_ACCEPTCON.
+LISTENING_UNIX = "grep ' 00010000 0001 01 ' /proc/net/unix 2>/dev/null"
+_UNIX_COLUMNS = 8  # the last two are the inode and the path
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A socket that listens."""
+
+    address: str  # what it is bound to, in the usual notation
+    port: int
+    user: int  # the id of its owner
+    inode: str  # what the descriptors of the processes that hold it name it by
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it is bound to all addresses."""
+        return self.address in ("0.0.0.0", "::")  # noqa: S104
+
+    @property
+    def is_ipv4(self) -> bool:
+        return ":" not in self.address
+
+
+def read_listeners(table: str) -> tuple[Listener, ...]:
+    """Return the sockets of the rows that `LISTENING` printed; any other line is passed over."""
+    found = []
+    for line in table.splitlines():
+        row = line.split()
+        if len(row) >= _COLUMNS:
+            digits, _, port = row[1].partition(":")
+            with suppress(ValueError):  # a container can print what it likes
+                found.append(
+                    Listener(_address(digits), int(port, 16), whole_number(row[7]), row[9])
+                )
+    return tuple(found)
+
+
+def is_own(table: str, client_port: int, port: int) -> bool:
+    """Return whether the client of a connection to `port` is a socket of this user.
+
+    `table` is /proc/net/tcp, which has a row for each end of a connection.
+    """
+    if sys.platform == "win32":
+        raise NotImplementedError  # it has no such table
+    its = (line for line in table.splitlines() if line.split()[2:3] and _ends(line, port))
+    clients = [row for row in read_listeners("\n".join(its)) if row.port == client_port]
+    return any(row.address == LOCALHOST and row.user == os.getuid() for row in clients)
+
+
+def _ends(row: str, port: int) -> bool:
+    return row.split()[2].endswith(f":{port:04X}")
+
+
+def socket_inodes(descriptors: str) -> frozenset[str]:
+    """Return the sockets in what `ls -l /proc/PID/fd` printed."""
+    return frozenset(re.findall(r"socket:\[(\d+)\]", descriptors))
+
+
+def _address(digits: str) -> str:
+    """Return an address of the table: words of 32 bits, each with its last byte first.
+
+    Raises:
+        ValueError: it is none.
+    """
+    words = (bytes.fromhex(digits[at : at + 8])[::-1] for at in range(0, len(digits), 8))
+    raw = b"".join(words)
+    if len(raw) == IPv4Address(0).max_prefixlen // 8:
+        return str(IPv4Address(raw))
+    address = IPv6Address(raw)
+    return str(address.ipv4_mapped or address)
+
+
+def listening_inodes(table: str, path: str) -> frozenset[str]:
+    """Return the inodes of the sockets that listen on `path`, by the rows of `LISTENING_UNIX`."""
+    rows = (line.split(maxsplit=_UNIX_COLUMNS - 1) for line in table.splitlines())
+    return frozenset(row[-2] for row in rows if len(row) == _UNIX_COLUMNS and row[-1] == path)

@@ -7,7 +7,7 @@ the command begins, and `.variables` has its variables until then. With a termin
 that. Room for what the job writes at its end is taken beforehand: it fills the disk, perhaps.
 In a session's container the process is the engine's client, so the output outlasts the container.
 
-Python 3.6 or later is needed there, and later for a job that waits for GPUs (see `gpus.waiting`).
+Python 3.6 or later is needed there, and later for a job that waits for GPUs (see `gpus`).
 That one is the waiter's process until it becomes its command; `waiting` says meanwhile how it
 waits. What only reads the folder needs no Python.
 """
@@ -20,8 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jlremote.place.host import gpu_waiter
-from jlremote.place.host.answers import (
+from jlremote.place.host.contract import (
     PRINT_FIELD,
     PRINT_FILE,
     PRINT_GROUP,
@@ -33,7 +32,7 @@ from jlremote.place.host.job import FolderJobs, Job
 from jlremote.place.host.process_mark import ADOPTER, sweep_argv
 from jlremote.place.host.shell_text import command_line, pause, stdin_of, until_hang_up
 from jlremote.place.host.sudo import SUDO
-from jlremote.remote.sending import FIND_PYTHON, NO_PYTHON, program
+from jlremote.remote.sending import FIND_PYTHON, NO_PYTHON, find_python, program
 from jlremote.text import is_name, one_line
 from jlremote.untrusted import document, moment, whole_number
 
@@ -48,7 +47,13 @@ _FILES = (
     *("mark", "began", "exit"),
 )
 _KEEPER = "jlremote.remote.job_keeper"
-_WAITER = ("sh", "-c", f'directory=$1; shift; {gpu_waiter.BECOME}"$@"', "sh")
+WAITERS_PROGRAM = "jlremote.gpus.waiter_program"
+WAITERS_PYTHON = (3, 8)  # the oldest that its modules run on
+# Becomes the waiter, with the command that it is to become behind this text.
+_BECOME = """\
+read -r python <"$directory/.python"
+exec "$python" -I "$directory/.waiter" "$directory" """
+_WAITER = ("sh", "-c", f'directory=$1; shift; {_BECOME}"$@"', "sh")
 _ROOT = '"${XDG_STATE_HOME:-$HOME/.local/state}/jlr/jobs/$(uname -n)"'
 
 # Identified by pid and start: a pid alone may belong to another process by now. After the end of
@@ -123,7 +128,7 @@ class ProcessPlan:
     terminal: bool = False  # whether it has one, in which it asks for its variables by `mark`
     # with an argument appended: `Runtime.sweep`, for what is no process of the host; else empty
     sweep: tuple[str, ...] = ()
-    # what `gpus.waiting.waiter_program` is to do before the command begins, `None` for nothing
+    # what `gpus.waiter_program` is to do before the command begins, `None` for nothing
     wait: Mapping[str, Any] | None = None
 
 
@@ -136,8 +141,11 @@ def launch(plan: ProcessPlan) -> str:
     no_folder = f'{{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}'
     python = f'{FIND_PYTHON}[ -n "$python" ] || exit {NO_PYTHON}\n'
     if plan.wait is not None:
-        python = gpu_waiter.FIND_PYTHON
-    waiter = "" if plan.wait is None else f"(set -e\n{gpu_waiter.put(plan.wait)}) || {no_folder}\n"
+        python = (
+            f'{find_python(WAITERS_PYTHON)}[ -n "$python" ] || exit {NO_PYTHON}\n'
+            'python=$(command -v "$python")\n'
+        )
+    waiter = "" if plan.wait is None else f"(set -e\n{_put_waiter(plan.wait)}) || {no_folder}\n"
     # The link gives `sudo` its password where a script names that.
     by_sudo = f"# {one_line(' '.join(plan.argv[:8]))}\n" if plan.argv[:1] == SUDO[:1] else ""
     return (
@@ -168,10 +176,27 @@ def _told(plan: ProcessPlan) -> str:
         ),
     }
     if plan.wait is not None:
-        files["waiting"] = json.dumps(gpu_waiter.first_words(plan.wait))
+        files["waiting"] = json.dumps(_first_words(plan.wait))
     told = {name: getattr(plan, name) for name in ("argv", "mark", "variables")}
     told |= {"interactive": plan.interactive, "terminal": plan.terminal, "files": files}
     return json.dumps(told | {"waiter": _WAITER if plan.wait is not None else ()}) + "\n"
+
+
+def _put_waiter(plan: Mapping[str, Any]) -> str:
+    """Return the shell text that puts a waiter and its plan into `$directory`, as files."""
+    return f"""\
+printf '%s\\n' "$python" >"$directory/.python"
+cat >"$directory/.waiter" <<'jlr-program-end'
+{program(WAITERS_PROGRAM)}jlr-program-end
+cat >"$directory/.wait" <<'jlr-plan-end'
+{json.dumps(plan)}
+jlr-plan-end
+"""
+
+
+def _first_words(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a waiter with this plan tells first; that of a start names what it wants."""
+    return {"why": plan["why"]} | ({"start": plan["gpus"]} if "hold" in plan else {})
 
 
 def take_back(name: str, mark: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jlremote.errors import Usage
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.contract import Attachment, Container, Runtime
+from jlremote.place.runtimes.runtime import Attachment, Container, Runtime
 
 # util-linux has `--fork`, BusyBox has not.
 _DETACH = """\

@@ -5,17 +5,25 @@ Nothing is run inside, as most of them may be other users'.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jlremote.place.host.answers import FIELD, PRINT_FIELD, PRINT_RECORD, RECORD, understood
-from jlremote.place.host.contract import Completed
+from jlremote.place.host.contract import (
+    FIELD,
+    PRINT_FIELD,
+    PRINT_RECORD,
+    RECORD,
+    Completed,
+    understood,
+)
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.containers import read_container
-from jlremote.place.runtimes.contract import Container
 from jlremote.place.runtimes.docker.docker_commands import inspect_argv, list_ids_argv, top_argv
-from jlremote.place.runtimes.engine.engine import Argv, Engine
 from jlremote.place.runtimes.engine.engine_errors import engine_error
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
+from jlremote.place.runtimes.engine_containers import read_container
+from jlremote.place.runtimes.runtime import Container
+from jlremote.text import listed, one_line
 from jlremote.untrusted import document
 
 
@@ -90,3 +98,36 @@ def _processes(lines: Iterable[str]) -> Iterable[ContainerProcess]:
         columns = line.split(None, 2)
         if len(columns) == 3:
             yield ContainerProcess(columns[0], columns[2])
+
+
+_PACKAGE = re.compile(r"-packages/([^/]+?)-[^/-]+\.dist-info$")
+# What programs write without being asked, and what jlr has there.
+_NOISE = re.compile(
+    r"^/(run|proc|sys|dev|opt/jlr)(/|$)|/\.?jlr-[^/]*(/|$)|/\.(cache|ipython|jupyter|npm|bash_history)"
+    r"|/\.local/share/jupyter|/__pycache__|\.pyc$|-packages/|^(/usr)?/sbin/docker-init$"
+)
+# Each virtual environment of jlr begins with them.
+_OF_ENVIRONMENT = re.compile(r"(/\.packages|^/opt/jlr)/.*-packages/(pip|setuptools)-")
+_SHOWN = 5
+
+
+def changes_in_words(printed: str, volumes: Sequence[str]) -> tuple[str, ...]:
+    """Return in words what would be deleted with a container.
+
+    Args:
+        printed: the lines of `docker diff`, `A` for added and `C` for changed.
+        volumes: the folders in the container that stay.
+    """
+    paths = sorted(line[2:] for line in printed.splitlines() if line[:2] in ("A ", "C "))
+    kept = tuple(f"{volume.rstrip('/')}/" for volume in volumes)
+    outside = [path for path in paths if not f"{path}/".startswith(kept)] if kept else paths
+    installed = (path for path in outside if not _OF_ENVIRONMENT.search(path))
+    packages = {found[1] for path in installed if (found := _PACKAGE.search(path))}
+    parents = {path.rpartition("/")[0] for path in paths}
+    files = [path for path in outside if path not in parents and not _NOISE.search(path)]
+    words = []
+    if packages:
+        words.append(f"packages that were installed in it: {listed(sorted(packages), _SHOWN)}")
+    if files:
+        words.append(f"among its files: {listed(files, _SHOWN)}")
+    return tuple(map(one_line, words))

@@ -14,18 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jlremote.place.clusters import last_states
-from jlremote.place.clusters.contract import FOLLOWS
-from jlremote.place.clusters.slurm.commands import SLURM
-from jlremote.place.clusters.slurm.reasons import ending
-from jlremote.place.host.answers import FIELD, PRINT_FIELD, TAKE_OUT, understood
-from jlremote.place.host.contract import Completed, Steps
+from jlremote.place.clusters.scheduler import FOLLOWS
+from jlremote.place.clusters.slurm import SLURM
+from jlremote.place.clusters.slurm_reasons import ending
+from jlremote.place.host.contract import FIELD, PRINT_FIELD, TAKE_OUT, Completed, Steps, understood
 from jlremote.place.host.process_mark import LIST
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.apptainer import apptainer
-from jlremote.place.runtimes.apptainer.apptainer import Apptainer
+from jlremote.place.runtimes import apptainer
+from jlremote.place.runtimes.apptainer import Apptainer
 from jlremote.place.runtimes.bare import KEEP_PATH, Bare
-from jlremote.place.runtimes.contract import SESSION_LABEL, Attachment, Container, Runtime
-from jlremote.place.runtimes.options.container_options import NO_OPTIONS
+from jlremote.place.runtimes.container_options import NO_OPTIONS
+from jlremote.place.runtimes.runtime import SESSION_LABEL, Attachment, Container, Runtime
 from jlremote.text import one_line
 from jlremote.times import by_our_clock
 from jlremote.untrusted import moment

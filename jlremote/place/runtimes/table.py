@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from jlremote.errors import Usage
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.place.runtimes.apptainer.apptainer import Apptainer
+from jlremote.place.runtimes.apptainer import Apptainer
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Runtime
-from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Runtime
 
 if TYPE_CHECKING:
     from jlremote.place.runtimes.on_node import OnNode

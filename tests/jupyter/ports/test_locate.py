@@ -29,9 +29,9 @@ from jlremote.jupyter.survey import (
 )
 from jlremote.place.host.addresses import Target
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Container
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import runtime_named
 from tests.jupyter.ports.parts import probed
 from tests.link.fakes import new_endpoint, new_server

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import Usage
-from jlremote.place.runtimes.apptainer import apptainer
-from jlremote.place.runtimes.contract import ContainerSpec
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes import apptainer
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.runtime import ContainerSpec
 
 OPTIONS = ContainerOptions(
     volumes=("/raid/me:/data:ro",),

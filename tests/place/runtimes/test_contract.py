@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.errors import Usage
-from jlremote.place.runtimes.contract import Attachment, Runtime
+from jlremote.place.runtimes.runtime import Attachment, Runtime
 from jlremote.place.runtimes.table import AUTO, runtime_named, runtimes
 
 EVERY = pytest.mark.parametrize("runtime", runtimes().values(), ids=runtimes().keys())

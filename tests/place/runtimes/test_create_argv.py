@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from jlremote.place.runtimes.contract import ContainerSpec
+from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.docker.docker_commands import create_argv
-from jlremote.place.runtimes.engine.engine import DOCKER
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.runtime import ContainerSpec
 from jlremote.place.runtimes.scripts.waiting import command
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from jlremote.errors import Busy, JlrError, Usage
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.containers import Containers, read_container
-from jlremote.place.runtimes.contract import ContainerSpec
+from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.docker.docker_commands import create_argv
 from jlremote.place.runtimes.docker.docker_errors import JustCreated, creation_error
-from jlremote.place.runtimes.engine.engine import DOCKER
 from jlremote.place.runtimes.engine.engine_errors import EngineNotRunning, reason
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import Containers, read_container
+from jlremote.place.runtimes.runtime import ContainerSpec
 from jlremote.place.runtimes.table import for_container
 
 INSPECTED: dict[str, Any] = {

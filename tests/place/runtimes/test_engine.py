@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.place.runtimes.engine.engine_errors import EngineMissing, engine_error
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
 from tests.sources import modules
 
 PROGRAMS = ("docker", "podman", "nvidia-docker")
 # The first one holds the table; the demo asks an engine of this machine.
-MAY_SPELL_IT = {"jlremote.place.runtimes.engine.engine", "jlremote.demo.engine"}
+MAY_SPELL_IT = {"jlremote.place.runtimes.engine.kinds", "jlremote.demo.engine"}
 
 
 def test_an_engine_begins_every_argv_with_its_command() -> None:

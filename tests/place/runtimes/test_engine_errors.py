@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.engine.engine import ENGINES
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineMissing,
     EngineNotPermitted,
@@ -15,6 +14,7 @@ from jlremote.place.runtimes.engine.engine_errors import (
     engine_error,
     reason,
 )
+from jlremote.place.runtimes.engine.kinds import ENGINES
 
 
 # As docker 20.10 and 28, podman 4.3 and sudo 1.9 say it.

@@ -6,13 +6,9 @@ from typing import Any
 
 import pytest
 
-from jlremote.place.runtimes.options.container_options import ContainerOptions
-from jlremote.place.runtimes.options.existing_options import (
-    ARGUMENTS_LABEL,
-    Difference,
-    differences,
-)
-from jlremote.place.runtimes.options.existing_options import read as read_with
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.existing_options import ARGUMENTS_LABEL, Difference, differences
+from jlremote.place.runtimes.existing_options import read as read_with
 
 
 def read(inspected: dict[str, Any]) -> ContainerOptions:

@@ -6,7 +6,7 @@ import pytest
 
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.docker.old_docker import OtherWay, foreseen, instead, steps
-from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, PODMAN, Engine
 
 GONE = Completed(1, "", "")
 THERE = Completed(0, "/usr/bin/nvidia-docker\n", "")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.contract import Attachment, Container
+from jlremote.place.runtimes.runtime import Attachment, Container
 from jlremote.place.runtimes.table import on_nodes
 
 BARE = on_nodes()["none"]

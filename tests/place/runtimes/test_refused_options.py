@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jlremote.errors import NotFound, Usage
-from jlremote.place.runtimes.options.container_options import ContainerOptions
-from jlremote.place.runtimes.options.refused_options import refusal
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.refused_options import refusal
 
 RUNC = (
     "error setting rlimits for ready process: error setting rlimit type 8: operation not permitted"

@@ -8,7 +8,7 @@ import pytest
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.jupyter.survey import ContainerRestarting, refuse_halted
-from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.ssh.forward.waiting_page import waiting_page
 

@@ -12,9 +12,9 @@ from jlremote.hosts.requests import StartRequest
 from jlremote.hosts.start_context import StartContext
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import Completed, Steps
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Runtime
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Runtime
 from tests.stories.parts import Notes, context
 
 Answer = Completed | str

@@ -11,9 +11,9 @@ from jlremote.errors import Busy, JlrError
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.gpus.leases import Lease
 from jlremote.hosts.requests import StartRequest
-from jlremote.place.runtimes.contract import ContainerSpec
-from jlremote.place.runtimes.engine.engine import DOCKER
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.runtime import ContainerSpec
 from tests.stories.containers.parts import Answer, Start, inspected, refused, start
 
 SPEC = ContainerSpec("cont1", "torch")

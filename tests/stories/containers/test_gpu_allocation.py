@@ -9,22 +9,21 @@ from typing import cast
 import pytest
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
-from jlremote.gpus import allocation
+from jlremote.gpus import allocation, taking
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.gpus.assigned import Within
 from jlremote.gpus.choice import Chosen
 from jlremote.gpus.snapshot import CannotAsk, read
-from jlremote.gpus.waiting import taking
-from jlremote.gpus.waiting.placeholders import with_gpus
+from jlremote.gpus.taking import with_gpus
 from jlremote.hosts.requests import StartRequest
 from jlremote.link.client.link import Link
-from jlremote.place.host import gpu_waiter
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Container, Runtime
-from jlremote.place.runtimes.engine.engine import DOCKER, PODMAN, Engine
 from jlremote.place.runtimes.engine.engine_gpus import gpu_flags
+from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN, Engine
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Container, Runtime
+from jlremote.remote import sending
 from tests.gpus.parts import BOOT, NOW, answer, process, record, row, uuid
 from tests.stories.containers.parts import CONTAINERS, Answer, Start, TurnHost, refused, start
 
@@ -137,7 +136,7 @@ def test_a_detached_job_is_promised_gpus_in_the_words_of_its_engine(
 
 def test_without_python_on_the_host_a_start_waits_from_here(state: list[float]) -> None:
     answers: dict[str, list[Answer]] = {
-        "script": [ALL_BUSY], "earlier": [""], "launch": [refused("", gpu_waiter.NO_PYTHON)],
+        "script": [ALL_BUSY], "earlier": [""], "launch": [refused("", sending.NO_PYTHON)],
         "stand": [""], "gpus": [ALL_BUSY, FREE], "lease": [""],
     }  # fmt: skip
     begun = start(answers, StartRequest("dgx", "cont1", gpus="auto", wait=60.0), CONTAINERS)

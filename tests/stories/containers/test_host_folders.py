@@ -12,7 +12,7 @@ from jlremote.containers.host_folders import on_host, with_workspace
 from jlremote.errors import NotFound, Usage
 from jlremote.laptop import mounts
 from jlremote.place.host.contract import Completed, Steps
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.container_options import ContainerOptions
 
 INFO = ("docker", "info", "--format={{json .}}")
 

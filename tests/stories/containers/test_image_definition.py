@@ -12,7 +12,7 @@ import pytest
 
 from jlremote.containers import image_definition
 from jlremote.hosts.requests import Scheduled
-from jlremote.place.clusters.contract import Resources
+from jlremote.place.clusters.scheduler import Resources
 from jlremote.place.host.contract import Completed
 
 IMAGE = "docker://nvcr.io/a/b:1"

@@ -17,13 +17,13 @@ from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.recorder import Recording
 from jlremote.jupyter.survey import Survey
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.apptainer.apptainer import Apptainer
+from jlremote.place.runtimes.apptainer import Apptainer
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Container, Runtime
-from jlremote.place.runtimes.engine.engine import DOCKER
-from jlremote.place.runtimes.options.container_options import ContainerOptions
-from jlremote.place.runtimes.scripts import homes
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Container, Runtime
+from jlremote.place.runtimes.scripts import variables
 from tests.place.host.shells import run_sh
 from tests.stories.containers.parts import CONTAINERS, Answer, Start, refused, start
 from tests.stories.parts import SERVER
@@ -192,7 +192,7 @@ def test_a_next_try_knows_nothing_of_the_server_that_the_last_one_waited_for() -
         ("mkdir: Read-only file system", "`-- --tmpfs /tmp` gives a new container"),
         ("cat: No space left on device", "`docker system df` on the host"),
         ("mkdir: Permission denied", "`df` there shows"),
-        (f"/tmp/jlr-0 {homes.NOT_PRIVATE}", "`docker exec cont1 ls -l /tmp` shows its owner"),
+        (f"/tmp/jlr-0 {variables.NOT_PRIVATE}", "`docker exec cont1 ls -l /tmp` shows its owner"),
     ],
 )
 def test_a_folder_that_cannot_be_written_has_its_own_remedy(complaint: str, hint: str) -> None:

@@ -14,8 +14,8 @@ from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import Survey
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.contract import Container
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.runtime import Container
 from tests.stories.containers.parts import Answer, inspected, refused, start
 
 HERE = Container("c0ffee", "cont1", running=True, started_at="2026-01-01", image="torch")

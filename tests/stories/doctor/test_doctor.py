@@ -11,9 +11,9 @@ from jlremote.doctor.host_facts import HostFacts
 from jlremote.doctor.trial import RunningSession, Trial
 from jlremote.hosts.requests import StartRequest
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Runtime
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Runtime
 from jlremote.questions import Question
 
 

@@ -22,9 +22,9 @@ from jlremote.jupyter.api import Access, AccessRefused
 from jlremote.jupyter.survey import Survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Container, Runtime
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Container, Runtime
 from tests.stories.parts import FakeHost, context
 
 CONTAINER = Container("c0ffee", "cont1", running=True, started_at="2026-01-01")

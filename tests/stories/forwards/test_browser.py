@@ -20,7 +20,7 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.forwards.address import Address
 from jlremote.forwards.browser import forget_redirect, open_in_browser, trouble
-from jlremote.place.host import socket_tables
+from jlremote.place.host import addresses
 from tests.lab.programs import wait_until
 
 URL = "http://127.0.0.1:8888/cont1/lab?token=5ec2e7&a='b'"
@@ -293,6 +293,6 @@ def test_another_users_socket_is_told_from_ones_own() -> None:
         f"   3: 0100007F:C002 0100007F:1F91 01 0:0 00:0 0 {os.getuid()} 0 9 1",
     )
     table = "\n".join(rows)
-    assert socket_tables.is_own(table, 0xC001, 8080)
-    assert not socket_tables.is_own(table, 0xC002, 8080), "its port is also one's own elsewhere"
-    assert not socket_tables.is_own(table, 0xC003, 8080)
+    assert addresses.is_own(table, 0xC001, 8080)
+    assert not addresses.is_own(table, 0xC002, 8080), "its port is also one's own elsewhere"
+    assert not addresses.is_own(table, 0xC003, 8080)

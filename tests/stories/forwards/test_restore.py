@@ -22,7 +22,7 @@ from jlremote.jupyter.survey import (
 )
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.runtime import Container
 from tests.link.fakes import new_endpoint, new_server
 from tests.stories.parts import FakeLink
 

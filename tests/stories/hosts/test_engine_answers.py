@@ -13,8 +13,8 @@ from jlremote.hosts.engines import expect_answer, searched
 from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
-from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES, PODMAN, Engine
 from jlremote.place.runtimes.engine.engine_errors import EngineSilent, tried
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, PODMAN, Engine
 from tests.place.host.shells import through
 
 

@@ -14,12 +14,12 @@ from jlremote.laptop.jobs import JobRecord
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.wire.states import LoginShell
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineMissing,
     EngineNotRunning,
     EngineUnusable,
 )
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
 from jlremote.place.runtimes.table import runtime_named
 from tests.outages.parts import within
 from tests.stories.parts import FakeHost, context

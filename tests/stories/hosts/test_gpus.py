@@ -9,7 +9,7 @@ import pytest
 
 from jlremote.gpus import host_gpus
 from jlremote.gpus.snapshot import CannotAsk
-from jlremote.place.clusters.contract import ClusterGpus
+from jlremote.place.clusters.scheduler import ClusterGpus
 from jlremote.place.host.contract import Completed
 from tests.stories.parts import Notes, context
 

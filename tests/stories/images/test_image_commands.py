@@ -21,8 +21,8 @@ from jlremote.images.stories.registry_keys import RegistryKey
 from jlremote.laptop import secrets
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.contract import CREATOR_LABEL
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.runtime import CREATOR_LABEL
 from tests.place.host.shells import run_sh
 from tests.stories.parts import FakeHost, Notes, context
 

@@ -6,7 +6,7 @@ import pytest
 
 from jlremote.errors import Usage
 from jlremote.images.stories import registry
-from jlremote.place.runtimes.engine.engine import DOCKER, PODMAN
+from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN
 from tests.stories.parts import FakeHost
 
 IDS = "sha256:" + "a1" * 32 + "\nsha256:" + "a2" * 32 + "\n"

@@ -19,8 +19,8 @@ from jlremote.jobs.stories.jobs import JobHandle, remove, stop
 from jlremote.place.host.contract import Completed
 from jlremote.place.host.job import Job
 from jlremote.place.host.kept_jobs import ProcessJobs
-from jlremote.place.runtimes.contract import JOB_LABEL
-from jlremote.place.runtimes.engine.engine import DOCKER, PODMAN, Engine
+from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN, Engine
+from jlremote.place.runtimes.runtime import JOB_LABEL
 from tests.stories.parts import Notes, context
 
 Piece = tuple[str, bytes]

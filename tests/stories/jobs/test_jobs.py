@@ -19,8 +19,8 @@ from jlremote.laptop import sessions
 from jlremote.laptop.jobs import JobRecord
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.contract import JOB_LABEL
-from jlremote.place.runtimes.engine.engine import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.runtime import JOB_LABEL
 from tests.stories.parts import FakeHost, Notes, Person, context
 
 FIELD, RECORD = "\x1f", "\x1e"

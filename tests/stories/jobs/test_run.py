@@ -15,9 +15,9 @@ from jlremote.hosts.requests import RunRequest, StartRequest
 from jlremote.jobs.stories import process, run
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.place.host import gpu_waiter
 from jlremote.place.host.kept_jobs import ProcessPlan
-from jlremote.place.runtimes.containers import CONTAINER_NAME
+from jlremote.place.runtimes.engine_containers import CONTAINER_NAME
+from jlremote.remote import sending
 from tests.stories.containers.parts import refused, start
 
 
@@ -87,7 +87,7 @@ def test_a_known_session_brings_its_runtime() -> None:
 
 
 def test_a_host_without_python_keeps_no_place_of_a_detached_job() -> None:
-    begun = start({"script": [refused("", gpu_waiter.NO_PYTHON)]})
+    begun = start({"script": [refused("", sending.NO_PYTHON)]})
     plan = ProcessPlan("sweep", ("true",), "true", wait={"why": "none is free"})
     with pytest.raises(JlrError, match=r"`dgx`: it has no Python from 3\.8 on") as error:
         process.launched(begun.context, plan)

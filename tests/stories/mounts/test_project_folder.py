@@ -10,7 +10,7 @@ import pytest
 from jlremote.errors import NotFound, Usage
 from jlremote.mounts import project_folder
 from jlremote.place.host.contract import Completed, Steps
-from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.runtime import Container
 from tests.place.host.shells import through
 from tests.stories.parts import FakeHost
 

@@ -16,7 +16,7 @@ from jlremote.jupyter.survey import ContainerGone, ContainerStopped, Survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
-from jlremote.place.runtimes.contract import Container
+from jlremote.place.runtimes.runtime import Container
 from jlremote.sessions import further_ports
 from tests.link.fakes import new_endpoint, new_server
 from tests.stories.parts import FakeLink, context

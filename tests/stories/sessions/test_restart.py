@@ -13,10 +13,10 @@ from jlremote.hosts.requests import StartRequest, StopRequest
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.survey import Survey
 from jlremote.laptop.sessions import PortRecord, SessionRecord
-from jlremote.place.host.answers import RECORD as END
+from jlremote.place.host.contract import RECORD as END
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.contract import Container
-from jlremote.place.runtimes.options.container_options import ContainerOptions
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.runtime import Container
 from jlremote.selection import session_selection
 from jlremote.sessions import restart as workflow
 from tests.link.fakes import new_server

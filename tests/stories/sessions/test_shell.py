@@ -17,10 +17,10 @@ from jlremote.link.client.link import Link
 from jlremote.link.client.remote_process import RemoteProcess
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Runtime
-from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES
-from jlremote.place.runtimes.scripts import shells
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Runtime
+from jlremote.place.runtimes.scripts import shell_scripts
 from jlremote.sessions import shell
 from tests.stories.parts import FakeHost, context
 
@@ -129,7 +129,7 @@ def test_a_container_that_is_gone_is_created_by_the_hint() -> None:
 
 
 def test_a_shell_is_kept_only_by_tmux() -> None:
-    host = cast(Link, FakeHost("dgx", {"script": Completed(shells.NO_TMUX, "", "")}))
+    host = cast(Link, FakeHost("dgx", {"script": Completed(shell_scripts.NO_TMUX, "", "")}))
     place = shell.ShellPlace(host, Bare(), "dgx", "dgx", is_host=True)
     request = shell.ShellRequest("dgx", keep="")
     with pytest.raises(NotFound, match="`dgx` has no tmux") as caught:
@@ -150,4 +150,4 @@ def test_a_shell_is_kept_only_by_tmux() -> None:
 def test_each_place_has_a_kept_shell_of_its_own(
     runtime: Runtime, name: str | None, label: str, session: str
 ) -> None:
-    assert shells.session(runtime, name, label) == session
+    assert shell_scripts.session(runtime, name, label) == session

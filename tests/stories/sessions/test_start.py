@@ -16,9 +16,9 @@ from jlremote.hosts.start_context import StartContext
 from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.jupyter.survey import Survey
 from jlremote.link.client.link import Link
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Container
-from jlremote.place.runtimes.engine.engine import ENGINES
+from jlremote.place.runtimes.engine.kinds import ENGINES
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Container
 from jlremote.sessions import start
 from tests.stories.parts import SERVER, FakeHost, context
 

@@ -21,11 +21,10 @@ from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import known_mounts, unmount
 from jlremote.mounts.system import Holder, MountPoint
-from jlremote.place.clusters.contract import SchedulerSilent
-from jlremote.place.host.answers import FIELD
-from jlremote.place.host.answers import RECORD as RECORD_END
-from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.contract import Container, Volume
+from jlremote.place.clusters.scheduler import SchedulerSilent
+from jlremote.place.host.contract import FIELD, Completed
+from jlremote.place.host.contract import RECORD as RECORD_END
+from jlremote.place.runtimes.runtime import Container, Volume
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.sessions import losses, stop
 from tests.link.fakes import new_endpoint, new_server

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from jlremote.errors import Busy, JlrError, Usage
 from jlremote.place.host.contract import Completed, told
-from jlremote.place.runtimes.contract import ContainerSpec
 from jlremote.place.runtimes.docker.old_docker import KNOWS_NO_GPUS
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
 from jlremote.place.runtimes.engine.engine_gpus import mend
-from jlremote.place.runtimes.options.refused_options import refusal
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.refused_options import refusal
+from jlremote.place.runtimes.runtime import ContainerSpec
 from jlremote.text import one_line, printable
 
 # Each in docker's words, then podman's.

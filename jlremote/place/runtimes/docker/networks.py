@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from jlremote import __version__
-from jlremote.place.host.answers import PRINT_RECORD, RECORD
-from jlremote.place.host.contract import USER_LABEL
+from jlremote.place.host.contract import PRINT_RECORD, RECORD, USER_LABEL
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.contract import CREATOR_LABEL, SESSION_LABEL, START_LABEL
+from jlremote.place.runtimes.container_options import NO_OPTIONS, ContainerOptions
 from jlremote.place.runtimes.docker.docker_commands import inspect_argv
-from jlremote.place.runtimes.engine.engine import Engine
-from jlremote.place.runtimes.options.container_options import NO_OPTIONS, ContainerOptions
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.runtime import CREATOR_LABEL, SESSION_LABEL, START_LABEL
 
 # The engines' default networks: any `docker run` puts a neighbour there.
 _DEFAULTS = ("bridge", "podman")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.engine.engine import DOCKER, ENGINES, Engine
+from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, Engine
 
 NO_PULL_OPTION = "unknown flag: --pull"
 # Docker's errors, in lower case. The second is that of a new client with an old daemon.

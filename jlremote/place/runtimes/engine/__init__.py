@@ -1,7 +1,7 @@
 """The container engines docker, podman and nvidia-docker, with and without `sudo`.
 
-`engine` has the table of engines and their differences, `engine_errors` what keeps one from
-working, `engine_gpus` how each gives GPUs to a container, and `given_gpus` which it has given.
+`kinds` has the table of engines and their differences, `engine_errors` what keeps one from working,
+`engine_gpus` how each gives GPUs to a container, and which it has given.
 
 Decisions:
 
@@ -11,7 +11,7 @@ sudo, and can be shown (`-v`, `--dry-run`) and pasted.
 **Who may begin an engine's argv?** Only the `Engine` itself, by a call: `engine("start", name)`. So
 a prefix like `sudo -A -k` cannot be forgotten; a test looks for other code that spells `docker`.
 
-**What do engines do differently?** All take docker's command line. `engine.KINDS` lists the
+**What do engines do differently?** All take docker's command line. `kinds.KINDS` lists the
 differences: how GPUs are requested, whether short names mean Docker Hub, and so on.
 
 **Why does `nvidia-docker` only create containers?** Its second version is a script that joins the

@@ -8,7 +8,7 @@ from jlremote.errors import JlrError
 from jlremote.place.host.contract import Completed, engines_error, told
 from jlremote.place.host.installation import commands
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, bounded
-from jlremote.place.runtimes.engine.engine import Argv, Engine
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.text import printable
 
 COMMAND_NOT_FOUND = 127

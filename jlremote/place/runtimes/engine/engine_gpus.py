@@ -6,11 +6,13 @@ Values are those of docker's `--gpus`: `all`, a number, `device=0,3`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from jlremote.errors import Usage
-from jlremote.place.runtimes.engine.engine import Engine
-from jlremote.place.runtimes.engine.given_gpus import CDI, VISIBLE
+from jlremote.errors import JlrError, Usage
+from jlremote.place.host.contract import records
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.text import one_line
 
 # Why a container gets no GPUs though NVIDIA's toolkit is there, and what mends that.
 _MENDS: Mapping[str, str] = {
@@ -76,3 +78,84 @@ def _names(engine: Engine, value: str) -> list[str]:
             hint="`--gpus` takes `auto`, `2`, `0,3` or UUIDs with any engine",
         )
     return devices.split(",")
+
+
+GPUS_LABEL = "org.jlremote.gpus"
+# The Container Device Interface, podman's way since NVIDIA's toolkit 1.12.
+CDI = "nvidia.com/gpu="
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+_DEVICE = re.compile(r"/dev/nvidia(\d+)")
+
+
+def gpus_of(inspected: Mapping[str, Any]) -> str | None:
+    """Return the engine's value for the GPUs that a container was created with, `None` for none."""
+    host, config = inspected["HostConfig"], inspected["Config"]
+    for request in host.get("DeviceRequests") or []:
+        if request.get("DeviceIDs"):
+            return _named(name.rpartition(CDI)[2] for name in request["DeviceIDs"])
+        amount = request.get("Count", 0)
+        return "all" if amount < 0 else str(amount)
+    words = [word for word in config.get("CreateCommand") or [] if word]  # podman's note
+    devices = [word.partition(CDI)[2] for word in words if CDI in word]
+    if devices:
+        return _named(devices)
+    if host.get("Runtime") == "nvidia":
+        return _visible(config)
+    # The first nvidia-docker's way.
+    paths = (device.get("PathInContainer", "") for device in host.get("Devices") or [])
+    return _named(found[1] for path in paths if (found := _DEVICE.fullmatch(path)))
+
+
+def _visible(config: Mapping[str, Any]) -> str | None:
+    variables = dict(text.partition("=")[::2] for text in config.get("Env") or [] if text)
+    seen = variables.get(VISIBLE, "")
+    return None if seen in ("", "void", "none") else _named(seen.split(","))
+
+
+def _named(devices: Iterable[str]) -> str | None:
+    """Return the value that names devices: indices, UUIDs, or the word for all."""
+    names = list(devices)
+    if "all" in names:
+        return "all"
+    return f"device={','.join(names)}" if names else None
+
+
+def shortened(value: str) -> str:
+    """Return a value with UUIDs as short as `--gpus` takes them."""
+    return re.sub(r"\b((?:GPU|MIG)-[0-9a-f]{8})-[0-9a-f-]+", r"\1", value)
+
+
+# Free of cost without GPUs: the toolkit mounts `nvidia-smi` along with them.
+FAULT_CHECK = r"""
+if command -v nvidia-smi >/dev/null 2>&1; then
+  limit=; ! command -v timeout >/dev/null || limit='timeout 5'
+  fault=$($limit nvidia-smi -L 2>&1) || printf 'gpu fault\037%s\036' "${fault:-no answer}"
+fi
+"""
+
+
+def gpu_fault(output: str, container: str, restart: str) -> JlrError | None:
+    """Return what keeps a container from its GPUs, by the output of `FAULT_CHECK`.
+
+    The command `restart` restarts the container.
+    """
+    for name, *said in records(output):
+        if name.strip() == "gpu fault":
+            return _explained(one_line(" ".join(said)).rstrip("."), container, restart)
+    return None
+
+
+def _explained(said: str, container: str, restart: str) -> JlrError:
+    what = f"the container `{container}` cannot use its GPUs (`{said}`)"
+    mend = f"`{restart}` on the host fixes it; its kernels end"
+    if "Failed to initialize NVML: Unknown Error" in said:
+        what = (
+            f"the container `{container}` has lost its GPUs (`{said}`): systemd on the host was "
+            "reloaded and took away the container's permission for them"
+        )
+    elif "version mismatch" in said:
+        what += ": the host's driver was updated since the container was started"
+        mend += "; if it does not, reboot the host"
+    else:
+        what = f"the container `{container}` cannot use its GPUs: `{said}`"
+    return JlrError(what, hint=mend)

@@ -1,7 +1,7 @@
 """Scripts that run inside a container.
 
-Read `waiting` (its main process) first, then `shells`, `packages` and `variables` (of `--env`);
-`homes` finds folders and programs; `sftp` serves files.
+Read `waiting` (its main process) first, then `shell_scripts`, `packages`, and `variables` (of
+`--env`, HOME and PATH).
 
 Decisions:
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 
 from jlremote.place.host.shell_text import command_line, wait_while
-from jlremote.place.runtimes.engine.engine import Engine
-from jlremote.place.runtimes.scripts import homes
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.scripts import variables
 from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
 
-_FOLDER = f"{homes.ROOT}/.packages"  # no session or job has this name
+_FOLDER = f"{variables.ROOT}/.packages"  # no session or job has this name
 _NO_PYTHON = 69  # sysexits.h: EX_UNAVAILABLE
 GONE = 66  # sysexits.h: EX_NOINPUT
 NOT_INSTALLED = 75  # sysexits.h: EX_TEMPFAIL
@@ -28,10 +28,10 @@ _WHERE_ITS_OWN_ARE = (
 # Debian without python3-venv makes only environments without pip; then the image's pip serves.
 _INSTALL = f"""\
 export PYTHONUNBUFFERED=1 PIP_ROOT_USER_ACTION=ignore
-{homes.CONDA_ON_PATH}python=$(command -v python3 || command -v python) ||
+{variables.CONDA_ON_PATH}python=$(command -v python3 || command -v python) ||
   {{ echo 'there is no Python in the image'; exit {_NO_PYTHON}; }}
 if ! "$python" -m pip --version >/dev/null 2>&1 || ! "$python" -c {shlex.quote(_IS_OPEN)}; then
-  {homes.PRIVATE} || exit {homes.NO_FOLDER}
+  {variables.PRIVATE} || exit {variables.NO_FOLDER}
   folder={_FOLDER}
   said=$("$python" -m venv --system-site-packages "$folder" 2>&1) ||
     "$python" -m venv --system-site-packages --without-pip --clear "$folder" || exit
@@ -48,7 +48,7 @@ exec "$python" -m pip install --no-input --no-cache-dir --disable-pip-version-ch
 USE = f"""\
 jlr_packages={_FOLDER}
 if [ -x "$jlr_packages/bin/python" ]; then
-  {homes.PRIVATE} || exit {homes.NO_FOLDER}
+  {variables.PRIVATE} || exit {variables.NO_FOLDER}
   PATH=$jlr_packages/bin:$PATH
   for jlr_site in "$jlr_packages"/lib/python*/site-packages; do
     PYTHONPATH=$jlr_site${{PYTHONPATH:+:$PYTHONPATH}}
@@ -81,8 +81,8 @@ _WAIT = wait_while(
 )
 # The job's process waits for the installation, and goes on if that was killed.
 _UNTIL_INSTALLED = f"""\
-{homes.PRIVATE} || exit {homes.NO_FOLDER}
-jlr_folder="{homes.ROOT}"/NAME
+{variables.PRIVATE} || exit {variables.NO_FOLDER}
+jlr_folder="{variables.ROOT}"/NAME
 {_WAIT}[ "$(cat "$jlr_folder/installed" 2>/dev/null)" = 0 ] ||
   {{ echo 'not started: its packages were not installed' >&2; exit {NOT_INSTALLED}; }}
 """
@@ -174,8 +174,8 @@ def hint_at_pip(place: str) -> str:
 
 def hint_at_pip_in_job(place: str, name: str) -> str:
     """Return the same for a job in the session `name`, whose Jupyter may not run."""
-    folder = f'directory="{homes.ROOT}"/{shlex.quote(name)}'
-    return f"{homes.PRIVATE} 2>/dev/null && {{\n{folder}\n{hint_at_pip(place)}}}\n"
+    folder = f'directory="{variables.ROOT}"/{shlex.quote(name)}'
+    return f"{variables.PRIVATE} 2>/dev/null && {{\n{folder}\n{hint_at_pip(place)}}}\n"
 
 
 def install(packages: tuple[str, ...]) -> str:
@@ -186,8 +186,8 @@ def install(packages: tuple[str, ...]) -> str:
 def are_there(packages: tuple[str, ...]) -> str:
     """Return the script that ends with `GONE` if a container no longer has all packages."""
     return (
-        f"{homes.CONDA_ON_PATH}python={_FOLDER}/bin/python\n"
-        f'if [ -x "$python" ]; then\n{homes.PRIVATE} || exit {homes.NO_FOLDER}\n'
+        f"{variables.CONDA_ON_PATH}python={_FOLDER}/bin/python\n"
+        f'if [ -x "$python" ]; then\n{variables.PRIVATE} || exit {variables.NO_FOLDER}\n'
         "else python=$(command -v python3 || command -v python); fi\n"
         f'exec "$python" -c {shlex.quote(_ARE_THERE)} {shlex.join(packages)}\n'
     )
@@ -204,8 +204,8 @@ def install_for_job(name: str, packages: tuple[str, ...]) -> str:
     Once it runs, the job starts after it even if the laptop has gone.
     """
     return f"""\
-{homes.PRIVATE} || exit {homes.NO_FOLDER}
-folder="{homes.ROOT}"/{shlex.quote(name)}
+{variables.PRIVATE} || exit {variables.NO_FOLDER}
+folder="{variables.ROOT}"/{shlex.quote(name)}
 (umask 077; mkdir -p "$folder") && echo $$ >"$folder/.installing" || exit
 mv "$folder/.installing" "$folder/installing"
 (

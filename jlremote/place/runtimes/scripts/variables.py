@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from jlremote.errors import Usage
 from jlremote.place.host.sudo import SUDO
-from jlremote.place.runtimes.engine.engine import Argv
+from jlremote.place.runtimes.engine.kinds import Argv
 
 # Begins a script of the program that is to have them; its stdin is empty afterwards.
 TAKE = 'jlr_given=$(cat); eval "$jlr_given"; unset jlr_given; exec </dev/null\n'
@@ -92,3 +92,46 @@ def off_arguments(create: Argv, environment: Iterable[str]) -> tuple[Argv, Argv,
     if lines:
         words.insert(words.index("create") + 1, "--env-file=/dev/stdin")
     return tuple(words), tuple(own), "".join(lines)
+
+
+ROOT = "/tmp/jlr-$(id -u)"  # noqa: S108
+NOT_PRIVATE = "is not a folder of this user alone"
+NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
+
+# Makes the folder, and fails if another user could have planted or written what is in it. `-O`
+# follows a link, which `ls` shows as one. Where it cannot be made at all, nothing is there to use.
+PRIVATE = f"""\
+jlr_private() {{
+  (umask 077; mkdir "$1") 2>/dev/null
+  [ -e "$1" ] || [ -L "$1" ] || return 0
+  [ -O "$1" ] && case $(ls -ld "$1") in drwx--[-S]---*) return 0;; esac
+  printf '%s {NOT_PRIVATE}, with mode 0700 and no link\\n' "$1" >&2
+  return 1
+}}
+jlr_private "{ROOT}\""""
+
+# Without variables of its own: the environment is that of the person's command.
+_HOME = f"""\
+[ -w "${{HOME:-/nonexistent}}" ] || ! {{
+{PRIVATE}; }} || ! (umask 077; mkdir -p "{ROOT}"/NAME/home) 2>/dev/null ||
+  export HOME="{ROOT}"/NAME/home
+"""
+
+
+def writable_home(name: str) -> str:
+    """Return shell text that sets HOME to a folder of the session or job if it is not writable."""
+    return _HOME.replace("NAME", shlex.quote(name))
+
+
+# Patterns for the folders of a conda: the person's own first, then one of the image or host.
+CONDA_PLACES = "~/*conda* ~/mini* ~/mamba* /opt/*conda* /opt/mini*"
+
+# One on the PATH, as an activated environment, takes precedence; so does Jupyter of any other kind.
+CONDA_ON_PATH = f"""\
+if ! command -v jupyter-lab >/dev/null && ! command -v jupyter-notebook >/dev/null; then
+  for folder in {CONDA_PLACES}; do
+    [ ! -x "$folder/bin/jupyter-lab" ] && [ ! -x "$folder/bin/jupyter-notebook" ] ||
+      {{ PATH=$folder/bin:$PATH; break; }}
+  done
+fi
+"""

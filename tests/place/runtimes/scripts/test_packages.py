@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.place.runtimes.engine.engine import DOCKER
-from jlremote.place.runtimes.scripts import homes, packages
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.scripts import packages, variables
 from tests.place.host.shells import run_sh
 
 
 def here(script: str, folder: Path) -> str:
     """Return a script that uses `folder` where a container has its own `/tmp`."""
-    return script.replace(homes.ROOT, str(folder))
+    return script.replace(variables.ROOT, str(folder))
 
 
 def waited(folder: Path) -> subprocess.CompletedProcess[str]:

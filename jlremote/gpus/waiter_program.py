@@ -25,15 +25,13 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from jlremote.errors import Busy, JlrError
-from jlremote.gpus import leases
+from jlremote.gpus import leases, taking
 from jlremote.gpus.assigned import Within
 from jlremote.gpus.choice import Chosen, parse_request
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.snapshot import CannotAsk
-from jlremote.gpus.waiting import taking
-from jlremote.gpus.waiting.placeholders import with_gpus
-from jlremote.gpus.waiting.taking import Taken, Wish
+from jlremote.gpus.taking import Taken, Wish, with_gpus
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps, run_script
 from jlremote.place.host.process_mark import VARIABLE
 from jlremote.times import in_words

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.errors import NotFound
-from jlremote.place.host.answers import (
+from jlremote.place.host.contract import (
     FIELD,
     GROUP,
     PRINT_FIELD,

@@ -15,8 +15,9 @@ from jlremote.place.host import process_mark
 from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES, command_line
 from jlremote.place.host.sudo import SUDO, endable
 from jlremote.place.runtimes.bare import PATH_KEPT
-from jlremote.place.runtimes.contract import Attachment, Runtime
-from jlremote.place.runtimes.scripts import homes, packages, variables
+from jlremote.place.runtimes.runtime import Attachment, Runtime
+from jlremote.place.runtimes.scripts import packages, variables
+from jlremote.remote.sending import RUN_PYTHON, program
 
 # The image may not describe the caller's terminal; fewer keys and colours are better than an
 # `unknown terminal type`.
@@ -94,7 +95,7 @@ def argv_of(
     inside = before + (KNOWN_TERMINAL if size else "")
     inside += _SIZE.format(size) if size and sized else ""
     if runtime.has_containers:
-        inside += homes.writable_home(name) + packages.USE
+        inside += variables.writable_home(name) + packages.USE
     inside += process_mark.MARK_ITSELF if process_mark.VARIABLE in environment else ""
     if runtime.has_images and not runtime.has_containers:
         inside += packages.USE
@@ -147,3 +148,15 @@ folder={_FOLDER}; status="$folder"/{shlex.quote(name.replace("/", "%"))}
 read -r code <"$status" && rm -f "$status"
 exit "${{code:-1}}"
 """
+
+
+_OPENSSH = """\
+for folder in /usr/lib/openssh /usr/libexec/openssh /usr/libexec /usr/lib/ssh /usr/lib; do
+  [ ! -x "$folder/sftp-server" ] || exec "$folder/sftp-server"
+done
+"""
+
+
+def sftp_argv() -> tuple[str, ...]:
+    """Return the argv that serves files on stdin and stdout."""
+    return ("sh", "-c", _OPENSSH + RUN_PYTHON, "sh", "-c", program("jlremote.remote.sftp"))

@@ -11,19 +11,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import Completed, Steps
+from jlremote.place.host.contract import Completed, Steps, understood
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes import bare
-from jlremote.place.runtimes.contract import (
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.engine.engine_gpus import shortened
+from jlremote.place.runtimes.runtime import (
     SESSION_LABEL,
     Attachment,
     Container,
     ContainerSpec,
     Runtime,
 )
-from jlremote.place.runtimes.engine.given_gpus import shortened
-from jlremote.place.runtimes.options.container_options import ContainerOptions
 from jlremote.place.runtimes.scripts.variables import check_name
 from jlremote.untrusted import document
 

@@ -9,8 +9,8 @@ from string import Template
 import pytest
 
 from jlremote.errors import Usage
-from jlremote.place.clusters.contract import Ranks
-from jlremote.place.clusters.slurm.launchers import indices, launched, task
+from jlremote.place.clusters.launchers import indices, launched, task
+from jlremote.place.clusters.scheduler import Ranks
 
 PROGRAMS = {
     "scontrol": "echo node1; echo node2",

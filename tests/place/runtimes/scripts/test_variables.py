@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from jlremote.jupyter import launch, scripts
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.engine.engine import DOCKER
-from jlremote.place.runtimes.scripts import homes, packages
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.scripts import packages, variables
 from tests.place.host.shells import run_sh
 
 CONTAINERS = Containers(DOCKER)
@@ -22,7 +22,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 
 def in_folder(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a script that uses `folder` where a container has its own `/tmp`."""
-    return run_sh("sh", script.replace(homes.ROOT, str(folder / OURS)))
+    return run_sh("sh", script.replace(variables.ROOT, str(folder / OURS)))
 
 
 def of_another_user(folder: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_folder_that_another_user_planted_is_refused(
     plant(folder)
     before = files(folder)
     done = in_folder(script, folder.parent)
-    assert (done.returncode, done.stdout) == (homes.NO_FOLDER, "")
+    assert (done.returncode, done.stdout) == (variables.NO_FOLDER, "")
     assert (
         done.stderr == f"{folder} is not a folder of this user alone, with mode 0700 and no link\n"
     )
@@ -107,15 +107,15 @@ def test_a_folder_that_another_user_planted_is_refused(
 @planted
 def test_no_home_is_made_in_a_planted_folder(plant: Callable[[Path], None], folder: Path) -> None:
     plant(folder)
-    script = f'HOME=/nonexistent\n{homes.writable_home("cont1")}echo "$HOME"\n'
+    script = f'HOME=/nonexistent\n{variables.writable_home("cont1")}echo "$HOME"\n'
     done = in_folder(script, folder.parent)
     assert done.stdout == "/nonexistent\n"
-    assert homes.NOT_PRIVATE in done.stderr
+    assert variables.NOT_PRIVATE in done.stderr
 
 
 def test_a_folder_of_ones_own_is_made_and_used_again(tmp_path: Path) -> None:
     for _ in range(2):
-        done = in_folder(f"umask 000\n{homes.PRIVATE} && echo ours\n", tmp_path)
+        done = in_folder(f"umask 000\n{variables.PRIVATE} && echo ours\n", tmp_path)
         assert (done.stdout, done.stderr) == ("ours\n", "")
     assert (tmp_path / OURS).stat().st_mode & 0o7777 == 0o700
 
@@ -123,17 +123,17 @@ def test_a_folder_of_ones_own_is_made_and_used_again(tmp_path: Path) -> None:
 def test_a_folder_with_its_parents_group_is_ones_own(tmp_path: Path) -> None:
     (tmp_path / OURS).mkdir()
     (tmp_path / OURS).chmod(0o2700)
-    assert in_folder(f"{homes.PRIVATE} && echo ours\n", tmp_path).stdout == "ours\n"
+    assert in_folder(f"{variables.PRIVATE} && echo ours\n", tmp_path).stdout == "ours\n"
 
 
 def test_a_container_that_cannot_be_written_is_still_looked_into(tmp_path: Path) -> None:
     """An image may bring a Jupyter of its own, and run read-only."""
-    assert in_folder(f"mkdir() {{ return 1; }}\n{homes.PRIVATE}\n", tmp_path).returncode == 0
+    assert in_folder(f"mkdir() {{ return 1; }}\n{variables.PRIVATE}\n", tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize("name", ["cont1", "it's"])
 def test_a_home_that_cannot_be_written_is_replaced(name: str, tmp_path: Path) -> None:
-    script = homes.writable_home(name)
+    script = variables.writable_home(name)
     done = in_folder(f'HOME=/nonexistent\n{script}echo "$HOME"\n', tmp_path)
     assert done.stdout == f"{tmp_path / OURS}/{name}/home\n"
     assert (tmp_path / OURS / name / "home").is_dir()

@@ -9,18 +9,17 @@ from types import MappingProxyType
 from typing import Any
 
 from jlremote.errors import Usage
-from jlremote.place.host.answers import understood
-from jlremote.place.host.contract import Completed, Steps
+from jlremote.place.host.contract import Completed, Steps, understood
 from jlremote.place.host.process_mark import sweep_argv
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.contract import SESSION_LABEL, Attachment, Container, Runtime, Volume
+from jlremote.place.runtimes import existing_options
 from jlremote.place.runtimes.docker import networks
 from jlremote.place.runtimes.docker.docker_commands import inspect_argv
-from jlremote.place.runtimes.engine.engine import Engine
 from jlremote.place.runtimes.engine.engine_errors import DockerIsPodman, engine_error, is_podman
-from jlremote.place.runtimes.engine.given_gpus import gpus_of, shortened
-from jlremote.place.runtimes.options import existing_options
-from jlremote.place.runtimes.scripts import homes
+from jlremote.place.runtimes.engine.engine_gpus import gpus_of, shortened
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.runtime import SESSION_LABEL, Attachment, Container, Runtime, Volume
+from jlremote.place.runtimes.scripts import variables
 from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
 from jlremote.text import one_line
 from jlremote.untrusted import count, document
@@ -41,7 +40,7 @@ class Containers(Runtime):
     # Visible in the container's network only; Jupyter's check of the Host header stays on.
     bind_address: str = "0.0.0.0"  # noqa: S104
     has_images: bool = True
-    servers_folder: str = homes.ROOT
+    servers_folder: str = variables.ROOT
 
     def place(self, name: str, host: str) -> str:
         return f"the container `{name}`"

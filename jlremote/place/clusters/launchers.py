@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from jlremote.errors import Usage
-from jlremote.place.clusters.contract import Ranks
+from jlremote.place.clusters.scheduler import Ranks
 from jlremote.place.host.shell_text import command_line
 from jlremote.untrusted import count
 

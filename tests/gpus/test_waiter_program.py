@@ -11,41 +11,35 @@ from pathlib import Path
 import pytest
 
 from jlremote.gpus.choice import Chosen
-from jlremote.gpus.waiting.placeholders import promised, with_gpus
-from jlremote.place.host import gpu_waiter
-from tests.place.host.shells import run_sh
+from jlremote.gpus.taking import promised, with_gpus
+from jlremote.place.host.kept_jobs import WAITERS_PROGRAM, WAITERS_PYTHON
+from jlremote.remote import sending
 from tests.sources import PACKAGE, ours
 
 
 def test_its_modules_have_no_newer_syntax_than_the_oldest_python() -> None:
-    needed, left = set[str](), {gpu_waiter.PROGRAM}
+    needed, left = set[str](), {WAITERS_PROGRAM}
     while left:
         needed |= left
         left = {other for module in left for other in ours(module)} - needed
     for module in needed:
         text = (PACKAGE / f"{module.partition('.')[2].replace('.', '/')}.py").read_text("utf-8")
-        for node in ast.walk(ast.parse(text, feature_version=gpu_waiter.OLDEST)):
+        for node in ast.walk(ast.parse(text, feature_version=WAITERS_PYTHON)):
             # `list[int]()` is of Python 3.9.
             assert not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)), module
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it runs on hosts")
 def test_the_program_starts_in_each_python_that_is_here(tmp_path: Path) -> None:
-    put = f"directory={tmp_path}\n{gpu_waiter.FIND_PYTHON}{gpu_waiter.put({'name': 'x'})}"
-    assert run_sh("sh", put).returncode == 0
-    assert (tmp_path / ".wait").read_text() == '{"name": "x"}\n'
-    found = [f"python3.{minor}" for minor in range(gpu_waiter.OLDEST[1], 15)]
+    program = tmp_path / "waiter"
+    program.write_text(sending.program(WAITERS_PROGRAM), "ascii")
+    found = [f"python3.{minor}" for minor in range(WAITERS_PYTHON[1], 15)]
     for python in filter(shutil.which, ["python3", *found]):
         if subprocess.run([python, "-c", ""], check=False, capture_output=True).returncode:
             continue  # pyenv's stand-in for one that is not installed
-        argv = [python, "-I", str(tmp_path / ".waiter"), str(tmp_path / "none")]
+        argv = [python, "-I", str(program), str(tmp_path / "none")]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         assert "none/.wait" in done.stderr, (python, done)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="it runs on hosts")
-def test_a_host_without_python_is_told_apart() -> None:
-    assert run_sh("sh", f"PATH=/none\n{gpu_waiter.FIND_PYTHON}").returncode == gpu_waiter.NO_PYTHON
 
 
 def test_words_stand_for_gpus_until_they_are_chosen() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import Usage
-from jlremote.place.clusters.contract import GpuJob, GpuNodes, Resources, SchedulerSilent
-from jlremote.place.clusters.slurm.commands import SLURM
-from jlremote.place.clusters.slurm.nodes import read_gpus
+from jlremote.place.clusters.scheduler import GpuJob, GpuNodes, Resources, SchedulerSilent
+from jlremote.place.clusters.slurm import SLURM
+from jlremote.place.clusters.slurm_lists import read_gpus
 from jlremote.place.host.contract import Completed
 from jlremote.place.host.process_mark import STAYS
 

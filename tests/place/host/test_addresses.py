@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jlremote.place.host.socket_tables import (
+from jlremote.place.host.addresses import (
     LISTENING,
     LISTENING_UNIX,
     Listener,

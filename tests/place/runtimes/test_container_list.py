@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.place.runtimes import container_changes
+from jlremote.place.runtimes import container_list
 
 DIFF = """\
 C /root
@@ -21,7 +21,7 @@ A /data/kept
 
 
 def test_packages_and_files_are_named_without_volumes_and_what_programs_write() -> None:
-    assert container_changes.told(DIFF, ["/data"]) == (
+    assert container_list.changes_in_words(DIFF, ["/data"]) == (
         "packages that were installed in it: tiny, torch",
         "among its files: /root/model.pt",
     )
@@ -29,6 +29,6 @@ def test_packages_and_files_are_named_without_volumes_and_what_programs_write() 
 
 def test_five_files_are_named_and_others_counted() -> None:
     diff = "".join(f"A /work/{number}\n" for number in range(7))
-    [told] = container_changes.told(diff, [])
+    [told] = container_list.changes_in_words(diff, [])
     assert told == "among its files: /work/0, /work/1, /work/2, /work/3, /work/4 and 2 more"
-    assert container_changes.told("", []) == ()
+    assert container_list.changes_in_words("", []) == ()

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from jlremote.laptop.settings.options import key
-from jlremote.place.runtimes.options.container_options import FIELDS, ContainerOptions
+from jlremote.place.runtimes.container_options import FIELDS, ContainerOptions
 from jlremote.untrusted import number
 
 # `inspect` does not have the words of the command line, so labels keep them.

@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass
 
 from jlremote.errors import JlrError, Usage
-from jlremote.place.clusters.contract import INDEX, Resources, SchedulerFacts, SchedulerSilent
-from jlremote.place.clusters.slurm import launchers, nodes, queue
-from jlremote.place.host.answers import FIELD, GROUP, PRINT_GROUP
-from jlremote.place.host.contract import Completed
+from jlremote.place.clusters import launchers, slurm_lists
+from jlremote.place.clusters.scheduler import INDEX, Resources, SchedulerFacts, SchedulerSilent
+from jlremote.place.host.contract import FIELD, GROUP, PRINT_GROUP, Completed
 from jlremote.place.host.process_mark import CARRIER, STAYS
 from jlremote.place.host.shell_text import command_line, pause
 from jlremote.text import one_line, printable
@@ -133,8 +132,8 @@ class Slurm:
     """Slurm's commands; methods return shell text, or read what such text printed."""
 
     name: str = "Slurm"
-    waiting_states: tuple[str, ...] = queue.PENDING
-    live_states: tuple[str, ...] = (*queue.PENDING, *queue.RUNNING)
+    waiting_states: tuple[str, ...] = slurm_lists.PENDING
+    live_states: tuple[str, ...] = (*slurm_lists.PENDING, *slurm_lists.RUNNING)
 
     def submit(self, name: str, log: str, resources: Resources) -> str:
         """Submit the script on stdin by `sbatch`, and print the job's id.
@@ -168,20 +167,25 @@ class Slurm:
 
     def queue(self, seconds: int | None = None) -> str:
         """Print the user's jobs, also those that have just ended, within so many seconds."""
-        argv = ("squeue", "--array", "--states=all", f"--format={FIELD.join(queue.COLUMNS)}")
+        argv = (
+            "squeue",
+            "--array",
+            "--states=all",
+            f"--format={FIELD.join(slurm_lists.QUEUE_COLUMNS)}",
+        )
         asked = _first(argv, seconds or _SECONDS)
         return f'{_ON_PATH}export SLURM_TIME_FORMAT=%s\n{asked} --user="$(id -un)"'
 
     def answer(self) -> str:
         """Read what `queue` printed and print it from its heading on; without one, nothing."""
-        return f"sed -n '/^{queue.HEADING}{FIELD}/,$p'"
+        return f"sed -n '/^{slurm_lists.QUEUE_HEADING}{FIELD}/,$p'"
 
     def trial(self, script: str) -> str | None:
         """Fail where Slurm does not answer within a second; `None` if a script asks it nothing."""
         if _LOOK not in script:
             return None
         asked = f'{_first(("squeue", "--name=.", "--format=%i"), 1)} --user="$(id -un)" 2>&1'
-        return f"{_ON_PATH}! {_LOOK} || {asked} | grep -q {queue.HEADING}"
+        return f"{_ON_PATH}! {_LOOK} || {asked} | grep -q {slurm_lists.QUEUE_HEADING}"
 
     def requeues(self, resources: Resources) -> bool:
         """Return whether the job may be put back into the queue, to begin anew later."""
@@ -297,7 +301,9 @@ class Slurm:
         if not version.strip():
             return None
         listed, _, choices = rest.partition(GROUP)
-        silence = None if queue.HEADING in listed else one_line(listed)[:300] or "no answer"
+        silence = (
+            None if slurm_lists.QUEUE_HEADING in listed else one_line(listed)[:300] or "no answer"
+        )
         return SchedulerFacts(one_line(version), silence, self.read_choices(choices))
 
     def choices(self) -> str:
@@ -327,7 +333,7 @@ class Slurm:
 
     def gpus(self) -> str:
         """Print the GPUs of partitions and who holds them; the status is 127 without Slurm."""
-        asked = (nodes.SINFO, nodes.SQUEUE)
+        asked = (slurm_lists.SINFO, slurm_lists.SQUEUE)
         lists = (f"{_first(argv)} 2>&1; printf '{PRINT_GROUP}'" for argv in asked)
         missing = "command -v sinfo >/dev/null 2>&1 || exit 127\n"
         return (

@@ -11,10 +11,10 @@ import pytest
 from jlremote.errors import Usage
 from jlremote.place.host import process_mark
 from jlremote.place.runtimes.bare import Bare
-from jlremote.place.runtimes.containers import Containers
-from jlremote.place.runtimes.contract import Attachment, Runtime
-from jlremote.place.runtimes.engine.engine import DOCKER
-from jlremote.place.runtimes.scripts import shells
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine_containers import Containers
+from jlremote.place.runtimes.runtime import Attachment, Runtime
+from jlremote.place.runtimes.scripts import shell_scripts
 
 # Runs what follows the container's name, and notes its own arguments.
 ENGINE = """\
@@ -35,7 +35,7 @@ def run(
     program = tmp_path / "docker"
     program.write_text(ENGINE)
     program.chmod(0o755)
-    script = shells.script(runtime, "cont1", how or Attachment(), argv, "word")
+    script = shell_scripts.script(runtime, "cont1", how or Attachment(), argv, "word")
     environment = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "CALLS": str(tmp_path / "calls"),
@@ -84,7 +84,7 @@ def test_the_engine_is_given_the_options(tmp_path: Path) -> None:
 
 def test_a_terminal_s_size_is_set_before_the_command_looks() -> None:
     how = Attachment(terminal=os.terminal_size((120, 40)))
-    script = shells.script(Containers(DOCKER), "cont1", how, ("top",), "word")
+    script = shell_scripts.script(Containers(DOCKER), "cont1", how, ("top",), "word")
     assert "stty rows 40 columns 120" in script
     assert "--tty" in script
 
@@ -104,4 +104,4 @@ def test_on_the_host_itself_options_of_containers_are_usage(how: Attachment, opt
     with pytest.raises(
         Usage, match=f"`{option}` is for a container of an engine, and `cont1` runs without one"
     ):
-        shells.script(Bare(), "cont1", how, ("true",), "word")
+        shell_scripts.script(Bare(), "cont1", how, ("true",), "word")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.place.clusters.slurm.reasons import ending, explain, unfinished_code
+from jlremote.place.clusters.slurm_reasons import ending, explain, unfinished_code
 
 
 @pytest.mark.parametrize(

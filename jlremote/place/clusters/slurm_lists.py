@@ -1,16 +1,86 @@
-"""Partitions and their GPUs, as `sinfo` tells them; accounting is not needed."""
+"""Lists of `squeue`: the user's jobs, a line each."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from jlremote.place.clusters.contract import ClusterGpus, GpuJob, GpuNodes
-from jlremote.place.clusters.slurm import queue
-from jlremote.place.host.answers import FIELD, GROUP, understood
+from jlremote.place.clusters.scheduler import (
+    ClusterGpus,
+    GpuJob,
+    GpuNodes,
+    QueuedJob,
+    SchedulerSilent,
+)
+from jlremote.place.host.contract import FIELD, GROUP, understood
+from jlremote.text import one_line
 from jlremote.times import by_our_clock
 from jlremote.untrusted import count, moment
+
+# squeue's letters of the columns, in the order of the fields below.
+QUEUE_COLUMNS = ("%i", "%j", "%T", "%r", "%S", "%e", "%N")
+QUEUE_HEADING = "JOBID"
+PENDING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD")
+RUNNING = (
+    *("RUNNING", "SUSPENDED", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED"),
+    "SPECIAL_EXIT",
+)
+_DENIED = re.compile(r"access/permission denied|permission denied", re.IGNORECASE)
+_NOTHING = ("None", "N/A", "(null)", "", "NonZeroExitCode")
+
+
+@understood("Slurm")
+def read_queue(printed: str) -> Mapping[str, QueuedJob]:
+    """Return the jobs by id. The heading proves an answer; text before it is the site's.
+
+    Raises:
+        SchedulerSilent: there is no heading.
+    """
+    lines = printed.splitlines()
+    start = next(
+        (n for n, line in enumerate(lines) if line.startswith(QUEUE_HEADING + FIELD)), None
+    )
+    if start is None:
+        raise silence(printed, "squeue")
+    rows = (
+        line.split(FIELD)
+        for line in lines[start + 1 :]
+        if line.count(FIELD) >= len(QUEUE_COLUMNS) - 1
+    )
+    return {fields[0]: _job(fields) for fields in rows}
+
+
+def silence(printed: str, program: str) -> SchedulerSilent:
+    """Return the error of a list without a heading: no answer, or one that was refused."""
+    words = one_line(printed)[:300] or f"{program} printed nothing"
+    if _DENIED.search(words):
+        why = f"Slurm does not show you this: {words}"
+        return SchedulerSilent(why, hint="ask the site, which may hide it (`PrivateData`)")
+    return SchedulerSilent(
+        f"Slurm does not answer: {words}", hint="its jobs go on meanwhile; try again"
+    )
+
+
+def _job(fields: list[str]) -> QueuedJob:
+    job, name, words, reason, start, end, nodes = fields[: len(QUEUE_COLUMNS)]
+    state = base_state(words)
+    return QueuedJob(
+        id=job,
+        name=name,
+        state=state,
+        phase="waiting" if state in PENDING else "running" if state in RUNNING else "ended",
+        reason=None if reason in _NOTHING else reason,
+        start=moment(start),
+        end=moment(end),
+        nodes=None if nodes in _NOTHING else nodes,
+    )
+
+
+def base_state(words: str) -> str:
+    """Return the state without what follows it: `CANCELLED by 1234`, `CANCELLED+`."""
+    return words.strip().partition(" ")[0].rstrip("+")
+
 
 _WIDTH = 200
 _COLUMNS = ("NodeHost", "PartitionName", "Gres", "GresUsed", "StateLong")
@@ -18,7 +88,7 @@ _COLUMNS = ("NodeHost", "PartitionName", "Gres", "GresUsed", "StateLong")
 SINFO = ("sinfo", "--Node", f"--Format={','.join(f'{name}:{_WIDTH}' for name in _COLUMNS)}")
 _JOB_COLUMNS = ("%i", "%u", "%P", "%b", "%D", "%N", "%e")
 SQUEUE = ("squeue", "--states=running", f"--format={FIELD.join(_JOB_COLUMNS)}")
-HEADING = "HOSTNAMES"
+NODES_HEADING = "HOSTNAMES"
 # `gpu:a100:2`, `gpu:2`, and as squeue writes a request, `gres:gpu:a100:2` or `gres/gpu=2`.
 _GPU = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?::(?P<type>[^:,()=]+))??[:=](?P<count>\d+)(?=,|$)")
 _MARKS = "*~#!%$@^-"  # what sinfo puts behind a state
@@ -35,8 +105,8 @@ def read_gpus(printed: str) -> ClusterGpus:
     listed, running, asked = printed.split(GROUP)
     user, _, now = asked.strip().partition("\n")
     rows = list(_rows(listed))
-    if queue.HEADING not in running:  # else all that is in use would count as hidden
-        raise queue.silence(running, "squeue")
+    if QUEUE_HEADING not in running:  # else all that is in use would count as hidden
+        raise silence(running, "squeue")
     jobs = sorted(_jobs(running, now), key=lambda job: (job.user != user, job.user, job.job))
     # A node is in several partitions, and counts once.
     used = {node: sum(_gpus(busy).values()) for node, _, _, busy, _ in rows}
@@ -46,9 +116,9 @@ def read_gpus(printed: str) -> ClusterGpus:
 
 def _rows(printed: str) -> Iterator[list[str]]:
     lines = printed.splitlines()
-    start = next((n for n, line in enumerate(lines) if line.startswith(HEADING)), None)
+    start = next((n for n, line in enumerate(lines) if line.startswith(NODES_HEADING)), None)
     if start is None:
-        raise queue.silence(printed, "sinfo")
+        raise silence(printed, "sinfo")
     for line in lines[start + 1 :]:
         columns = [line[at : at + _WIDTH].strip() for at in range(0, len(line), _WIDTH)]
         if len(columns) == len(_COLUMNS):

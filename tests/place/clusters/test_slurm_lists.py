@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.place.clusters.contract import SchedulerSilent
-from jlremote.place.clusters.slurm.queue import base_state, read_queue
+from jlremote.place.clusters.scheduler import SchedulerSilent
+from jlremote.place.clusters.slurm_lists import base_state, read_queue
 
 HEAD = "JOBID\x1fNAME\x1fSTATE\x1fREASON\x1fSTART_TIME\x1fEND_TIME\x1fNODELIST\n"
 

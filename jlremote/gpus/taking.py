@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -14,10 +15,9 @@ from jlremote.gpus import leases
 from jlremote.gpus.assigned import Within
 from jlremote.gpus.choice import CannotTell, Chosen, GpuRequest, choose, refuse_to_overtake
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.leases import Lease
+from jlremote.gpus.leases import Lease, QueueTicket, ahead
 from jlremote.gpus.snapshot import read
 from jlremote.gpus.snapshot_script import Engines, snapshot
-from jlremote.gpus.wait_queue import QueueTicket, ahead
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.times import in_words
@@ -216,3 +216,23 @@ def _leased(
         release(wish.host, lease)
         return None
     return Taken(chosen, found, lease)
+
+
+_WORD = re.compile(r"jlr-gpu-(uuid|place)-(\d+)-")
+
+
+def promised(count: int) -> Chosen:
+    """Return a number of GPUs by words that stand for their names."""
+    uuid, place = (
+        tuple(f"jlr-gpu-{kind}-{number}-" for number in range(count)) for kind in ("uuid", "place")
+    )
+    return Chosen(uuid, place)
+
+
+def with_gpus(text: str, chosen: Chosen) -> str:
+    """Return a text with the names of the chosen GPUs in place of these words.
+
+    No name has a character that a shell would not take as it is.
+    """
+    names = {"uuid": chosen.uuids, "place": chosen.places}
+    return _WORD.sub(lambda found: names[found[1]][int(found[2])], text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.laptop.settings.options import LOG_LIMIT, key
-from jlremote.place.runtimes.options.container_options import FIELDS, ContainerOptions
+from jlremote.place.runtimes.container_options import FIELDS, ContainerOptions
 
 # runc prints the number (asm-generic/resource.h), crun the name.
 _LIMITS = (

@@ -14,8 +14,8 @@ import re
 import signal
 from types import MappingProxyType
 
-from jlremote.place.clusters.contract import Waiting
-from jlremote.place.clusters.slurm.queue import base_state
+from jlremote.place.clusters.scheduler import Waiting
+from jlremote.place.clusters.slurm_lists import base_state
 from jlremote.text import one_line
 
 _WAIT = "nothing to do: it starts by itself"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from jlremote.errors import Usage
 from jlremote.place.host.contract import USER_LABEL, Completed, Steps
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.engine.engine import Engine
-from jlremote.place.runtimes.options.container_options import NO_OPTIONS, ContainerOptions
+from jlremote.place.runtimes.container_options import NO_OPTIONS, ContainerOptions
+from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import one_line
 
 SESSION_LABEL = "org.jlremote.session"
