@@ -12,8 +12,8 @@ import pytest
 
 from jlremote.errors import NeedsAuthentication
 from jlremote.link.service import conversation as module
-from jlremote.link.service.conversation import Conversation
-from jlremote.link.wire.protocol import receive
+from jlremote.link.service.conversation import CommandStdin, Conversation
+from jlremote.link.wire.protocol import DATA, PIECES, receive
 from jlremote.questions import Question
 from tests.link.fakes import Call
 
@@ -70,3 +70,35 @@ def test_the_thread_that_waits_for_the_command_closes_the_socket(ends: Ends) -> 
     assert gone.wait(20)
     with pytest.raises(OSError, match="closed"):
         conversation.say({})
+
+
+class Told:
+    """A conversation that keeps what is said in it."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, int]] = []
+
+    def say(self, message: dict[str, int]) -> None:
+        self.messages.append(message)
+
+
+def given(data: bytes) -> dict[str, Any]:
+    return {"given": True, DATA: data}
+
+
+def test_several_pieces_that_were_taken_are_told_at_once_and_never_all_are_untold() -> None:
+    told: Any = Told()
+    stdin = CommandStdin(told)
+    under_way = PIECES
+    for number in range(50):
+        assert under_way, "the command waits, and all pieces were taken"
+        stdin.arrived(given(b"%d" % number))
+        assert bytes(stdin.take() or b"") == b"%d" % number
+        under_way = PIECES - number - 1 + sum(message["taken"] for message in told.messages)
+    assert len(told.messages) <= 50 // 4
+
+
+def test_what_is_no_piece_is_refused() -> None:
+    told: Any = Told()
+    with pytest.raises(ValueError, match="not a piece of stdin"):
+        CommandStdin(told).arrived({"given": True})
