@@ -4,6 +4,7 @@
 `wire/protocol` (the messages), `client/call` and `client/dial` (a command finds the link or starts
 it), then `service/` (the link answers), `connection/` (it keeps the connection alive), `forwards/`,
 `mount_streams` and `ssh_server/` (what it holds over that), `notices/` (what it tells the person).
+`unix_listener` has the sockets at which sshfs and ssh find the link.
 
 Decisions:
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import socket
 import sys
@@ -15,9 +14,12 @@ from typing import Any
 from jlremote.errors import JlrError, LinkLost
 from jlremote.link.connection.backoff import keep_going
 from jlremote.link.connection.supervisor import Supervisor
+from jlremote.link.unix_listener import UnixListener
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
 from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.sftp import Ended, SftpStream, SftpStreams
+
+log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 12.0
 PROBE_SECONDS = 20.0
@@ -119,22 +121,24 @@ class MountStreams:
                 stream.abort()
 
 
-log = logging.getLogger(__name__)
-
 HANDOVER_SECONDS = 5.0
-NO_DESCRIPTORS_PAUSE = 0.2
 # Programs do not notice a reconnect that takes no longer. It counts from the first request that
 # waits: sshfs connects for one request at a time, and each would wait for those before it.
 GRACE_SECONDS = 8.0
 
 
 class Mounts:
-    """All mounts of a link, by name; sshfs comes to the socket at `address`."""
+    """All mounts of a link, by name; sshfs hands its own socket over at the socket `address`.
+
+    The name of that socket outlives the link: an sshfs that outlives the link finds the next one.
+    `mounts.connector` is the other side.
+    """
 
     def __init__(self, supervisor: Supervisor, opener: SftpStreams, address: Path) -> None:
         self._supervisor = supervisor
         self._streams = MountStreams(opener, supervisor.lost)
-        self._socket = MountSocket(address, self._admit)
+        self._address = address
+        self._listener: UnixListener | None = None  # from the first mount on
         self._lock = threading.Lock()
         self._failures: dict[str, str | None] = {}
         self._roots: dict[str, str] = {}
@@ -152,7 +156,8 @@ class Mounts:
             JlrError: the socket cannot be made.
         """
         with self._lock:
-            self._socket.open()
+            if self._listener is None:
+                self._listener = self._listen()
             self._failures.setdefault(name, None)
             self._roots[name] = root
 
@@ -162,7 +167,7 @@ class Mounts:
             was_served = name in self._failures
             self._failures.pop(name, None)
             if not self._failures:
-                self._socket.close()
+                self._close()
         self._streams.abort(name)
         return was_served
 
@@ -171,7 +176,7 @@ class Mounts:
         self._away_since = None
 
     def stop(self) -> None:
-        self._socket.close()
+        self._close()
         self._streams.stop()
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -182,6 +187,32 @@ class Mounts:
             {"name": name, "connected": self._streams.connected(name), "failure": failure}
             for name, failure in failures.items()
         ]
+
+    def _listen(self) -> UnixListener:
+        try:
+            return UnixListener(self._address, self._receive)
+        except OSError as error:
+            raise JlrError(f"cannot listen at `{self._address}`: {error}") from error
+
+    def _close(self) -> None:
+        """Stop listening, so that sshfs is refused at once."""
+        if self._listener is not None:
+            self._listener.close()
+        self._listener = None
+
+    def _receive(self, visitor: socket.socket) -> None:
+        if sys.platform == "win32":
+            raise NotImplementedError
+        try:
+            with visitor:
+                visitor.settimeout(HANDOVER_SECONDS)
+                visitor.sendall(WELCOME)
+                name, descriptors, _, _ = socket.recv_fds(visitor, NAME_BYTES, 1)
+                local = socket.socket(fileno=descriptors[0])
+        except (OSError, IndexError) as error:
+            log.info("an sshfs did not hand its socket over: %s", error)
+            return
+        self._admit(name.decode("ascii", "replace"), local)
 
     def _admit(self, name: str, local: socket.socket) -> None:
         """Serve an sshfs, or close its socket, which fails its program's request at once."""
@@ -211,69 +242,3 @@ class Mounts:
         with self._lock:
             if name in self._failures:
                 self._failures[name] = reason
-
-
-class MountSocket:
-    """A unix socket in the link's private folder, at which sshfs hands its own socket over.
-
-    Its name outlives the link, so that an sshfs which outlives the link finds the next one.
-    `mounts.connector` is the other side.
-    """
-
-    def __init__(self, address: Path, admit: Callable[[str, socket.socket], None]) -> None:
-        self._address = address
-        self._admit = admit
-        self._listener: socket.socket | None = None
-
-    def open(self) -> None:
-        """Listen, from the first mount on; repeating it is harmless.
-
-        Raises:
-            JlrError: the socket cannot be made.
-        """
-        if self._listener is not None:
-            return
-        if sys.platform == "win32":
-            raise JlrError("cannot mount on Windows")
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._address.unlink(missing_ok=True)  # left by a link that was killed
-            listener.bind(str(self._address))
-        except OSError as error:
-            listener.close()
-            raise JlrError(f"cannot listen at `{self._address}`: {error}") from error
-        listener.listen(64)
-        self._listener = listener
-        threading.Thread(target=self._accept, args=(listener,), name="mounts", daemon=True).start()
-
-    def close(self) -> None:
-        """Stop listening, so that sshfs is refused at once; repeating it is harmless."""
-        if self._listener is not None:
-            self._address.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
-            self._listener.close()
-        self._listener = None
-
-    def _accept(self, listener: socket.socket) -> None:
-        while listener.fileno() >= 0:  # until `close`
-            try:
-                visitor, _ = listener.accept()
-                threading.Thread(target=self._receive, args=(visitor,), daemon=True).start()
-            except Exception as error:  # noqa: BLE001  # no descriptor or thread is left
-                log.info("no sshfs was accepted: %r", error)
-                time.sleep(NO_DESCRIPTORS_PAUSE)
-
-    def _receive(self, visitor: socket.socket) -> None:
-        if sys.platform == "win32":
-            return  # `open` has refused
-        try:
-            with visitor:
-                visitor.settimeout(HANDOVER_SECONDS)
-                visitor.sendall(WELCOME)
-                name, descriptors, _, _ = socket.recv_fds(visitor, NAME_BYTES, 1)
-                local = socket.socket(fileno=descriptors[0])
-        except (OSError, IndexError) as error:
-            log.info("an sshfs did not hand its socket over: %s", error)
-            return
-        self._admit(name.decode("ascii", "replace"), local)
