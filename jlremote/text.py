@@ -144,3 +144,27 @@ def size_in_words(size: int, step: Literal[1000, 1024] = 1000) -> str:
     amount = size / step**power
     digits = re.sub(r"\.0\Z", "", f"{amount:.1f}") if amount < 9.95 else f"{amount:.0f}"
     return f"{digits} {_UNITS[step][power]}"
+
+
+_NAMED = r"""(?ix)
+    ( (?: (?: token | passw(?:or)?d | passphrase | secret | api[_-]?key | xsrf ) [\w-]{0,40}
+      | authorization ) ["']? \s{0,9} [=:] \s{0,9}
+"""
+_SCHEME = r"(?: (?:bearer|token|basic) \s+ )? )"
+# By their own form: private keys, passwords in addresses, keys of well-known services, and long
+# hexadecimal numbers such as Jupyter's tokens; then by their name. Compiled only on use.
+_SECRETS = (
+    r"(?s)()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|\Z)",
+    r"(\w://[^\s/:@]*:)[^\s/@]+(?=@)",
+    r"()\b(?:gh[opsu]_|github_pat_|glpat-|hf_|nvapi-|sk-|xox[a-z]-|eyJ)[\w.-]{16,}",
+    r"()\b[0-9a-f]{40,}\b",
+    rf"""{_NAMED} (["']) {_SCHEME} (?: (?! \2 ) [^\n] )+""",
+    rf"""{_NAMED} {_SCHEME} [^\s&"',;)}}\]]+""",
+)
+
+
+def redacted(text: str) -> str:
+    """Return `text` with `***` in place of values that look like secrets."""
+    for form in _SECRETS:
+        text = re.sub(form, r"\1***", text)
+    return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import signal
@@ -41,12 +42,13 @@ for number in (signal.SIGQUIT, signal.SIGHUP):
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
 
 os.environ["GOGC"] = LESS_GARBAGE
+gc.set_threshold(50_000, 20, 20)  # Python's own 700 cost a tenth of the collection's time
 
 # How long an example takes tells of the machine's load, not of the code.
 settings.register_profile(
     "jlr",
     deadline=None,
-    max_examples=100 if WANTED else 40,
+    max_examples=100 if WANTED else 15,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("jlr")
@@ -84,6 +86,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         given = getattr(getattr(item, "callspec", None), "params", {})  # not a fixture's value
         if LAB_FIXTURES.intersection(getattr(item, "fixturenames", ())).difference(given):
             item.add_marker("lab")
+
+
+def pytest_collection_finish() -> None:
+    """Let no search for garbage look at the thousands of tests, which live to the end."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

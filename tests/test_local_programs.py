@@ -19,7 +19,7 @@ STARTERS = {
     "mounts.system": "sshfs, fusermount, umount: see `mounts.sshfs`, and folders behind `--`",
     "mounts.sshfs": "sshfs: an absolute path behind a host, and `fsname` with its commas escaped",
     "ssh.config.ssh_settings": "`ssh -G`: a host behind `--`",
-    "ssh.route.proxy_command": "the command of ssh's configuration, with names that ssh takes",
+    "ssh.transport.server_socket": "the command of ssh's configuration, with names that ssh takes",
     "copies": "rsync: `jlr cp` has rules of its own",
     "editors.code": "an editor: a folder that `absolute_path` lets through, quoted",
     "editors.ssh_config": "`ssh -G`: jlr's own words",

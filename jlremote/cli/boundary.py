@@ -14,7 +14,7 @@ import click
 from jlremote.cli.command import ALIASES, DESTRUCTIVE
 from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
-from jlremote.text import closest, one_line, printable, reason_of
+from jlremote.text import closest, one_line, printable, reason_of, redacted
 
 # Options that destroy something, so a typo of another one must not lead to them.
 _NEVER_OFFERED = {"--clean", "--container", "--force", "--forget", "--remove", "--rm", "--yes"}
@@ -80,7 +80,6 @@ def _log_bug(failure: Exception) -> tuple[str, str]:
     import traceback
 
     from jlremote import __version__
-    from jlremote.doctor.redaction import redacted
     from jlremote.laptop import paths
 
     cause = redacted(one_line(f"{type(failure).__name__}: {failure}"))

@@ -72,7 +72,7 @@ def global_options(*, hidden: bool = False) -> list[click.Option]:
 
 def _restore(*held: Any) -> None:
     # Its imports take 22 ms, which only a new link needs.
-    from jlremote.sessions.restore import restore
+    from jlremote.sessions.open import restore
 
     restore(*held)
 

@@ -1,9 +1,9 @@
 """The container of a session or job, and the Jupyter server in it.
 
-Read `provision` (reuse, start or create a container) with `creation`, `host_folders` and
-`package_install`, or `image_definition` where no engine runs; then `jupyter_launch` with
-`server_variables`, and `recording` of what cells print. `hosts/start_context` is what all of these
-are given, `gpus/allocation` gives GPUs.
+Read `provision` (reuse, start or create a container) with `new_container` and `host_folders`, or
+`image_definition` where no engine runs; then `jupyter_launch` with `server_variables`, and
+`recording` of what cells print. All are given a `StartContext` (`hosts/requests`), and GPUs by
+`gpus/allocation`.
 
 Decisions:
 
@@ -13,6 +13,6 @@ whether the folders exist (the engine would create empty ones, owned by root), a
 engine itself maps users. Without such folders the image's own user stays, as many images expect it.
 
 **Why does creation not check anything beforehand?** Each check is a round trip, and the engine's
-own refusal decides anyway. So `creation` tries, reads the refusal, and tries again without
+own refusal decides anyway. So `new_container` tries, reads the refusal, and tries again without
 `--init`, the entrypoint or `--gpus` where that can help.
 """

@@ -3,47 +3,43 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jlremote.errors import NotFound, Usage
-from jlremote.hosts.requests import StartRequest
+from jlremote.hosts.requests import StartContext
 from jlremote.laptop import mounts
 from jlremote.place.host.contract import Completed, Host, understood
 from jlremote.place.host.shell_text import command_line, typed_path
 from jlremote.place.runtimes.container_options import ContainerOptions
-from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.text import one_line
 from jlremote.untrusted import Refused, count, document, whole_number
 
 WORKSPACE = "/workspace"
-# Root is the login user; all users are none of the host's.
-_ROOTLESS, _REMAPPED = "name=rootless", "name=userns"
 _OWN_USERS = "--userns=host"
 HERE = "."  # the value of a bare `--workspace`: the current folder's namesake
 
 _WHO = "id -u; id -g; id -un; printf '%s\\n' \"$HOME\""
 
 
-@dataclass(frozen=True)
-class HostUser:
-    """The login user on the host."""
+def prepared(start: StartContext) -> StartContext:
+    """Return the start with its folders resolved on the host, before a pull that may take long.
 
-    uid: int
-    gid: int
-    name: str
-    home: str  # absolute path
-
-
-def prepared(
-    request: StartRequest, host: Host, engine: Engine, note: Callable[[str], None]
-) -> StartRequest:
-    """Return the request with its container's options resolved on the host; see `on_host`."""
-    options = with_workspace(request.options, request.workspace, host.name)
-    info = engine("info", "--format={{json .}}")
-    return replace(request, options=on_host(options, host, info, note))
+    Raises:
+        Usage: a volume's source is not valid.
+        NotFound: a folder is missing on the host.
+    """
+    request = start.request
+    options = with_workspace(request.options, request.workspace, start.host.name)
+    options = on_host(options, start.host, start.engine("info", "--format={{json .}}"))
+    if options.user != request.options.user:
+        start.note(
+            f"`{start.name}` runs as you ({options.user}), so that files in your folders stay "
+            "yours; `--user root` is for images that need root"
+        )
+    return replace(start, request=replace(request, options=options))
 
 
 def with_workspace(options: ContainerOptions, workspace: str | None, host: str) -> ContainerOptions:
@@ -76,18 +72,12 @@ def _namesake(here: Path, host: str) -> str:
     return f"~/{here.name}"
 
 
-def on_host(
-    options: ContainerOptions,
-    host: Host,
-    info: tuple[str, ...],
-    note: Callable[[str], None] = lambda _: None,
-) -> ContainerOptions:
+def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> ContainerOptions:
     """Return the options with the host's home folder and user; asks the host only if needed.
 
     A container with folders of the host runs as the login user (see the room's decisions), but not
-    if `--user` was given, or the engine itself maps root to another user (rootless) by the JSON of
-    its command `info`. Where it maps all users to others (`userns-remap`), no user of a container
-    is the login user, and a note says so.
+    if `--user` was given, or the engine itself maps root (rootless) or all users (`userns-remap`)
+    to other users, by the JSON of its command `info`.
 
     Raises:
         Usage: a volume's source is neither a folder of the host nor a volume's name.
@@ -99,27 +89,18 @@ def on_host(
     steps = {"who": _WHO, "missing": _missing(sources)}
     if options.user is None:
         steps["info"] = command_line(info)
-    found = host.run(steps)
-    user = _user(found["who"])
-    absent = {count(word) for word in found["missing"].stdout.split()}
+    answers = host.run(steps)
+    uid, gid, name, home = _user(answers["who"])
+    absent = {count(number) for number in answers["missing"].stdout.split()}
     if missing := [source for number, source in enumerate(sources) if number in absent]:
         raise _no_folder(missing, host.name)
-    volumes = (user.home + v[1:] if v.startswith("~") else v for v in options.volumes)
+    volumes = (home + v[1:] if v.startswith("~") else v for v in options.volumes)
     options = replace(options, volumes=tuple(volumes))
-    if options.user is not None or user.uid == 0:
-        return options
-    if (mapped := _mapping(found["info"])) == _REMAPPED and _OWN_USERS in options.engine_arguments:
-        mapped = None
-    if mapped == _REMAPPED:
-        note(
-            f"docker on `{host.name}` maps all users of a container to others (`userns-remap`), "
-            f"who may neither read nor write your folders: `-- {_OWN_USERS}` maps none"
-        )
-    if mapped is not None:
+    if options.user is not None or uid == 0 or _maps_users(answers["info"], options):
         return options
     # The container's passwd file lacks the user, and many programs ask for its name.
-    named = (f"USER={user.name}", f"LOGNAME={user.name}", *options.environment)
-    return replace(options, user=f"{user.uid}:{user.gid}", environment=named)
+    named = (f"USER={name}", f"LOGNAME={name}", *options.environment)
+    return replace(options, user=f"{uid}:{gid}", environment=named)
 
 
 def found_on_host(options: ContainerOptions, host: Host) -> ContainerOptions:
@@ -140,7 +121,6 @@ def found_on_host(options: ContainerOptions, host: Host) -> ContainerOptions:
 
 
 def _source(volume: str) -> str | None:
-    """Return a volume's folder on the host, `None` for one that the engine keeps."""
     source, colon, _ = volume.partition(":")
     if not colon or ("/" not in source and source != "~"):
         return None
@@ -153,7 +133,6 @@ def _source(volume: str) -> str | None:
 
 
 def _missing(sources: Iterable[str]) -> str:
-    """Return the script that prints the numbers of the sources that are not there."""
     return "\n".join(
         f"[ -e {_quoted(source)} ] || echo {number}" for number, source in enumerate(sources)
     )
@@ -164,23 +143,21 @@ def _quoted(path: str) -> str:
 
 
 @understood("the shell")
-def _user(answer: Completed) -> HostUser:
+def _user(answer: Completed) -> tuple[int, int, str, str]:
     uid, gid, name, home = (answer.stdout.splitlines() + [""] * 4)[:4]
-    return HostUser(whole_number(uid), whole_number(gid), name or uid, home)
+    return whole_number(uid), whole_number(gid), name or uid, home
 
 
 @understood("the container engine")
-def _mapping(info: Completed) -> str | None:
-    """Return how the engine maps the users of containers, `None` for not at all."""
+def _maps_users(info: Completed, options: ContainerOptions) -> bool:
     try:
-        told: dict[str, Any] = document(info.stdout)
+        facts: dict[str, Any] = document(info.stdout)
     except Refused:
-        return None  # the engine does not work; creating the container will tell why
-    docker: list[str] = told.get("SecurityOptions") or []
-    podman: dict[str, Any] = (told.get("host") or {}).get("security") or {}
-    if podman.get("rootless") or any(option.startswith(_ROOTLESS) for option in docker):
-        return _ROOTLESS
-    return _REMAPPED if any(option.startswith(_REMAPPED) for option in docker) else None
+        return False  # the engine does not work; creating the container will tell why
+    docker = " ".join(facts.get("SecurityOptions") or ())
+    podman: dict[str, Any] = (facts.get("host") or {}).get("security") or {}
+    remaps = "name=userns" in docker and _OWN_USERS not in options.engine_arguments
+    return bool(podman.get("rootless")) or "name=rootless" in docker or remaps
 
 
 def _no_folder(missing: list[str], host: str) -> NotFound:

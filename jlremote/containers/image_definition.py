@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from jlremote.containers import package_install
+from jlremote.containers import new_container
 from jlremote.containers.host_folders import WORKSPACE, found_on_host, with_workspace
-from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.gpus import allocation
 from jlremote.gpus.choice import parse_request
 from jlremote.hosts.engines import look_further
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.images.image_files import file_name, is_docker, is_reference, login_hint
 from jlremote.images.stories import image_files
 from jlremote.jupyter import scripts
@@ -35,12 +35,9 @@ _MISSING = 127  # as a shell says it
 _TRY_SECONDS = 600.0  # an image that has to be unpacked first takes minutes
 # The program says `FATAL:   …`, and the part of it that makes the container `ERROR  : …`.
 _FATAL = re.compile(r"^(?:FATAL|ERROR) *: *(.+)", re.MULTILINE)
-_UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: (?:'\w' in )?(-\S+)")
 # Shell text for a job's own folder, which is `$directory` there.
 _JOB = "jlr_job_folder"
 JOB_FOLDER = f'{_JOB}=$directory; export {_JOB}; mkdir -p "$directory/tmp"\n'
-# Its words when neither squashfuse nor a setuid installation mounts the image.
-_UNPACKS = "Converting SIF file to temporary sandbox"
 
 
 def define(start: StartContext) -> tuple[StartContext, Container, Survey]:
@@ -65,7 +62,7 @@ def define(start: StartContext) -> tuple[StartContext, Container, Survey]:
         found = survey(start.host, start.runtime, start.name)
     if found.container is None:
         raise JlrError(f"the definition of `{start.name}` is gone")
-    package_install.install(start, start.request.options.packages, packages.install)
+    new_container.install(start, start.request.options.packages, packages.install)
     return with_its_gpus(start, found.container), found.container, found
 
 
@@ -74,10 +71,11 @@ def with_its_gpus(start: StartContext, container: Container) -> StartContext:
     return replace(start, request=replace(start.request, gpus=container.engine_gpus))
 
 
-def again(start: StartContext, container: Container) -> None:
-    """Try the image of a session whose server does not run: it may be gone since."""
+def use_again(start: StartContext, container: Container) -> None:
+    """Try the image of a session whose server does not run, and complete its packages."""
     with start.context.progress.step(f"Start {start.name}"):
         _try(start, str(container.image))
+    new_container.install_again(start, container)
 
 
 def plan(start: StartContext) -> list[str]:
@@ -86,12 +84,10 @@ def plan(start: StartContext) -> list[str]:
     return [apptainer.enter(start.runtime.program, spec, _folder(start.runtime, start.name))]
 
 
-def keeps_image(typed: str | None, container: Container) -> bool:
-    """Return whether the session's image is the typed one, as far as names tell."""
-    if typed is None or container.image is None:
-        return True
+def differ(typed: str, image: str) -> bool:
+    """Return whether a session's image is another than the typed one, as far as names tell."""
     name = file_name(typed) if is_reference(typed) else PurePosixPath(typed).name
-    return PurePosixPath(container.image).name == name
+    return PurePosixPath(image).name != name
 
 
 def _spec(start: StartContext, image: str) -> ContainerSpec:
@@ -121,12 +117,15 @@ def entered(
     """
     typed = str(start.request.image)
     with start.context.progress.step(f"Look for {typed}"):
-        if not elsewhere and run_script(start.host, _is_there(start.runtime.program)).status != 0:
+        if (
+            not elsewhere
+            and run_script(start.host, _is_installed(start.runtime.program)).status != 0
+        ):
             _look_further(start)
         spec = _spec(start, _image(start, typed))
         if elsewhere:
             trial = command_line((start.runtime.program, "exec", spec.image, "true"))
-            _tried(start, spec.image, trial, elsewhere=True)
+            _run_trial(start, spec.image, trial, elsewhere=True)
     # They are set as those of a process, not as arguments.
     spec = replace(spec, options=replace(spec.options, environment=(), workdir=None))
     workdir = how.workdir or (WORKSPACE if start.request.workspace else None)
@@ -174,7 +173,7 @@ def _write(start: StartContext, spec: ContainerSpec) -> None:
     enter = apptainer.enter(start.runtime.program, spec, _folder(start.runtime, start.name))
     definition, program = apptainer.written_definition(spec), start.runtime.program
     # The nodes of a cluster may have it, and its login node not.
-    there = "" if start.runtime.in_jobs else f"{_is_there(program)} || exit {_MISSING}\n"
+    there = "" if start.runtime.in_jobs else f"{_is_installed(program)} || exit {_MISSING}\n"
     done = run_script(
         start.host,
         f"""\
@@ -204,16 +203,11 @@ printf %s {shlex.quote(enter)} | cat >"$directory/enter" &&
         raise JlrError(f"cannot write the session's files {place}: {done.complaint}")
 
 
-def _is_there(program: str) -> str:
+def _is_installed(program: str) -> str:
     return f"command -v {program} >/dev/null"
 
 
 def _look_further(start: StartContext) -> None:
-    """Look for the program where a login shell looks.
-
-    Raises:
-        EngineUnusable: it is not there, or that cannot be told.
-    """
     program = start.runtime.program
     missing = EngineMissing(
         f"`{program}` was not found on `{start.request.host}`",
@@ -229,41 +223,27 @@ def _remove(start: StartContext) -> None:
 
 
 def _try(start: StartContext, image: str) -> None:
-    """Run nothing in the image, which shows whether it and the options are usable."""
     trial = start.runtime.in_image(start.name, ":")
-    done = _tried(start, image, trial, elsewhere=start.runtime.in_jobs)
-    if _UNPACKS in done.stderr:
-        start.note(
-            f"`{image}` is unpacked at every start, as `{start.request.host}` has no `squashfuse`; "
-            f"`{start.runtime.program} build --sandbox FOLDER IMAGE` there unpacks it once"
-        )
+    _run_trial(start, image, trial, elsewhere=start.runtime.in_jobs)
 
 
-def _tried(start: StartContext, image: str, trial: str, *, elsewhere: bool) -> Completed:
-    """Run a trial of an image; where only a job has the program or the image, that says more."""
-    if elsewhere:
-        trial = f"! {_is_there(start.runtime.program)} || {trial}"
+def _run_trial(start: StartContext, image: str, trial: str, *, elsewhere: bool) -> None:
+    if elsewhere:  # only a job may have the program or the image
+        trial = f"! {_is_installed(start.runtime.program)} || {trial}"
     if _pulled_by_job(start):
         trial = f"[ ! -e {shlex.quote(image)} ] || {trial}"
     text = f"{apptainer.TRIAL}=--nocolor; export {apptainer.TRIAL}\n{trial}"
     done = run_script(start.host, text, timeout=_TRY_SECONDS)
     if done.status != 0:
         raise _refused(start.runtime.program, image, done)
-    return done
 
 
 def _refused(program: str, image: str, done: Completed) -> JlrError:
-    """Return the error of an image or option that the program refuses, in its own words."""
     fatal = _FATAL.findall(printable(done.stderr))
-    said = one_line((fatal or [done.complaint])[-1])
+    reason = one_line((fatal or [done.complaint])[-1])
     if done.status == _MISSING and not fatal:
-        return EngineMissing(f"cannot run `{program}` on the host: {said}")
-    if unknown := _UNKNOWN.search(done.stderr):
-        return Usage(
-            f"`{program} exec` has no option `{unknown[1]}`",
-            hint="leave it out after `--`, and in `engine-arguments` of the settings",
-        )
+        return EngineMissing(f"cannot run `{program}` on the host: {reason}")
     hint = f"`{program} exec {shlex.quote(image)} true` there tries it by hand"
-    if "image format" in said or "squashfs" in said.lower():
+    if "image format" in reason or "squashfs" in reason.lower():
         hint = "the file may be cut short: copy or pull it again; " + hint
-    return JlrError(f"cannot use the image `{image}`: {said}", hint=hint)
+    return JlrError(f"cannot use the image `{image}`: {reason}", hint=hint)

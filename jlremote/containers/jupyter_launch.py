@@ -11,21 +11,20 @@ from pathlib import PurePosixPath
 
 from jlremote.containers import recording, server_variables
 from jlremote.errors import JlrError, NotFound
-from jlremote.hosts.requests import StartRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, with_python
 from jlremote.jupyter.ports.origins import hostname
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
-from jlremote.place.host.contract import Completed, Host, run_script
-from jlremote.place.host.shell_text import command_line, typed_path, wait_while
+from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.shell_text import command_line, wait_while
 from jlremote.place.runtimes.apptainer import GPUS_FILE
 from jlremote.place.runtimes.docker import docker_errors
 from jlremote.place.runtimes.docker.docker_commands import logs_argv, state_argv
 from jlremote.place.runtimes.engine.engine_errors import engine_error, tried
-from jlremote.place.runtimes.runtime import Container, Runtime
+from jlremote.place.runtimes.runtime import Container
 from jlremote.place.runtimes.scripts import packages, variables, waiting
 from jlremote.text import one_line, printable
 
@@ -50,21 +49,21 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
         _explain_running(start, found, server)
         recording.ensure(start, found, server)
         return server, False
-    on_path = found.findings is None or found.findings.jupyter or _named(start.request)
+    on_path = found.findings is None or found.findings.jupyter or _missing_python(start.request)
     if start.runtime.has_containers and not on_path:
         raise _missing(start, found)
-    _explain_socket(start, found)
     if found.container is not None and start.runtime.has_containers:
         start = server_variables.give(start, found.container)
     with start.context.progress.step("Launch JupyterLab"):
         server, ours = _launch(start, found)
         if server.sock and not start.host.reaches(server.sock):
-            if ours:
-                _end(start, server)
+            runtime, name, sock = start.runtime, start.name, server.sock
+            if ours:  # end it, and wait until its shell is done with the folder
+                end = scripts.end(runtime, name, server.pid, server.process_start, patience=0)
+                steps = {"end": end, "done": scripts.await_end(runtime, name)}
+                start.host.run({step: runtime.inside(name, text) for step, text in steps.items()})
             else:  # the start that launched it ends it
-                run_script(
-                    start.host, wait_while(f"[ -S {shlex.quote(server.sock)} ]", END_SECONDS)
-                )
+                run_script(start.host, wait_while(f"[ -S {shlex.quote(sock)} ]", END_SECONDS))
             start = replace(start, launch_id=secrets.token_hex(4), sockets=False)
             server, ours = _launch(start, found)
     if ours:
@@ -78,21 +77,16 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
 
 
 def _running(start: StartContext, found: Survey) -> Server | None:
-    """Return the running server to take, `None` for none; say which of several.
-
-    Raises:
-        NotFound: none listens on the port that was asked for.
-    """
     taken, asked = found.server_on(start.server), start.request.server
     if asked is not None and (taken is None or taken.port != asked):
         raise NotFound(
             f"no Jupyter server runs on port {asked} of `{start.name}`",
-            hint=_others(found.servers) or "without `--server` one is launched",
+            hint=_ways_to_take(found.servers) or "without `--server` one is launched",
         )
     if taken is not None and len(found.servers) > 1 and asked is None:
         chosen = taken.port == start.server
         why = "as before" if chosen else "jlr launched it" if taken.ours else "the first one found"
-        others = _others([server for server in found.servers if server is not taken])
+        others = _ways_to_take([server for server in found.servers if server is not taken])
         start.note(
             f"{len(found.servers)} Jupyter servers run in `{start.name}`; using the one on port "
             f"{taken.port} ({why}): {others}"
@@ -100,20 +94,10 @@ def _running(start: StartContext, found: Survey) -> Server | None:
     return taken
 
 
-def _others(servers: Sequence[Server]) -> str:
-    """Return the options that take the servers, each with the folder that it shows."""
-    ways = (
+def _ways_to_take(servers: Sequence[Server]) -> str:
+    return ", ".join(
         f"`--server {one.port}` takes that of {printable(one.root_directory)}" for one in servers
     )
-    return ", ".join(ways)
-
-
-def _end(start: StartContext, server: Server) -> None:
-    """End the server that was just launched, and wait until its shell is done with the folder."""
-    runtime, name = start.runtime, start.name
-    ending = scripts.end(runtime, name, server.pid, server.process_start, patience=0)
-    steps = {"end": ending, "done": scripts.await_end(runtime, name)}
-    start.host.run({step: runtime.inside(name, script) for step, script in steps.items()})
 
 
 def _explain_running(start: StartContext, found: Survey, server: Server) -> None:
@@ -124,7 +108,9 @@ def _explain_running(start: StartContext, found: Survey, server: Server) -> None
     if recorded and not request.record:
         unused.append("`--no-record`")
     for option, named in (("conda-env", request.conda_env), ("python", request.python)):
-        if named is not None and not _is_by(server, named):
+        part = f"/{(named or '').removeprefix('~').strip('/')}/"
+        is_by = any(part in f"{path}/" for path in (server.called, server.python))
+        if named is not None and part != "/base/" and not is_by:
             unused.append(f"`--{option}`")
     if found.container is not None and server_variables.lacking(start, found.container, server):
         unused.append("`--env`")
@@ -136,22 +122,7 @@ def _explain_running(start: StartContext, found: Survey, server: Server) -> None
         )
 
 
-def _is_by(server: Server, python: str) -> bool:
-    """Check that a server's interpreter may be the named one, or in the named folder."""
-    named = f"/{python.removeprefix('~').strip('/')}/"
-    return named == "/base/" or any(named in f"{one}/" for one in (server.called, server.python))
-
-
-def _explain_socket(start: StartContext, found: Survey) -> None:
-    if found.findings is not None and found.findings.sockets:
-        start.note(
-            f"launching another server: Jupyter in `{start.name}` listens on the unix socket "
-            f"`{found.findings.sockets[0]}`, which no browser reaches"
-        )
-
-
 def _folders(start: StartContext, container: Container | None) -> list[str]:
-    """Return where the host's folders are in a container, `None` for a new one."""
     if not start.runtime.has_containers or start.request.options.workdir is not None:
         return []
     if container is not None:
@@ -165,29 +136,16 @@ def _folders(start: StartContext, container: Container | None) -> list[str]:
 
 
 def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
-    """Say where JupyterLab opens if no option chose that, and if no notebook can be saved there."""
+    """Say where JupyterLab opens if no option chose that."""
     folders, here = _folders(start, found.container), server.root_directory
-    if not folders:
-        return
-    where = f"JupyterLab opens in `{here}`"
-    if run_script(start.host, start.runtime.inside(start.name, _saving(here))).status == 1:
-        where += ", where no notebook can be saved"
-    elif not any(PurePosixPath(here).is_relative_to(folder) for folder in folders):
-        where += f", which is in no folder of `{start.request.host}`"
-    start.note(f"{where}; `--workdir` opens a new container elsewhere")
-
-
-def _saving(folder: str) -> str:
-    """Return a script that makes a file and removes it; it exits with 1 where that fails.
-
-    A full disk or quota shows only so.
-    """
-    file = shlex.quote(f"{folder}/.jlr-{secrets.token_hex(8)}")
-    return f"(set -C; echo >{file}) 2>/dev/null; made=$?; rm -f {file}; [ $made = 0 ]"
+    if folders:
+        where = f"JupyterLab opens in `{here}`"
+        if not any(PurePosixPath(here).is_relative_to(folder) for folder in folders):
+            where += f", which is in no folder of `{start.request.host}`"
+        start.note(f"{where}; `--workdir` opens a new container elsewhere")
 
 
 def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = True) -> str:
-    """Return the script that runs JupyterLab, on loopback only if the network is the host's."""
     jupyter = (packages.USE if start.runtime.has_images else "") + ON_PATH
     if start.runtime.has_containers:
         jupyter = packages.hint_at_pip(f"{start.request.host}/{start.name}") + jupyter
@@ -243,7 +201,6 @@ def later_script(
 
 
 def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
-    """Return a server, and whether this start launched it; else it waited for another one's."""
     runs_itself = found.container is None and not start.request.options.packages
     for join in (True, True, False):
         script = "" if runs_itself else later_script(start, found.container, join=join)
@@ -267,11 +224,6 @@ def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
 
 
 def _refuse_other_settings(start: StartContext, server: Server) -> None:
-    """Refuse a server of ours that does not serve as its configuration says.
-
-    Raises:
-        JlrError: the image's Jupyter reads no configuration of ours.
-    """
     served, is_open = one_line(server.base_url), not (server.token or server.password)
     elsewhere = not served.startswith(f"/{start.name}-")
     if server.ours and (elsewhere or server.secure or is_open):
@@ -284,11 +236,6 @@ def _refuse_other_settings(start: StartContext, server: Server) -> None:
 
 
 def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None:
-    """Run the script and wait, on the host, until Jupyter's runtime file says where it listens.
-
-    A new container launches Jupyter by itself, without a script. Return `None` if a server that
-    another one began was waited for and has ended.
-    """
     runtime, name = start.runtime, start.name
     probing = scripts.wait_and_probe(runtime, name, start.launch_id)
     doing = runtime.launched(name, script, probing) if script else runtime.inside(name, probing)
@@ -307,7 +254,6 @@ def _awaited(start: StartContext, found: Survey, script: str) -> Findings | None
 
 
 def _abandon(start: StartContext) -> None:
-    """End a server that this start launched and that cannot be used."""
     with suppress(JlrError):
         ending = scripts.abandon(start.runtime, start.name, start.launch_id)
         run_script(start.host, start.runtime.inside(start.name, ending))
@@ -315,22 +261,20 @@ def _abandon(start: StartContext) -> None:
 
 def _not_awaited(start: StartContext, found: Survey, failed: Completed) -> JlrError:
     """Return the error of a script that could not wait for Jupyter: mostly, the container ended."""
-    why = JlrError(f"cannot wait for JupyterLab's start: {failed.complaint}")
-    if not start.runtime.has_containers:
-        return why
-    engine = start.engine
-    if not failed.stderr:  # so its client ends when its daemon is killed
-        asked = run_script(start.host, tried(state_argv(engine, start.name, "Running")))
-        if asked.status != 0:
-            return engine_error(engine, asked)
-    if not any(words in failed.complaint.lower() for words in NOT_RUNNING):
-        return why
-    if found.container is not None:
-        return docker_errors.start_error(engine, start.name, "it ends at once")
-    said = run_script(start.host, command_line(logs_argv(engine, start.name, 1, follow=False)))
-    return docker_errors.ended_error(
-        engine, start.name, str(start.request.image), said.stderr or said.stdout
-    )
+    if start.runtime.has_containers:
+        engine = start.engine
+        if not failed.stderr:  # so its client ends when its daemon is killed
+            asked = run_script(start.host, tried(state_argv(engine, start.name, "Running")))
+            if asked.status != 0:
+                return engine_error(engine, asked)
+        if any(words in failed.complaint.lower() for words in NOT_RUNNING):
+            if found.container is not None:
+                return docker_errors.start_error(engine, start.name, "it ends at once")
+            log = command_line(logs_argv(engine, start.name, 1, follow=False))
+            last = run_script(start.host, log)
+            image = str(start.request.image)
+            return docker_errors.ended_error(engine, start.name, image, last.stderr or last.stdout)
+    return JlrError(f"cannot wait for JupyterLab's start: {failed.complaint}")
 
 
 def _no_folder(start: StartContext, failed: Completed) -> JlrError:
@@ -349,14 +293,16 @@ def _no_folder(start: StartContext, failed: Completed) -> JlrError:
 
 def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
     status = findings.exit_status
-    log = log_tail(start.host, start.runtime, start.name)
-    if status == COMMAND_NOT_FOUND and (named := _named(start.request)):
+    show = scripts.show_log(start.runtime, start.name, lines=LOG_LINES)
+    shown = run_script(start.host, start.runtime.inside(start.name, show))
+    log = printable(shown.stdout).strip()
+    if status == COMMAND_NOT_FOUND and (missing := _missing_python(start.request)):
         within = "in" if start.runtime.has_containers or start.runtime.in_jobs else "on"
         where = start.runtime.place(start.name, start.request.host)
         if start.runtime.has_containers and found.container is None:  # it is removed by then
             where = f"the image `{start.request.image}`"
         return NotFound(
-            f"{named} {within} {where}",
+            f"{missing} {within} {where}",
             hint="`--python` takes a Python or a virtual environment, `--conda-env` the name or "
             "folder of an environment of conda",
         )
@@ -368,40 +314,26 @@ def _failed(start: StartContext, found: Survey, findings: Findings) -> JlrError:
         else f"JupyterLab ended at once with exit status {status}"
     )
     last = f"; the last lines of its log:\n{log}" if log else ", and its log is empty"
-    return JlrError(
-        f"{happened}{last}",
-        hint=f"`{_by_hand(start, found)}` on `{start.request.host}` tries it by hand",
-    )
+    by_hand = f"`{_by_hand(start, found)}` on `{start.request.host}` tries it by hand"
+    return JlrError(f"{happened}{last}", hint=by_hand)
 
 
 def _by_hand(start: StartContext, found: Survey) -> str:
+    lab, container = ("jupyter", "lab"), found.container
     if not start.runtime.has_images:
-        return _of_the_host(start.request)
-    if found.container is not None and not start.runtime.has_containers:
-        return command_line(
-            (start.runtime.program, "exec", str(found.container.image), "jupyter", "lab")
-        )
-    if found.container is None:  # a new one, which is removed by the time that this is read
-        return start.engine.shown("run", "-it", "--rm", str(start.request.image), "jupyter", "lab")
-    return start.engine.shown("exec", "-it", start.name, "jupyter", "lab")
+        environment = start.request.conda_env
+        return command_line((*(("conda", "run", "-n", environment) if environment else ()), *lab))
+    if container is not None and not start.runtime.has_containers:
+        return command_line((start.runtime.program, "exec", str(container.image), *lab))
+    if container is None:  # a new one, which is removed by the time that this is read
+        return start.engine.shown("run", "-it", "--rm", str(start.request.image), *lab)
+    return start.engine.shown("exec", "-it", start.name, *lab)
 
 
-def _named(request: StartRequest) -> str | None:
-    """Say that the Python that was named is missing, `None` if none was named."""
+def _missing_python(request: StartRequest) -> str | None:
     if request.conda_env is not None:
         return f"there is no conda environment `{request.conda_env}`"
     return f"there is no Python `{request.python}`" if request.python is not None else None
-
-
-def _of_the_host(request: StartRequest) -> str:
-    """Return the command that runs JupyterLab on the host, as a person types it."""
-    if request.conda_env is not None:
-        return command_line(("conda", "run", "-n", request.conda_env, "jupyter", "lab"))
-    if request.python is None:
-        return "jupyter lab"
-    is_program = PurePosixPath(request.python).name.startswith("python")
-    python = request.python if is_program else f"{request.python.rstrip('/')}/bin/python"
-    return f"{typed_path(python)} -m jupyterlab"
 
 
 def _missing(start: StartContext, found: Survey) -> NotFound:
@@ -422,9 +354,3 @@ def _missing(start: StartContext, found: Survey) -> NotFound:
         install = f"{start.engine.shown('exec', start.name)} {install}"
         where, remedy = f"in the container `{start.name}`", f"`{install}` there installs it"
     return NotFound(f"there is no JupyterLab (nor Notebook) {where}", hint=remedy)
-
-
-def log_tail(host: Host, runtime: Runtime, name: str) -> str:
-    """Return the last lines of the server's log, safe to show; empty without a log."""
-    show = scripts.show_log(runtime, name, lines=LOG_LINES)
-    return printable(run_script(host, runtime.inside(name, show)).stdout).strip()

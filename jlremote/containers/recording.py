@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from jlremote.errors import JlrError, Unreachable
 from jlremote.hosts.context import Context
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import recorder, scripts
 from jlremote.jupyter.recorder import NOT_RECORDED, Recording
 from jlremote.jupyter.server import Server
@@ -17,33 +17,24 @@ from jlremote.place.runtimes import bare
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.scripts import waiting
 from jlremote.place.runtimes.table import runtime_of
-from jlremote.times import in_words
 
 ENDED = "its recorder has ended, so what cells print is not kept: `jlr start` runs it again"
 
-# A cell that has run for so long may have printed while no page was open.
-LONG_SECONDS = 60
-
 
 def ensure(start: StartContext, found: Survey, server: Server) -> None:
-    """Record a running server unless that was refused; say so if the last recorder has ended."""
+    """Record a running server unless that was refused; note that the last recorder has ended."""
     _ensure(start, found.findings.recording if found.findings else NOT_RECORDED, server)
 
 
 def ensure_in_job(start: StartContext, server: Server) -> None:
     """Record a server on a cluster's node again if its recorder has ended, and say so."""
     with suppress(JlrError):  # what the node does not tell now is no reason to refuse the session
-        now = look(start.host, start.runtime, start.name)
+        now = recording_of(start.host, start.runtime, start.name)
         if now.state == "dead" or now.running:
             _ensure(start, now, server)
 
 
 def _ensure(start: StartContext, now: Recording, server: Server) -> None:
-    if (longest := max(now.running.values(), default=0)) >= LONG_SECONDS:
-        start.note(
-            f"a cell has been running for {in_words(round(longest) // 60 * 60)}; "
-            f"`jlr output {start.host.name}/{start.name}` shows what it printed"
-        )
     if not start.request.record or now.state in ("on", "off"):
         return
     _run(start.host, start.runtime, start.name, server)
@@ -52,14 +43,13 @@ def _ensure(start: StartContext, now: Recording, server: Server) -> None:
 
 
 def revive(host: Host, record: SessionRecord, context: Context) -> bool | None:
-    """Run the recorder of a session again if it has ended while the server runs, and say so.
+    """Run the recorder of a session again if it has ended while the server runs, with a note.
 
-    Return whether the server is there, and with it kernels that are not told to have ended; `None`
-    where that cannot be asked.
+    Return whether the server runs, `None` where that cannot be asked.
     """
     runtime = runtime_of(record)
     try:
-        now = look(host, runtime, record.name)
+        now = recording_of(host, runtime, record.name)
     except Unreachable:
         raise
     except JlrError:
@@ -82,19 +72,18 @@ def _again(name: str) -> str:
     )
 
 
+# Of two recorders beside a server the second one ends at once.
 def _run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
-    """Start the recorder beside a running server; of two the second one ends at once."""
     script = scripts.record(runtime, name, server.pid, server.called)
     if runtime.has_containers:
         script = waiting.beside(script)
     if runtime.in_jobs:  # the way to the node stays open: what a step began ends with the step
-        way = (*runtime.relay_prefix(name), "sh", "-c", script)
-        run_script(host, bare.detached(way))
+        run_script(host, bare.detached((*runtime.relay_prefix(name), "sh", "-c", script)))
     else:
         run_script(host, f"{runtime.detached(name, script)} >/dev/null")
 
 
-def look(host: Host, runtime: Runtime, name: str) -> Recording:
+def recording_of(host: Host, runtime: Runtime, name: str) -> Recording:
     """Ask the host about a session's recorder."""
     script = runtime.on_machine(name, scripts.look_at_recorder(runtime, name))
     done = run_script(host, runtime.inside(name, script))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from jlremote.errors import JlrError
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import scripts
 from jlremote.jupyter.server import Server
 from jlremote.place.host.contract import RECORD, Host, run_script
@@ -59,7 +59,7 @@ printf '%s ' {{names}} >"$directory/{scripts.VARIABLES}"
 
 def explain(start: StartContext) -> None:
     """Say how long variables hold, if the server that was launched was given any."""
-    if _has_given(start):
+    if start.runtime.has_containers and start.environment:
         start.note(
             f"`--env` holds for Jupyter in `{start.name}` until a stop, and not for the container"
         )
@@ -67,14 +67,10 @@ def explain(start: StartContext) -> None:
 
 def take_back(start: StartContext) -> None:
     """Delete the file of variables that no launch has read."""
-    if _has_given(start):
+    if start.runtime.has_containers and start.environment:
         delete = scripts.forget_variables(start.runtime, start.name, start.launch_id)
         with suppress(JlrError):
             run_script(start.host, start.runtime.inside(start.name, delete))
-
-
-def _has_given(start: StartContext) -> bool:
-    return start.runtime.has_containers and bool(start.environment)
 
 
 def lacking(start: StartContext, container: Container, server: Server) -> bool:
@@ -98,30 +94,19 @@ def given(host: Host, runtime: Runtime, name: str, server: Server) -> tuple[str,
     return tuple(f"{name}={has[name]}" for name in names if name in has)
 
 
-def lost(host: Host, runtime: Runtime, name: str) -> tuple[str, ...]:
-    """Return the names of the variables that went with a server that has ended by itself.
-
-    Raises:
-        JlrError: they cannot be read.
-    """
-    return tuple(_of(host, runtime, name)[0])
-
-
 def _asked(start: StartContext, container: Container) -> dict[str, str]:
-    """Return the variables of `--env` that the container does not have itself."""
     items = [item.partition("=") for item in start.request.options.environment]
     has = container.options.environment
     return {name: value for name, _, value in items if f"{name}={value}" not in has}
 
 
 def _of(
-    host: Host, runtime: Runtime, name: str, server: Server | None = None
+    host: Host, runtime: Runtime, name: str, server: Server
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the names of the variables that a server was given, and its whole environment."""
-    script = scripts.show_variables(runtime, name, server.pid if server else None)
+    script = scripts.show_variables(runtime, name, server.pid)
     done = run_script(host, runtime.inside(name, script))
-    names, told, environment = done.stdout.partition(RECORD)
-    if done.status != 0 and (names or not told):
+    names, printed, environment = done.stdout.partition(RECORD)
+    if done.status != 0 and (names or not printed):
         raise JlrError(
             f"cannot read the variables of Jupyter in `{name}`: {done.complaint}",
             hint=f"`jlr stop {host.name}/{name}`, and `jlr start` with its `--env` again",

@@ -1,10 +1,10 @@
 """`jlr doctor`: find the first broken link between this machine and a kernel.
 
-Read `doctor` (the whole chain) and `findings` (what a check finds, and how checks in a row are
-judged), then the checks in their order: `laptop` (this machine), `connection`, `host`, `toolkit`,
-`network`, `session_checks` (container, Jupyter and kernel, which are tried) with `trial` (what they
-are tried on, and whether that gets GPUs). `host_facts` asks the host and holds what it tells;
-`report` is `--report`, from which `redaction` removes secrets.
+Read `doctor` (the whole chain) and `diagnosis` (what a check finds, and how checks in a row are
+judged), then the checks in their order: `laptop` (this machine), `connection_checks`, `host_checks`
+by `host_facts` (what the host says of itself), `session_checks` (container, network, Jupyter and
+kernel) with `trial` (what these are tried on, and whether it gets GPUs). `bug_report` is
+`--report`.
 
 Decisions:
 
@@ -14,8 +14,7 @@ reason. Facts come in few round trips: what this machine shows, one attempt to c
 its error says which link is broken), and one script about the host.
 
 Why is the end of the chain tried and not judged? Facts cannot tell whether a kernel answers. So
-`doctor/session_checks.py` starts what `jlr start` starts, by the same functions, and keeps
-none of it.
+`session_checks` starts what `jlr start` starts, by the same functions, and keeps none of it.
 
 How is it known whether the server permits forwarding? A channel is opened. That no program listens
 at its other end is not a matter of permission. For unix sockets one is made on the host: OpenSSH

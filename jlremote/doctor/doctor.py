@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jlremote.doctor import connection, host, host_facts, laptop
-from jlremote.doctor.connection import ConnectionFacts
-from jlremote.doctor.findings import Check, Diagnosis, Facts, Finding, Verdict, verdict
+from jlremote.doctor import connection_checks, host_checks, host_facts, laptop
+from jlremote.doctor.connection_checks import ConnectionFacts
+from jlremote.doctor.diagnosis import Check, Diagnosis, Facts, Finding, Verdict, verdict
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.doctor.session_checks import PROOF, SessionChecks
-from jlremote.doctor.trial import Trial, running
+from jlremote.doctor.trial import NOTHING, Trial
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.gpus.snapshot import NvidiaSmiMissing
 from jlremote.hosts.context import Context
@@ -22,6 +21,7 @@ from jlremote.hosts.links import link_on
 from jlremote.hosts.requests import StartRequest
 from jlremote.hosts.rollback import undisturbed
 from jlremote.jupyter.configuration import HOST_PORT
+from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings import settings
@@ -34,7 +34,6 @@ from jlremote.place.runtimes.engine_containers import Containers
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.table import AUTO, runtime_named, runtime_of
 from jlremote.questions import Asker, Question
-from jlremote.untrusted import moment
 
 # `nvidia-smi` may be slow, and so may an engine with many containers.
 ASK_SECONDS = 90.0
@@ -90,18 +89,18 @@ class _Examination:
 
     def look_at_laptop(self) -> None:
         with self.context.progress.step("Check this machine"):
-            checks = laptop.checks(self.context, self.request.host)
-            found = [*self.diagnosis.judged(laptop.GROUP, checks, None)]
-        for finding in found:
+            judged = self.diagnosis.judged(laptop.GROUP, laptop.CHECKS, self.request.host)
+            findings = [*judged]
+        for finding in findings:
             self.tell(finding)
 
     def look_at_host(self, name: str) -> None:
         link = link_on(name, self.context)
-        self._judge(name, connection.CHECKS, self._connect(link))
+        self._judge(name, connection_checks.CHECKS, self._connect(link))
         trial = self._trial(link)
         if trial.facts.scheduler is not None:
-            self._judge(name, host.CLUSTER, trial.facts)
-        self._judge(name, host.CHECKS, trial.facts)
+            self._judge(name, host_checks.CLUSTER, trial.facts)
+        self._judge(name, host_checks.CHECKS, trial.facts)
         made = ExitStack()
         try:
             SessionChecks(trial, self.context, self.diagnosis, self.tell, made).examine()
@@ -114,51 +113,47 @@ class _Examination:
             self.tell(finding)
 
     def _connect(self, link: Link) -> ConnectionFacts:
-        """Connect, and ask for address, user, time and whether forwarding is permitted."""
         try:
             with self.context.progress.step(f"Connect to {link.name}"):
                 notes = link.status(connect=True).notes
-                began = time.time()
-                told = link.run(host_facts.GREETING)
+                answers = link.run(host_facts.GREETING)
                 refusal = link.refusal(LOCALHOST, HOST_PORT)
                 sockets = _reaches_sockets(link)
         except JlrError as error:
             unasked = isinstance(error, NeedsAuthentication) and self.asker.last == "host-key"
             return ConnectionFacts(error, asked_for_key=unasked)
-        greeting = {name: done.stdout.strip() for name, done in told.items()}
-        address, port = [*greeting["address"].split(), "", "", "", ""][2:4]
+        address, port = [*answers["address"].stdout.split(), "", "", "", ""][2:4]
+        user = answers["user"].stdout.strip()
         return ConnectionFacts(
-            notes=notes,
-            address=address,
-            port=port,
-            user=greeting["user"],
-            skew=_skew(greeting["time"], began, time.time()),
-            refusal=refusal,
-            sockets=sockets,
+            notes=notes, address=address, port=port, user=user, refusal=refusal, sockets=sockets
         )
 
     def _trial(self, link: Link) -> Trial:
-        """Ask the host for facts, and choose what the end of the chain is tried on."""
         settled = self._settled(link.name)
-        record = _session(link.name)
+        record: SessionRecord | None = None
+        with suppress(JlrError):  # the check of the folders has reported it
+            records = [one for one in sessions.load_all() if one.host == link.name]
+            record = max(records, key=lambda one: one.forwarded, default=None)
         chosen, search = self._runtime(link, record, settled)
         if record is not None and (record.runtime != chosen.name or self.request.image):
             record = None
         image = self.request.image or (record.image if record else settled.get("image"))
         named = str(image) if image is not None and chosen.has_containers else None
-        facts, here = HostFacts(link.name, engine=chosen.engine), None
-        if self.diagnosis.well(connection.SHELL):
+        facts, found = HostFacts(link.name, engine=chosen.engine), NOTHING
+        if self.diagnosis.well(connection_checks.SHELL):
             with self.context.progress.step("Check the host"):
                 silent = isinstance(search.unusable.get(chosen.name), EngineSilent)
                 asked = host_facts.steps(chosen.engine, named, silent=silent)
                 facts = _facts(link, chosen.engine, named, asked)
                 if record is not None and facts.engine_error is None:
-                    here = running(link, record)
+                    with suppress(JlrError):  # the checks of the engine report it
+                        there = survey(link, runtime_of(record), record.name)
+                        found = there if there.container and there.server else NOTHING
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
-            facts = replace(facts, image_needed=here is None, others=tuple(others.values()))
+            facts = replace(facts, image_needed=found is NOTHING, others=tuple(others.values()))
         asked_for = str(settled.get("runtime", AUTO))
         if asked_for != AUTO:
-            facts = replace(facts, gpus_by=None, engine_chosen_by=self._chooser(link.name))
+            facts = replace(facts, gpus_by=None)
         start = StartRequest(
             host=link.name,
             runtime=asked_for,
@@ -166,18 +161,18 @@ class _Examination:
             python=settled.get("python"),
             conda_env=settled.get("conda-env"),
         )
-        runtime = chosen if record is None or here is None else runtime_of(record)
-        return Trial(link, facts, runtime, here, start)
+        if record is None or found is NOTHING:
+            return Trial(link, facts, chosen, None, NOTHING, start)
+        return Trial(link, facts, runtime_of(record), record, found, start)
 
     def _runtime(
         self, link: Link, record: SessionRecord | None, settled: dict[str, Any]
     ) -> tuple[Runtime, Search]:
-        """Return the runtime that `jlr start` would choose, and why others cannot be used."""
         unnamed = self.request.runtime in (None, AUTO) and self.request.sudo is None
         if record is not None and unnamed:
             return runtime_named(record.runtime), Search()
         named, sudo = str(settled.get("runtime", AUTO)), bool(settled.get("sudo", False))
-        if named != AUTO or not self.diagnosis.well(connection.SHELL):
+        if named != AUTO or not self.diagnosis.well(connection_checks.SHELL):
             return runtime_named(named, sudo=sudo), Search()
         with self.context.progress.step("Look for an engine"):
             search = searched(link, sudo=sudo)
@@ -185,72 +180,41 @@ class _Examination:
 
     def _settled(self, name: str) -> dict[str, Any]:
         """Return the options of the call and the settings; errors in these are reported before."""
-        with suppress(JlrError):
-            return dict(settings.load().chosen(name, self._flags))
-        return {option: value for option, value in self._flags.items() if value is not None}
-
-    @property
-    def _flags(self) -> dict[str, Any]:
-        given = self.request
-        return {
-            "runtime": given.runtime,
-            "sudo": given.sudo,
-            "python": given.python,
-            "conda-env": given.conda_env,
+        options = {
+            "runtime": self.request.runtime,
+            "sudo": self.request.sudo,
+            "python": self.request.python,
+            "conda-env": self.request.conda_env,
         }
-
-    def _chooser(self, name: str) -> str:
-        """Return the setting that names the runtime, in words; empty for none."""
         with suppress(JlrError):
-            known = settings.load()
-            for origin in known.origins(name, self._flags):
-                if origin.option == "runtime" and origin.is_set:
-                    return origin.within(known.path)
-        return ""
+            return dict(settings.load().chosen(name, options))
+        return {option: value for option, value in options.items() if value is not None}
 
 
 def _facts(link: Link, engine: Engine | None, image: str | None, asked: Steps) -> HostFacts:
     """Return what a host tells, with what only its login shell finds where something is missing."""
 
-    def told() -> HostFacts:
+    def ask() -> HostFacts:
         answers = link.run(asked, timeout=ASK_SECONDS)
         return host_facts.read_facts(link.name, engine, image, answers)
 
-    facts = told()
-    unusable = isinstance(facts.engine_error, EngineUnusable)
-    found = not unusable or isinstance(facts.engine_error, EngineSilent)
+    facts = ask()
+    error = facts.engine_error
+    works = not isinstance(error, EngineUnusable) or isinstance(error, EngineSilent)
     cluster = facts.scheduler is not None and not facts.apptainer
-    if found and not cluster and not isinstance(facts.gpus, NvidiaSmiMissing):
+    if works and not cluster and not isinstance(facts.gpus, NvidiaSmiMissing):
         return facts
     login, finds_more = link.login_shell()
-    facts = told() if finds_more else facts
+    facts = ask() if finds_more else facts
     return replace(facts, looked=login.looked(), unasked=login.trouble)
 
 
 def _reaches_sockets(link: Link) -> bool | None:
     """Return whether the SSH server connects to unix sockets; `None` if none could be made."""
-    told = ""
+    printed = ""
     with link.stream(host_facts.SOCKET) as output:
         for piece in output:
-            told = (told + piece)[-4096:]
-            if told.endswith("\n") and told.startswith("/"):
-                return link.reaches(told.strip())
+            printed = (printed + piece)[-4096:]
+            if printed.endswith("\n") and printed.startswith("/"):
+                return link.reaches(printed.strip())
     return None
-
-
-def _session(name: str) -> SessionRecord | None:
-    """Return the host's latest session, those that are forwarded first."""
-    with suppress(JlrError):  # the check of the folders has reported it
-        records = [record for record in sessions.load_all() if record.host == name]
-        return next(iter(sorted(records, key=lambda record: not record.forwarded)), None)
-    return None
-
-
-def _skew(told: str, began: float, ended: float) -> float | None:
-    """Return how many seconds the host's clock is ahead, as exactly as a round trip can tell."""
-    theirs = moment(told)
-    if theirs is None:
-        return None
-    if began - 1 <= theirs <= ended + 1:
-        return 0.0
-    return theirs - (ended if theirs > ended else began)

@@ -37,7 +37,6 @@ class DiskSpace:
     folder: str
     complaint: str | None = None  # why nothing can be written there, `None` if it can
     free_bytes: int | None = None  # the free space, `None` if unknown
-    free_files: int | None = None  # how many more files it takes, `None` if there is no limit
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,6 @@ class HostFacts:
     temporary: DiskSpace = DiskSpace("/tmp")  # noqa: S108  # it is a place to look at
     kills_at_logout: bool = False  # whether systemd ends the user's processes at the last logout
     engine: Engine | None = None  # `None` for runtime `none`
-    engine_chosen_by: str = ""  # the setting that names it, in words
     engine_version: str | None = None  # `None` if it was not found
     engine_error: JlrError | None = None  # why it cannot be used
     gpus_by: OtherWay | None = None  # the other engine that gives new containers GPUs, and why
@@ -88,18 +86,17 @@ class HostFacts:
         return self.engine is not None
 
     @property
+    def has_gpus(self) -> bool:
+        return isinstance(self.gpus, Inventory) and bool(self.gpus.gpus)
+
+    @property
     def required_engine(self) -> Engine:
-        """The engine of a host with containers."""
         assert self.engine is not None
         return self.engine
 
 
-# The address of the connection, the user, and the time on the host.
-GREETING: Steps = {
-    "address": 'printf "%s\\n" "$SSH_CONNECTION"',
-    "user": "id -un || id -u",
-    "time": "date +%s",
-}
+# The address of the connection, and the user.
+GREETING: Steps = {"address": 'printf "%s\\n" "$SSH_CONNECTION"', "user": "id -un || id -u"}
 
 # Listens on a unix socket, prints its path, and ends after a connection or with its stdin.
 _LISTEN = """\
@@ -118,7 +115,6 @@ file=$(mktemp "$folder/.jlr-doctor-XXXXXXXX") &&
   {{ printf jlr | cat >"$file"; status=$?; rm -f "$file"; }}
 [ "${{status:-1}}" = 0 ] || exit 1
 LC_ALL=C df -Pk "$folder" | tail -n 1
-LC_ALL=C df -Pi "$folder" 2>/dev/null | tail -n 1
 """
 # `-P` prints a line per file system: name, blocks, used, available, capacity, mount point.
 _AVAILABLE_COLUMN = 3
@@ -173,117 +169,87 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
     trial = f"exit {TOOK_TOO_LONG}" if silent else tried(usable_argv(engine))
     asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
     asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
-    asked["storage"] = _storage(engine)
+    root = engine("info", "--format", _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}"))
+    asked["storage"] = (
+        f"{unless_silent(_DAEMON)}\n"
+        f"root=$({tried(root)} 2>/dev/null)\n"
+        '[ -n "$root" ] || exit 1\n'
+        'printf "%s\\n" "$root"; LC_ALL=C df -Pk "$root" | tail -n 1\n'
+    )
     asked["networks"] = f"{unless_silent(_DAEMON)}\n{networks.left_over(engine)}"
-    if engine.kind.daemon:
-        server = engine("version", "--format", "{{.Server.Version}}")
-        asked["server"] = f"{unless_silent(_DAEMON)}\n{tried(server)}"
     if image is not None:
         asked["image"] = f"{unless_silent(_DAEMON)}\n{tried(inspect_image_argv(engine, image))}"
     return asked
 
 
-def _storage(engine: Engine) -> str:
-    root = _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}")
-    return (
-        f"{unless_silent(_DAEMON)}\n"
-        f"root=$({tried(engine('info', '--format', root))} 2>/dev/null)\n"
-        '[ -n "$root" ] || exit 1\n'
-        'printf "%s\\n" "$root"; LC_ALL=C df -Pk "$root" | tail -n 1\n'
-        'LC_ALL=C df -Pi "$root" 2>/dev/null | tail -n 1\n'
-    )
-
-
 def read_facts(
-    host: str, engine: Engine | None, image: str | None, told: Mapping[str, Completed]
+    host: str, engine: Engine | None, image: str | None, answers: Mapping[str, Completed]
 ) -> HostFacts:
     """Return the facts that the steps printed."""
-    kernel, _, rest = told["system"].stdout.strip().partition("\n")
+    kernel, _, rest = answers["system"].stdout.strip().partition("\n")
     machine, _, release = rest.partition("\n")
     named = installation.os_release(release)
-    logout, storage = told["logout"].stdout, told.get("storage")
+    logout, storage, version = answers["logout"].stdout, answers.get("storage"), None
+    # As `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …`.
+    driver = answers["driver"].stdout.split()
+    gpus: Inventory | CannotAsk
+    try:
+        gpus = read(answers["gpus"].stdout, host)
+    except CannotAsk as reason:
+        gpus = reason
+    networks, left_over = answers.get("networks"), None
+    if networks is not None and networks.status == 0:
+        left_over = tuple(map(one_line, networks.stdout.splitlines()))
     error = other = None
     if engine is not None:
-        error = engine_error(engine, told[_DAEMON]) if told[_DAEMON].status != 0 else None
-        other = old_docker.foreseen(engine, told, gpus=True)
+        daemon, client = answers[_DAEMON], answers["engine"]
+        version = one_line(client.stdout.partition("\n")[0]) if client.status == 0 else None
+        error = engine_error(engine, daemon) if daemon.status != 0 else None
+        other = old_docker.foreseen(engine, answers, gpus=True)
     return HostFacts(
         host=host,
-        user=one_line(told["user"].stdout) or "?",
+        user=one_line(answers["user"].stdout) or "?",
         system=one_line(named.get("PRETTY_NAME") or kernel),
         distribution=installation.distribution_of(named),
         machine=one_line(machine),
-        home=_room(told["home"], "the home folder"),
-        temporary=_room(told["temporary"], "the temporary folder"),
+        home=_disk(answers["home"], "the home folder"),
+        temporary=_disk(answers["temporary"], "the temporary folder"),
         kills_at_logout="b true" in logout and "lingers" not in logout,
-        scheduler=SLURM.read_presence(told["scheduler"].stdout),
-        apptainer=one_line(told["apptainer"].stdout),
+        scheduler=SLURM.read_presence(answers["scheduler"].stdout),
+        apptainer=one_line(answers["apptainer"].stdout),
         engine=engine,
-        engine_version=_version(told.get("engine"), told.get("server")),
+        engine_version=version,
         engine_error=error,
         gpus_by=other,
-        storage=_room(storage, "") if storage is not None and storage.status == 0 else None,
-        hardware=len(told["hardware"].stdout.split()),
-        driver=_driver_version(told["driver"].stdout),
-        gpus=_gpus(told["gpus"].stdout, host),
-        toolkit=tuple(one_line(line) for line in told["toolkit"].stdout.splitlines()),
-        left_over=_left_over(told.get("networks")),
-        image=_image(image, told.get("image")),
+        storage=_disk(storage, "") if storage is not None and storage.status == 0 else None,
+        hardware=len(answers["hardware"].stdout.split()),
+        driver=next((w for w in driver if w[:1].isdigit() and "." in w), ""),
+        gpus=gpus,
+        toolkit=tuple(map(one_line, answers["toolkit"].stdout.splitlines())),
+        left_over=left_over,
+        image=_image(image, answers.get("image")),
     )
 
 
-def _room(told: Completed, otherwise: str) -> DiskSpace:
-    folder, _, table = told.stdout.strip().partition("\n")
+def _disk(answer: Completed, otherwise: str) -> DiskSpace:
+    folder, _, table = answer.stdout.strip().partition("\n")
     folder = one_line(folder) or otherwise
-    if told.status != 0:
-        said = told.stderr.strip().splitlines()
-        reason = one_line(said[0]).rpartition(": ")[2] if said else "it cannot be written"
+    if answer.status != 0:
+        complaint = answer.stderr.strip().splitlines()
+        reason = one_line(complaint[0]).rpartition(": ")[2] if complaint else "it cannot be written"
         return DiskSpace(folder, complaint=reason)
-    blocks, files = (_available(line) for line in (*table.splitlines(), "", "")[:2])
-    return DiskSpace(folder, free_bytes=None if blocks is None else blocks * 1024, free_files=files)
-
-
-def _available(line: str) -> int | None:
-    columns = line.split()
+    columns = table.split()
     # Counted from the right: a device's name may contain blanks.
-    found = columns[-3] if len(columns) > _AVAILABLE_COLUMN + 1 else ""
-    return count(found)
+    blocks = count(columns[-3]) if len(columns) > _AVAILABLE_COLUMN + 1 else None
+    return DiskSpace(folder, free_bytes=None if blocks is None else blocks * 1024)
 
 
-def _version(client: Completed | None, server: Completed | None) -> str | None:
-    """Return the version of the daemon, with that of its client if they differ."""
-    if client is None or client.status != 0:
+def _image(name: str | None, answer: Completed | None) -> ImageFacts | None:
+    if name is None or answer is None:
         return None
-    text = one_line(client.stdout.partition("\n")[0])
-    daemon = "" if server is None or server.status != 0 else one_line(server.stdout)
-    if not daemon or f" {daemon}," in text:
-        return text
-    return f"{text.partition(' version ')[0]} {daemon}; its client: {text}"
-
-
-def _driver_version(text: str) -> str:
-    """Return `550.54.15` of `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …`."""
-    return next((w for w in text.split() if w[:1].isdigit() and w.count(".") >= 1), "")
-
-
-def _gpus(printed: str, host: str) -> Inventory | CannotAsk:
-    try:
-        return read(printed, host)
-    except CannotAsk as reason:
-        return reason
-
-
-def _left_over(told: Completed | None) -> tuple[str, ...] | None:
-    if told is None or told.status != 0:
-        return None
-    return tuple(map(one_line, told.stdout.splitlines()))
-
-
-def _image(name: str | None, told: Completed | None) -> ImageFacts | None:
-    if name is None or told is None:
-        return None
-    if told.status == 0:
+    if answer.status == 0:
         with understood("the container engine"):
-            (facts, *_) = document(told.stdout)
+            (facts, *_) = document(answer.stdout)
             return ImageFacts(name, found=True, architecture=str(facts.get("Architecture", "")))
-    gone = re.search("no such image|not known|no such object", told.stderr.lower())
-    return ImageFacts(name, found=False, complaint=None if gone else told.complaint)
+    gone = re.search("no such image|not known|no such object", answer.stderr.lower())
+    return ImageFacts(name, found=False, complaint=None if gone else answer.complaint)

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 
 from jlremote import __version__
-from jlremote.doctor.findings import Check, Finding, fine, from_error, warn
+from jlremote.doctor.diagnosis import Check, Finding, fine, warn
 from jlremote.errors import JlrError
 from jlremote.forwards import browser
-from jlremote.hosts.context import Context
-from jlremote.hosts.links import link_of
 from jlremote.laptop import paths, sessions
 from jlremote.laptop.secrets import open_secrets
-from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings import settings
 from jlremote.mounts import sshfs
 from jlremote.mounts.system import this_system
@@ -28,38 +24,13 @@ GROUP = "this machine"
 LITTLE_SPACE = 100 * 1000**2
 # A keychain may wait for its owner to unlock it.
 KEYCHAIN_SECONDS = 3.0
-_NO_ACCOUNT = "jlr doctor"
 
 
-def checks(context: Context, host: str | None) -> tuple[Check[None], ...]:
-    """Return the checks of this machine, by the settings for `host`."""
-    return (
-        _check("jlr", _program),
-        _check("folders", _folders),
-        _check("settings", _settings),
-        _check("ssh", _ssh),
-        _check("sshfs", _sshfs),
-        _check("keychain", _keychain),
-        _check("browser", lambda: _browser(host)),
-        Check("sessions", lambda _: _sessions(context), needs=("folders",)),
-    )
-
-
-def _check(name: str, judge: Callable[[], Finding]) -> Check[None]:
-    def caught(_: None) -> Finding:
-        try:
-            return judge()
-        except JlrError as error:
-            return from_error(error)
-
-    return Check(name, caught)
-
-
-def _program() -> Finding:
+def _program(_host: str | None) -> Finding:
     return fine(f"{__version__}, Python {platform.python_version()}, {platform.system()}")
 
 
-def _folders() -> Finding:
+def _folders(_host: str | None) -> Finding:
     folder = paths.state_directory()
     paths.log_directory()
     paths.runtime_directory()
@@ -70,12 +41,12 @@ def _folders() -> Finding:
     return fine(str(folder))
 
 
-def _settings() -> Finding:
+def _settings(_host: str | None) -> Finding:
     settings.load()
     return fine("config.toml can be read")
 
 
-def _ssh() -> Finding:
+def _ssh(_host: str | None) -> Finding:
     program = shutil.which("ssh")
     version = None if program is None else one_line(sshfs.output(program, "-V"))
     if not version:
@@ -86,7 +57,7 @@ def _ssh() -> Finding:
     return fine(version)
 
 
-def _sshfs() -> Finding:
+def _sshfs(_host: str | None) -> Finding:
     try:
         program = this_system().sshfs()
         holes = None if sshfs.is_repaired(program) else sshfs.warning(program)
@@ -96,14 +67,14 @@ def _sshfs() -> Finding:
     return warn(holes) if holes else fine(program)
 
 
-def _keychain() -> Finding:
+def _keychain(_host: str | None) -> Finding:
     keychain = open_secrets(deadline=KEYCHAIN_SECONDS)
     if keychain is None:
         return warn(
             "no keychain: passwords and passphrases are asked for each time a link starts",
             "on Linux: `gnome-keyring` or KWallet in a desktop session, or an SSH agent instead",
         )
-    keychain.get(_NO_ACCOUNT)
+    keychain.get("jlr doctor")  # no account
     if not keychain.present:
         return warn(f"{keychain.name} does not answer: it may be locked", "unlock it")
     return fine(keychain.name)
@@ -121,31 +92,24 @@ def _browser(host: str | None) -> Finding:
     return fine("a browser opens")
 
 
-def _sessions(context: Context) -> Finding:
+def _sessions(_host: str | None) -> Finding:
     if unreadable := sessions.unreadable():
         return warn(
             f"records that cannot be read: {', '.join(map(str, unreadable))}", "delete these files"
         )
     known = sessions.load_all()
-    forwarded = [record for record in known if record.forwarded]
-    states = [(f"{record.host}/{record.name}", *_state(record, context)) for record in forwarded]
-    ill = [f"`{name}` is {state}{why}" for name, state, why in states if state != "up"]
-    if ill:
-        return warn("; ".join(ill), "`jlr status SESSION` connects it again, or says why not")
-    up = [f"{name} up" for name, *_ in states]
-    stopped = len(known) - len(forwarded)
-    also = [f"{stopped} stopped"] if stopped else []
-    return fine(", ".join((*up, *also)) or "none")
+    up = sum(record.forwarded for record in known)
+    return fine(f"{up} forwarded, {len(known) - up} stopped" if known else "none")
 
 
-def _state(record: SessionRecord, context: Context) -> tuple[str, str]:
-    """Return a session's state in its link, which is not started, and why it is not up."""
-    try:
-        status = link_of(record, context).status()
-    except JlrError:
-        return "not connected", ""
-    forward = status.forward(record.name)
-    state, detail = (forward.state, forward.detail) if forward else ("not connected", None)
-    if status.state != "up":
-        state, detail = status.state, status.detail
-    return str(state), f" ({detail})" if detail else ""
+# Each is given the host whose settings count, `None` for those of all.
+CHECKS: tuple[Check[str | None], ...] = (
+    Check("jlr", _program),
+    Check("folders", _folders),
+    Check("settings", _settings),
+    Check("ssh", _ssh),
+    Check("sshfs", _sshfs),
+    Check("keychain", _keychain),
+    Check("browser", _browser),
+    Check("sessions", _sessions, needs=("folders",)),
+)

@@ -13,8 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from jlremote.containers import image_definition, jupyter_launch, provision
-from jlremote.doctor import network
-from jlremote.doctor.findings import (
+from jlremote.doctor.diagnosis import (
     WITHOUT_CONTAINERS,
     Diagnosis,
     Finding,
@@ -23,25 +22,57 @@ from jlremote.doctor.findings import (
     skip,
     warn,
 )
-from jlremote.doctor.trial import Trial, judge_gpus
+from jlremote.doctor.trial import NOTHING, Trial, judge_gpus
 from jlremote.errors import JlrError
 from jlremote.forwards.jupyter_check import access_note, wait_for_answer
 from jlremote.hosts.context import Context
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import scripts
 from jlremote.jupyter.api import Access, AccessRefused, JupyterApi
 from jlremote.jupyter.kernel import KernelLine, kernel_line
 from jlremote.jupyter.ports.locate import server_endpoint
-from jlremote.jupyter.survey import Survey, survey
+from jlremote.jupyter.survey import survey
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.place.host.contract import run_script
+from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.shell_text import bounded
 from jlremote.place.runtimes.engine.engine_errors import reason
+from jlremote.place.runtimes.engine.kinds import Engine
 
 QUESTION, ANSWER = "6*7", "42"
 PROOF = "kernel"
 ANY_PORT = 0
-NOTHING = Survey(None, None)
 Tell = Callable[[Finding], None]
+
+SITE = "pypi.org"  # where pip's packages come from
+_NO_NAME, _NO_WAY, _NO_PROGRAM, _PROXY = 3, 4, 5, 6
+_NETWORK_SECONDS = 8
+_LOOK = f"""\
+fails() {{ [ -z "$https_proxy$HTTPS_PROXY" ] || exit {_PROXY}; exit "$1"; }}
+python=$(command -v python3 || command -v python)
+if [ -n "$python" ]; then
+  "$python" -c 'import socket; socket.getaddrinfo("{SITE}", 443)' 2>/dev/null || fails {_NO_NAME}
+  "$python" -c 'import socket; socket.create_connection(("{SITE}", 443), 3)' 2>/dev/null ||
+    fails {_NO_WAY}
+elif command -v getent >/dev/null; then getent hosts {SITE} >/dev/null || fails {_NO_NAME}
+else exit {_NO_PROGRAM}; fi
+"""
+ASK_NETWORK = bounded(("sh", "-c", _LOOK), _NETWORK_SECONDS)
+_LACKS = {_NO_NAME: f"cannot resolve `{SITE}`", _NO_WAY: f"cannot connect to `{SITE}`"}
+
+_HOSTS_OWN = {
+    _NO_NAME: "`cat /etc/resolv.conf` there shows its name servers, "
+    f"`getent hosts {SITE}` tries them; ",
+    _NO_WAY: "its firewall or its network lets nothing out to port 443; ",
+}
+_BY_PROXY = "where it is meant to use a proxy, set `https_proxy` in /etc/environment there"
+_DNS = (
+    "`-- --dns ADDRESS` gives a new container a name server; "
+    '`"dns": ["ADDRESS"]` in /etc/docker/daemon.json gives it to all'
+)
+_NETWORK = (
+    "`sysctl net.ipv4.ip_forward` on the host must be 1, and its firewall must forward the "
+    "engine's network; `--network host` needs neither"
+)
 
 
 @dataclass
@@ -58,14 +89,13 @@ class SessionChecks:
     made: ExitStack
 
     def __post_init__(self) -> None:
-        trial, here = self.trial, self.trial.running
+        trial = self.trial
         prefix = "jlr-" if trial.runtime.has_containers else ""
         self._name = f"{prefix}doctor-{secrets.token_hex(4)}"
         given = (trial.link, trial.runtime, self._name, trial.request)
         self._start = StartContext(*given, self.context, self.made)
-        self._found = NOTHING
-        self._container = here.container if here else None
-        self._server = here.server if here else None
+        self._found = trial.found
+        self._container, self._server = trial.found.container, trial.found.server
         self._forward: ForwardStatus | None = None
         self._kernel = ""
         self._line: KernelLine | None = None
@@ -75,7 +105,7 @@ class SessionChecks:
         trial = self.trial
         self._check("container", "Try a container", trial.ready, self._judge_container)
         may_try = ("permission",) if trial.runtime.has_containers else ("shell",)
-        self._check(network.CHECK, "Look for a network", may_try, self._judge_network)
+        self._check("network", "Look for a network", may_try, self._judge_network)
         gpus = ("permission", "driver")
         self._check("toolkit", "Look for GPUs in a container", gpus, self._judge_toolkit)
         where = "container" if trial.runtime.has_containers else "shell"
@@ -100,8 +130,8 @@ class SessionChecks:
         trial = self.trial
         if not trial.runtime.has_containers:
             return WITHOUT_CONTAINERS
-        if trial.running is not None:
-            return fine(f"the session `{trial.running.record.name}` runs")
+        if trial.record is not None:
+            return fine(f"the session `{trial.record.name}` runs")
         if trial.request.image is None:
             host = trial.link.name
             return skip(
@@ -119,23 +149,21 @@ class SessionChecks:
         return fine(f"a new container of {trial.request.image} starts")
 
     def _judge_network(self) -> Finding:
-        runtime, here = self.trial.runtime, self.trial.running
-        asked = {"host": network.ASK}
-        if runtime.has_containers and self.diagnosis.well("container"):
-            name = self._name if here is None else here.record.name
-            asked["inside"] = runtime.inside(name, network.ASK)
-        elif runtime.has_containers:
-            asked["inside"] = network.ask_in_new_container(runtime.required_engine)
-        told = self.trial.link.run(asked)
-        return network.judge(runtime.engine, told["host"], told.get("inside"))
+        runtime, record = self.trial.runtime, self.trial.record
+        asked = {"host": ASK_NETWORK}
+        if runtime.has_containers and self._container is not None:
+            name = self._name if record is None else record.name
+            asked["inside"] = runtime.inside(name, ASK_NETWORK)
+        answers = self.trial.link.run(asked)
+        return judge_network(runtime.engine, answers["host"], answers.get("inside"))
 
     def _judge_toolkit(self) -> Finding:
         name = f"{self._name}-gpus"
         return judge_gpus(self.trial, self.diagnosis, name, self.context)
 
     def _judge_jupyter(self) -> Finding:
-        if self.trial.running is not None:
-            return fine(f"the session `{self.trial.running.record.name}` runs")
+        if self.trial.record is not None:
+            return fine(f"the session `{self.trial.record.name}` runs")
         if self.trial.runtime.in_jobs:
             submits = f"`jlr start {self.trial.link.name} NAME --slurm …` submits one"
             return skip("no session's job runs there", submits)
@@ -195,3 +223,30 @@ class SessionChecks:
 def _quietly(undo: Callable[..., object], *arguments: object) -> None:
     with suppress(JlrError):
         undo(*arguments)
+
+
+def judge_network(engine: Engine | None, on_host: Completed, inside: Completed | None) -> Finding:
+    """Judge by the results of `ASK_NETWORK` on the host and, if one was tried, in a container.
+
+    With a proxy in the environment, a direct way that fails may be meant so.
+    """
+    if inside is not None and inside.status == 0:
+        return fine(f"containers reach {SITE}")
+    if on_host.status == _NO_PROGRAM:
+        return skip("not tried: it takes Python or `getent`")
+    if on_host.status == _PROXY:
+        return skip(f"not tried: the host reaches `{SITE}` by a proxy, if at all")
+    if on_host.status != 0:
+        lacks = _LACKS.get(on_host.status, f"does not reach `{SITE}` in {_NETWORK_SECONDS} s")
+        return warn(f"the host itself {lacks}", _HOSTS_OWN.get(on_host.status, "") + _BY_PROXY)
+    if engine is None or inside is None:
+        return fine(f"the host reaches {SITE}")
+    if inside.status == _NO_PROGRAM:
+        return skip("not tried in a container: it has neither Python nor `getent`")
+    if inside.status == _PROXY:
+        return skip(f"not tried: containers reach `{SITE}` by a proxy, if at all")
+    mend = _NETWORK
+    if inside.status == _NO_NAME:
+        mend = _DNS if engine.kind.daemon else _DNS.partition(";")[0]
+    lacks = _LACKS.get(inside.status, f"do not reach `{SITE}` in {_NETWORK_SECONDS} s")
+    return warn(f"containers {lacks}, but the host does", mend)

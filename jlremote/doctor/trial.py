@@ -1,68 +1,69 @@
-"""The session or new container on which `jlr doctor` tries the end of the chain, and its GPUs."""
+"""What the end of the chain is tried on, and the check that containers get the host's GPUs."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from jlremote.containers import creation
-from jlremote.doctor import toolkit
-from jlremote.doctor.findings import Diagnosis, Finding, from_error
+from jlremote.containers import new_container
+from jlremote.doctor.diagnosis import (
+    WITHOUT_CONTAINERS,
+    Diagnosis,
+    Finding,
+    fail,
+    fine,
+    from_error,
+    skip,
+    warn,
+)
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.errors import JlrError
+from jlremote.gpus.snapshot import NvidiaSmiSilent
 from jlremote.hosts.context import Context
 from jlremote.hosts.halted import gpu_fault
 from jlremote.hosts.requests import StartRequest
-from jlremote.jupyter.server import Server
-from jlremote.jupyter.survey import survey
+from jlremote.jupyter.survey import Survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
+from jlremote.place.host import installation
 from jlremote.place.host.contract import Completed, run_script
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker.docker_errors import creation_error
+from jlremote.place.runtimes.engine.engine_gpus import mend
 from jlremote.place.runtimes.engine.kinds import Engine
-from jlremote.place.runtimes.runtime import Container, ContainerSpec, Runtime
-from jlremote.place.runtimes.table import runtime_of
+from jlremote.place.runtimes.runtime import ContainerSpec, Runtime
+from jlremote.text import one_line
 
-
-@dataclass(frozen=True)
-class RunningSession:
-    """A session that runs; it is examined and left as it is."""
-
-    record: SessionRecord
-    container: Container
-    server: Server
-
-
-def running(link: Link, record: SessionRecord) -> RunningSession | None:
-    """Return a session of this laptop that runs, `None` if it does not or cannot be asked."""
-    with suppress(JlrError):  # the checks of the engine report it
-        found = survey(link, runtime_of(record), record.name)
-        if found.container is not None and found.server is not None:
-            return RunningSession(record, found.container, found.server)
-    return None
+_DESCRIBE_DEVICES = "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+# The toolkit brings `nvidia-smi` into a container along with the devices.
+_PROOF = "nvidia-smi -L"
+_NO_UTILITY = (
+    "`-e NVIDIA_DRIVER_CAPABILITIES=compute,utility` gives it to a container whose image asks for "
+    "less"
+)
+NOTHING = Survey(None, None)
+# In the path of each specification of the Container Device Interface.
+_CDI_FOLDER = "/cdi/"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The session or new container on which the end of the chain is tried.
-
-    `running` is a session that runs there; `request` is that for a new one, maybe without image.
-    """
+    """The session that runs, or the new container, on which the end of the chain is tried."""
 
     link: Link
     facts: HostFacts
     runtime: Runtime
-    running: RunningSession | None
-    request: StartRequest
+    record: SessionRecord | None  # of a session that runs, which is left as it is
+    found: Survey  # what runs there
+    request: StartRequest  # for a new container, maybe without image
 
     @property
     def ready(self) -> tuple[str, ...]:
         """The checks that must have passed before a container can be tried."""
         if not self.runtime.has_containers:
             return ("shell",)
-        if self.running is not None or self.request.image is None:
+        if self.record is not None or self.request.image is None:
             return ("permission",)
         return ("permission", "disk", "image", "architecture")
 
@@ -73,22 +74,16 @@ def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) 
     Raises:
         JlrError: the host cannot be asked.
     """
-    facts, here = trial.facts, trial.running
-    if not toolkit.has_gpus(facts) or not facts.has_containers:
-        return toolkit.unproved(facts)
-    if here is not None and here.container.gpus:
-        return _in_session(trial, here.record)
+    facts, record, container = trial.facts, trial.record, trial.found.container
+    if not facts.has_gpus or not facts.has_containers:
+        return unproved(facts)
+    if record is not None and container is not None and container.gpus:
+        done = run_script(trial.link, trial.runtime.inside(record.name, _PROOF))
+        lost = gpu_fault(trial.link, record) if done.status != 0 else None
+        return proved(facts, f"`{record.name}`", done) if lost is None else from_error(lost)
     if facts.image is None or not diagnosis.well("image", "architecture", "disk"):
-        return toolkit.unproved(facts)
+        return unproved(facts)
     return _in_new_container(trial, facts.image.name, name, context)
-
-
-def _in_session(trial: Trial, record: SessionRecord) -> Finding:
-    done = run_script(trial.link, trial.runtime.inside(record.name, toolkit.PROOF))
-    lost = gpu_fault(trial.link, record) if done.status != 0 else None
-    if lost is not None:
-        return from_error(lost)
-    return toolkit.proved(trial.facts, f"`{record.name}`", done)
 
 
 def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> Finding:
@@ -97,17 +92,17 @@ def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> 
     spec = ContainerSpec(name, image, gpus="all", own_entrypoint=False)
     with ExitStack() as undo:
         undo.callback(_remove, trial, name, context)
-        by, spec, done = creation.attempted(
+        by, spec, done = new_container.attempted(
             engine, spec, trial.request, context, lambda by, spec: _begun(trial, by, spec)
         )
         if done.status == 0:
             another = f" by {by.name}" if by.name != engine.name else ""
             where = f"a new container of {image}{another}"
-            done = run_script(trial.link, trial.runtime.inside(name, toolkit.PROOF))
-            return toolkit.proved(trial.facts, where, done)
+            done = run_script(trial.link, trial.runtime.inside(name, _PROOF))
+            return proved(trial.facts, where, done)
     error = creation_error(by, spec, done)
     if "no GPUs" in error.message:
-        return toolkit.refused(trial.facts, error.message)
+        return refused(trial.facts, error.message)
     return from_error(error)
 
 
@@ -121,7 +116,7 @@ def _begun(trial: Trial, by: Engine, spec: ContainerSpec) -> Completed:
         )
     )
     begin = f"{start} >/dev/null || {{ {remove} >/dev/null; exit 1; }}"
-    there = creation.unless_missing(by, spec.image)
+    there = new_container.unless_missing(by, spec.image)
     return run_script(trial.link, f"{there}{create} >/dev/null || exit\n{begin}")
 
 
@@ -132,3 +127,74 @@ def _remove(trial: Trial, name: str, context: Context) -> None:
         if done.status == 0 or "no such container" in done.stderr.lower():
             return
     context.progress.note(f"left behind on `{trial.link.name}`: the container `{name}`")
+
+
+def unproved(facts: HostFacts) -> Finding:
+    """Judge the toolkit without a container to prove it in."""
+    if not facts.has_containers:
+        return WITHOUT_CONTAINERS
+    if isinstance(facts.gpus, NvidiaSmiSilent):
+        return skip("it is not known whether there are GPUs to give to containers")
+    if not facts.has_gpus:
+        return skip("no GPUs to give to containers")
+    programs = [path for path in facts.toolkit if _CDI_FOLDER not in path]
+    engine, there = facts.required_engine, _for_its_engine(facts)
+    if engine.kind.gpus == "devices" and programs and not there:
+        return fail(
+            f"NVIDIA's container toolkit is installed ({programs[0]}), but no file describes the "
+            f"GPUs, which {engine.name} needs to give them to containers",
+            _DESCRIBE_DEVICES,
+        )
+    if not there:
+        return fail(
+            "NVIDIA's container toolkit is not installed: containers get no GPUs",
+            *_install(engine, facts.distribution),
+        )
+    return warn(
+        f"installed ({there[0]}), but not tried",
+        f"`jlr doctor {facts.host} --image IMAGE` runs `nvidia-smi` in a container",
+    )
+
+
+def proved(facts: HostFacts, where: str, done: Completed) -> Finding:
+    """Judge the toolkit by the result of `nvidia-smi` in the container that `where` names."""
+    if done.status == 0:
+        gpus = sum(line.startswith("GPU ") for line in done.stdout.splitlines())
+        return fine(f"`nvidia-smi` in {where}: {gpus} GPU{'' if gpus == 1 else 's'}")
+    said = one_line(done.stderr) or one_line(done.stdout) or f"exit status {done.status}"
+    text = f"containers get no GPUs: `nvidia-smi` in {where} says {said}"
+    if _for_its_engine(facts) and "not found" in said:
+        return fail(text, _NO_UTILITY)
+    return refused(facts, text)
+
+
+def _for_its_engine(facts: HostFacts) -> list[str]:
+    described = facts.required_engine.kind.gpus == "devices"
+    return [path for path in facts.toolkit if (_CDI_FOLDER in path) == described]
+
+
+def refused(facts: HostFacts, reason: str) -> Finding:
+    """Return that the engine gives containers no GPUs, for the reason in a message."""
+    if (mended := mend(reason)) is not None:
+        return fail(reason, mended)
+    engine = facts.required_engine
+    if facts.toolkit:
+        return fail(reason, *_make_known(engine))
+    return fail(reason, *_install(engine, facts.distribution))
+
+
+def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
+    return (
+        *installation.commands("nvidia-container-toolkit", distribution),
+        *_make_known(engine),
+    )
+
+
+def _make_known(engine: Engine) -> tuple[str, ...]:
+    daemon = engine.kind.daemon
+    if daemon is None:
+        return (_DESCRIBE_DEVICES,)
+    return (
+        f"sudo nvidia-ctk runtime configure --runtime={daemon}",
+        f"sudo systemctl restart {daemon}   # ends the containers that run",
+    )

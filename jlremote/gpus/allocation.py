@@ -16,8 +16,7 @@ from jlremote.gpus.inventory import Inventory, place_names, users_of_all
 from jlremote.gpus.leases import Lease
 from jlremote.gpus.snapshot import CannotAsk
 from jlremote.gpus.taking import Taken, Wish
-from jlremote.hosts.requests import StartRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.jupyter.server import Server
 from jlremote.place.host.contract import USER_LABEL, run_script
 from jlremote.place.host.shell_text import command_line

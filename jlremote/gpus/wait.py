@@ -22,7 +22,7 @@ from jlremote.gpus.choice import Chosen
 from jlremote.gpus.inventory import Inventory, how_many
 from jlremote.gpus.leases import Lease, QueueTicket
 from jlremote.gpus.taking import Taken, Wish
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.contract import run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan

@@ -1,17 +1,16 @@
-"""A host: its link, its engine and its GPUs, and how a command cleans up there after a failure.
+"""A host: its link, its engine, and how a command cleans up there after a failure.
 
-Read `context` and `requests` first (what a command is given), then `links` (how the host is
-reached), `engines` (which container engine), `start_context` and `rollback`. `gpus` asks for GPUs,
-`pools` asks several hosts at once, `pool_gpus` for their GPUs; `halted` refuses a container that
-does not run, or tells of lost GPUs; `attached_process` joins a process with the user's terminal.
+Read `requests` and `context` first (what a command is given), then `links` (how the host is
+reached), `engines` (which container engine) and `rollback`. `pools` asks several hosts at once;
+`halted` refuses a container that does not run, and says that GPUs are lost; `attached_process`
+joins a process with the user's terminal.
 
 Decisions:
 
 **Which engine?** The one that was named (`--runtime`, a setting); else the one in the session's
 record, also while its daemon is down; else docker, and where docker does not work the first that
 works of podman, `sudo docker` and `sudo podman` (`engines`). Docker is tried in the survey itself,
-so only a host without docker costs a second round trip. `jlr doctor` and `jlr run` try the same
-order; doctor says why the earlier ones do not work.
+so only a host without docker costs a second round trip.
 
 - A `docker` that is podman (podman-docker) does not count: podman is used under its own name,
   because it does some things differently.
@@ -20,10 +19,4 @@ order; doctor says why the earlier ones do not work.
   that only look never ask for that password.
 - Where none works, a login shell of the host is asked, once (`link/wire`): what it finds serves all
   later scripts. Without its answer it cannot be told whether there is an engine.
-- A record's `runtime` is the engine's whole name, `sudo podman`, so every command finds the same
-  engine again.
-
-**What if two starts of one session run at once?** The second one on this machine waits
-for a lock (`session.start`), and then finds what the first has made. A session that already runs
-needs no lock.
 """

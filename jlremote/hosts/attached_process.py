@@ -25,14 +25,13 @@ class Screen(Protocol):
         """The value of `$TERM`, `None` unless both stdin and stdout are a terminal."""
 
     @property
-    def size(self) -> os.terminal_size:
-        """The current columns and rows."""
+    def size(self) -> os.terminal_size: ...
 
     def taken(self) -> AbstractContextManager[None]:
         """Pass every key on unchanged, Ctrl-C too, within a `with` block."""
 
     def typed(self) -> Iterator[bytes | os.terminal_size]:
-        """Yield what is typed, nothing at the end, and the size whenever it changes.
+        """Yield what is typed, nothing at the end, and the size at each change.
 
         Raises:
             TerminalClosed: the user typed `~.` or closed the terminal.
@@ -46,12 +45,7 @@ class Screen(Protocol):
 
 
 def run_script_attached(host: Link, script: str, screen: Screen) -> int:
-    """Connect a script to the screen, in a terminal if it is one; return its exit status.
-
-    Raises:
-        TerminalClosed: the user typed `~.` or closed the terminal.
-        LinkLost: the connection broke.
-    """
+    """Connect a script to the screen and return its exit status, as `run_attached` does."""
     return run_attached(host.process(script, terminal_of(screen)), screen)
 
 
@@ -61,7 +55,12 @@ def terminal_of(screen: Screen) -> TerminalKind | None:
 
 
 def run_attached(opened: AbstractContextManager[RemoteProcess], screen: Screen) -> int:
-    """Connect a process to the screen, and end it if it does not end by itself."""
+    """Connect a process to the screen, end it at last, and return its exit status.
+
+    Raises:
+        TerminalClosed: the user typed `~.` or closed the terminal.
+        LinkLost: the connection broke.
+    """
     with opened as process:
         process.wait_connected()
         with screen.taken():

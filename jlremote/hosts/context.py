@@ -1,4 +1,4 @@
-"""The laptop's side of a workflow: its ssh configuration, questions and progress."""
+"""The laptop's side of a command: its ssh configuration, questions and progress."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Progress(Protocol):
-    """The receiver of a workflow's progress: `cli` shows it, tests collect it."""
+    """The receiver of a command's progress: `cli` shows it, tests collect it."""
 
     def step(self, title: str) -> AbstractContextManager[None]:
-        """Begin a step that takes time; the `with` block's end ends it, an exception as failed.
+        """Begin a step; the end of the `with` block ends it, an exception as failed.
 
-        One that begins in another thread than the main one is not shown.
+        A step that begins in another thread than the main one is not shown.
         """
 
     def advance(self, text: str) -> None:
@@ -31,7 +31,7 @@ class Progress(Protocol):
         """Report a fact that is not a step."""
 
     def announce(self, title: str, text: str) -> None:
-        """Tell of something on the desktop, else by the terminal's bell and title."""
+        """Send a notice to the desktop, else by the terminal's bell and title."""
 
     def detail(self, text: str) -> None:
         """Report a detail (shown with `-v`)."""
@@ -42,14 +42,14 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """The laptop's side of a workflow."""
+    """The laptop's side of a command."""
 
     ssh_config: Path | None  # ssh's `-F`, `None` for the user's own configuration
     asker: Asker  # answers questions, or raises `NeedsAuthentication`
-    progress: Progress  # receives steps and notes
-    # restores, on a new link, the forwards and mounts of the host's last link; takes the link,
-    # its ssh configuration, a session to leave out, and the progress. The command line passes it
-    # in, because forwards and mounts lie above this package
+    progress: Progress
+    # Restores the forwards and mounts of the host's last link on a new one. It takes the link, its
+    # ssh configuration, a session to leave out, and the progress; `cli` passes it in, because
+    # forwards and mounts are rooms above this one.
     restore: Callable[[Link, Path | None, str | None, Progress], None]
 
 

@@ -47,17 +47,16 @@ _UNMASK = (
 
 
 class LoginHost(Host, Protocol):
-    """A host that can also be looked at as by a login shell; see `Link.login_shell`."""
+    """A host that can also be asked by a login shell; see `Link.login_shell`."""
 
-    def login_shell(self) -> tuple[LoginShell, bool]:
-        """Return what its login shell has, and whether later scripts find more by this call."""
+    def login_shell(self) -> tuple[LoginShell, bool]: ...
 
 
 @dataclass(frozen=True)
 class Search:
     """The result of a search for an engine."""
 
-    found: Engine | None = None  # the first engine that works, `None` for none
+    engine: Engine | None = None  # the first engine that works, `None` for none
     # why the earlier ones do not work, by their names
     unusable: Mapping[str, EngineUnusable] = field(default_factory=dict)
     login: LoginShell | None = None  # the login shell's answer, if it was asked
@@ -65,8 +64,8 @@ class Search:
     @property
     def likeliest(self) -> Engine:
         """The engine to name in messages: the one that works, else the first that is installed."""
-        there = (ENGINES[name] for name, why in self.unusable.items() if _is_there(why))
-        return self.found or next(there, DOCKER)
+        installed = (ENGINES[name] for name, why in self.unusable.items() if _is_installed(why))
+        return self.engine or next(installed, DOCKER)
 
 
 def surveyed(
@@ -93,10 +92,10 @@ def surveyed(
         if request.runtime != AUTO or (known and known.runtime == runtime.name):
             look_further(host, runtime.program, unusable)
             return runtime, survey(host, runtime, name, typed=typed, check_gpus=True)
-        found = Containers(usable(host, sudo=request.sudo, reason=unusable))
-        if found.name != runtime.name:
-            context.progress.note(f"using {found.name}, because {unusable.message}")
-    return found, survey(host, found, name, typed=typed, check_gpus=True)
+        other = Containers(usable(host, sudo=request.sudo, reason=unusable))
+        if other.name != runtime.name:
+            context.progress.note(f"using {other.name}, because {unusable.message}")
+    return other, survey(host, other, name, typed=typed, check_gpus=True)
 
 
 def look_further(host: LoginHost, program: str, unusable: EngineUnusable) -> None:
@@ -114,7 +113,6 @@ def look_further(host: LoginHost, program: str, unusable: EngineUnusable) -> Non
 def _lacking(
     host: LoginHost, programs: str, missing: JlrError, login: LoginShell
 ) -> EngineUnusable:
-    """Return the error of what is not found, with where it was looked for."""
     if login.trouble:
         return EngineUnusable(
             f"cannot tell whether the host has {programs}: {login.looked()}",
@@ -137,28 +135,21 @@ def expect_answer(host: Host, script: str) -> None:
     Raises:
         EngineSilent: it does not.
     """
-    waiting = None if is_tried(script) else _engine_of(script)
-    if waiting is None:
+    with_daemon = (ENGINES["sudo docker"], DOCKER)
+    called = (engine for engine in with_daemon if f"{command_line(engine.command)} " in script)
+    engine = next(called, None)
+    if engine is None or is_tried(script):
         return
     try:
-        asked = run_script(host, tried(usable_argv(waiting)))
+        failure = engine_error(engine, run_script(host, tried(usable_argv(engine))))
     except JlrError:  # the server has no session to spare for a second script, or is away
         return
-    failure = engine_error(waiting, asked)
     if isinstance(failure, EngineSilent):
         raise failure
 
 
-def _engine_of(script: str) -> Engine | None:
-    """Return the engine with a daemon that a script runs, `None` for none."""
-    for engine in (ENGINES["sudo docker"], DOCKER):
-        if f"{command_line(engine.command)} " in script:
-            return engine
-    return None
-
-
 def engine_on(host: Link, wanted: EngineChoice) -> Engine:
-    """Return the engine whose images a command means.
+    """Return the engine that a command about images means.
 
     `auto` is that of the host's latest session, else of its latest job, else the first that works.
 
@@ -166,40 +157,20 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
         Usage: there is no such engine.
         EngineUnusable: no engine works.
     """
-    sudo = wanted.sudo
     if wanted.runtime != AUTO:
-        named = runtime_named(wanted.runtime, sudo=sudo).engine
-        if named is not None:
-            _prepare(host, named)
-            return named
-        if runtime_named(wanted.runtime).has_images:
+        runtime = runtime_named(wanted.runtime, sudo=wanted.sudo)
+        if runtime.engine is not None:
+            return runtime.engine
+        if runtime.has_images:
             raise Usage(
                 f"`--runtime {wanted.runtime}` cannot do that: its images are files",
                 hint="`--runtime docker` or `--runtime podman` does it; an image that was pushed "
                 "there is `docker://NAME` here",
             )
-    return _known(host, sudo=sudo) or usable(host, sudo=sudo)
-
-
-def _prepare(host: Link, named: Engine) -> None:
-    """Look where a login shell looks, if an engine that was not used yet does not work.
-
-    Raises:
-        EngineUnusable: it does not work with what is found there, either.
-    """
-    if named.behind_sudo or named in used_on(host.name):
-        return
-    trial = run_script(host, tried(usable_argv(named)))
-    failure = engine_error(named, trial) if trial.status != 0 else None
-    if isinstance(failure, EngineUnusable) and not isinstance(failure, EngineSilent):
-        look_further(host, named.kind.program, failure)
+    return _known(host, sudo=wanted.sudo) or usable(host, sudo=wanted.sudo)
 
 
 def _known(host: Link, *, sudo: bool) -> Engine | None:
-    """Return the engine of the host's latest session or job.
-
-    A container that NVIDIA's old tool made counts for docker: another one may do without it.
-    """
     used = (engine.everyday for engine in used_on(host.name))
     return next((engine for engine in used if engine.behind_sudo or not sudo), None)
 
@@ -248,10 +219,10 @@ def usable(
         EngineUnusable: none works; says why the likeliest does not.
     """
     search = searched(host, sudo=sudo, may_ask=may_ask)
-    if search.found is None:
+    if search.engine is None:
         failures = [*((reason,) if reason else ()), *search.unusable.values()]
         raise _likeliest(host, failures, search.login)
-    return search.found
+    return search.engine
 
 
 def searched(host: LoginHost, *, sudo: bool, may_ask: bool = True) -> Search:
@@ -263,7 +234,7 @@ def searched(host: LoginHost, *, sudo: bool, may_ask: bool = True) -> Search:
     """
     search = _searched(host, sudo=sudo, may_ask=may_ask)
     silent = any(isinstance(why, EngineSilent) for why in search.unusable.values())
-    if sudo or silent or search.found is not None:  # `sudo` has a PATH of its own
+    if sudo or silent or search.engine is not None:  # `sudo` has a PATH of its own
         return search
     login, finds_more = host.login_shell()
     if finds_more:
@@ -272,7 +243,6 @@ def searched(host: LoginHost, *, sudo: bool, may_ask: bool = True) -> Search:
 
 
 def _searched(host: LoginHost, *, sudo: bool, may_ask: bool) -> Search:
-    """Search once."""
     every = (DOCKER, PODMAN, ENGINES["sudo docker"], ENGINES["sudo podman"])
     candidates = [engine for engine in every if engine.behind_sudo or not sudo]
     done = host.run(
@@ -293,7 +263,6 @@ def _searched(host: LoginHost, *, sudo: bool, may_ask: bool) -> Search:
 
 
 def _trial(engine: Engine, *, sudo: bool) -> str:
-    """Return the step that tries an engine, unless the one before it works."""
     steps = ['[ "$status" != 0 ] || exit 0']
     if engine.behind_sudo and not sudo:
         steps.append(unless_silent(engine.kind.program))
@@ -307,16 +276,16 @@ def _trial(engine: Engine, *, sudo: bool) -> str:
     return "\n".join((*steps, tried_next(usable_argv(engine))))
 
 
-def _is_there(why: EngineUnusable) -> bool:
+def _is_installed(why: EngineUnusable) -> bool:
     return not isinstance(why, EngineMissing | DockerIsPodman)
 
 
 def _likeliest(
     host: LoginHost, failures: list[EngineUnusable], login: LoginShell | None
 ) -> JlrError:
-    there = [failure for failure in failures if _is_there(failure)]
-    if there or not failures:
-        return there[0] if there else JlrError("no container engine works on the host")
+    installed = [failure for failure in failures if _is_installed(failure)]
+    if installed or not failures:
+        return installed[0] if installed else JlrError("no container engine works on the host")
     neither = EngineMissing(
         "neither docker nor podman was found on the host",
         hint=f"`{commands(DOCKER.kind.program)[0]}` there installs docker; `--runtime none` works "

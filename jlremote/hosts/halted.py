@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def again(record: SessionRecord, state: str = "", called: str = "") -> str:
-    """Return the hint that a session in a state goes on by; `called` is its container by now."""
+    """Return the hint for a session in a state; `called` is the present name of its container."""
     if state == State.PAUSED:
         return f"`{record.runtime} unpause {called or record.name}` on the host resumes it"
     if state == State.RESTARTING:
@@ -61,15 +61,15 @@ def running(record: SessionRecord, runtime: Runtime, container: Container | None
 
 
 def check(host: Host, record: SessionRecord) -> None:
-    """Ask the host for a session's container, and refuse one that does not run; see `refuse`."""
+    """Ask the host for a session's container, and `refuse` one that does not run."""
     from jlremote.place.runtimes.table import runtime_of
 
     runtime = runtime_of(record)
     if runtime.has_containers:
-        refuse(record, found(host, runtime, record))
+        refuse(record, container_of(host, runtime, record))
 
 
-def found(host: Host, runtime: Runtime, record: SessionRecord) -> Container | None:
+def container_of(host: Host, runtime: Runtime, record: SessionRecord) -> Container | None:
     """Return a session's container as it is right now, `None` if it was removed."""
     return runtime.read(record.name, host.run(runtime.describe(record.name)))
 
@@ -90,6 +90,6 @@ def gpu_fault(host: Host, record: SessionRecord) -> JlrError | None:
         return None
     restart = runtime.shown("restart", record.name)
     with suppress(JlrError):
-        told = run_script(host, runtime.inside(record.name, engine_gpus.FAULT_CHECK))
-        return engine_gpus.gpu_fault(told.stdout, record.name, restart)
+        checked = run_script(host, runtime.inside(record.name, engine_gpus.FAULT_CHECK))
+        return engine_gpus.gpu_fault(checked.stdout, record.name, restart)
     return None

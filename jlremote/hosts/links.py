@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,8 +24,9 @@ from jlremote.laptop import sessions
 from jlremote.laptop.records import matching
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import is_pool
-from jlremote.link.client.dial import LinkStuck, NoLink
+from jlremote.link.client.dial import LinkStuck, NoLink, start_link
 from jlremote.link.client.link import Link
+from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.protocol import OtherVersion
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import without_stdin
@@ -50,9 +52,9 @@ class Unreached:
     detail: str | None
 
 
-# The hosts of which this command has told that their scheduler, or they, do not answer.
-_told_waiting: set[str] = set()
-_told_silent: set[str] = set()
+# The hosts with a note that their scheduler, or they themselves, do not answer.
+_noted_waiting: set[str] = set()
+_noted_silent: set[str] = set()
 # A list shows that a host asks for something, and does not ask the user.
 ASKS_NOTHING = NeverAsks("run `jlr status SESSION` in a terminal")
 
@@ -78,23 +80,44 @@ def link_to(host: str, context: Context, *, without: str | None = None) -> Link:
         config,
         context.asker,
         agent_socket=os.environ.get("SSH_AUTH_SOCK"),
-        on_command=lambda script: _tell_command(script, context),
-        on_failure=lambda said: _tell_failure(said, context),
+        on_command=lambda script: _show_command(script, context),
+        on_failure=lambda said: _show_failure(said, context),
         on_start=lambda link: context.restore(link, config, without, context.progress),
         on_silence=lambda link, script: _expect_answer(link, script, context),
-        on_unanswered=lambda answers: _tell_silent(host, answers, context),
+        on_unanswered=lambda answers: _note_silent(host, answers, context),
         explain=lambda error: _explained(error, host, context),
     )
 
 
-def _tell_command(script: str, context: Context) -> None:
+def begin(host: str, context: Context) -> None:
+    """Start the process of a host's link, if there is none, without waiting until it listens.
+
+    It takes 0.2 s to load, and the modules of `jlr start` take a tenth meanwhile.
+    """
+    sessions.check_writable()
+    config = known_way(host, context).ssh_config
+    files = link_files(host, config and config.resolve())
+    if not files.key.exists():  # else one runs or was killed; the first request finds out
+        begun = threading.Event()
+        threading.Thread(target=_start, args=(files, begun), daemon=True).start()
+        begun.wait()
+
+
+def _start(files: LinkFiles, begun: threading.Event) -> None:
+    try:
+        with suppress(JlrError, OSError):  # the first request fails likewise, and reports it
+            start_link(files, begun.set)
+    finally:
+        begun.set()
+
+
+def _show_command(script: str, context: Context) -> None:
     from jlremote.place.host.sudo import by_hand
 
     context.progress.command(by_hand(without_stdin(script)))
 
 
-def _tell_failure(said: str, context: Context) -> None:
-    """Tell all of it; the error that may come of it is short."""
+def _show_failure(said: str, context: Context) -> None:
     for line in printable(said).splitlines():
         context.progress.detail(line)
 
@@ -106,23 +129,22 @@ def _expect_answer(link: Link, script: str, context: Context) -> None:
 
     expect_answer(link, script)
     trial = SLURM.trial(script)
-    if trial is None or link.name in _told_waiting:
+    if trial is None or link.name in _noted_waiting:
         return
-    _told_waiting.add(link.name)  # first: the trial may be silent, too
+    _noted_waiting.add(link.name)  # first: the trial may be silent, too
     try:
         answers = run_script(link, trial).status == 0
     except JlrError:  # the server has no session to spare for it, or is away
         answers = True
     if answers:
-        _told_waiting.remove(link.name)
+        _noted_waiting.remove(link.name)
     else:
         context.progress.note(f"{SLURM.name} does not answer on `{link.name}` so far; still asking")
 
 
-def _tell_silent(host: str, answers: bool | None, context: Context) -> None:
-    """Tell once that a host does not answer, as a command goes on waiting."""
-    if host not in _told_silent:
-        _told_silent.add(host)
+def _note_silent(host: str, answers: bool | None, context: Context) -> None:
+    if host not in _noted_silent:
+        _noted_silent.add(host)
         silent = f"`{host}` does not answer"
         why = f"there is no connection to `{host}` yet" if answers is None else silent
         context.progress.note(f"{why}; trying on")
@@ -148,10 +170,6 @@ def connect(link: Link, context: Context) -> LinkStatus:
 
 
 def _explained(error: JlrError, typed: str, context: Context) -> JlrError:
-    """Return a better error for a host that fell silent, or a name without an address.
-
-    The latter may be a session's, or a misspelt host's.
-    """
     if isinstance(error, NotBegun):
         return NotBegun(f"`{typed}` does not answer", hint=goes_on(typed))
     if not isinstance(error, NameNotResolved):
@@ -186,7 +204,8 @@ def known_hosts(context: Context) -> list[str]:
 
 def link_of(record: SessionRecord | MountRecord | JobRecord, context: Context) -> Link:
     """Return the link of a session, mount or job."""
-    return link_to(record.host, replace(context, ssh_config=_config(record.ssh_config)))
+    config = None if record.ssh_config is None else Path(record.ssh_config)
+    return link_to(record.host, replace(context, ssh_config=config))
 
 
 def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
@@ -194,12 +213,8 @@ def link_on(host: str, context: Context, *, without: str | None = None) -> Link:
     return link_to(host, known_way(host, context), without=without)
 
 
-def _config(path: str | None) -> Path | None:
-    return None if path is None else Path(path)
-
-
 def forget(host: str, context: Context) -> tuple[str, ...]:
-    """Delete the passwords and passphrases of a host and its jump hosts; do not connect.
+    """Delete the passwords and passphrases of a host and its jump hosts, without a connection.
 
     Return what was deleted, in words: `password me@dgx:22`.
     """
@@ -248,7 +263,6 @@ def status_of(
 
 
 def _unreached(link: Link, state: State | None, why: JlrError) -> Unreached:
-    """Describe a link that is not connected, by its own state where it still runs."""
     from jlremote.link.wire.states import State
     from jlremote.times import utc
 

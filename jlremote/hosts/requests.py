@@ -1,12 +1,16 @@
-"""Requests: the arguments of a command, as the command line passes them to a workflow."""
+"""Requests: the arguments of a command, as `cli` passes them on; and one start in progress."""
 
 from __future__ import annotations
 
+import secrets
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.clusters.scheduler import Ranks, Resources
 from jlremote.place.runtimes.container_options import (
     FIELDS,
@@ -14,6 +18,12 @@ from jlremote.place.runtimes.container_options import (
     ContainerOptions,
     check_arguments,
 )
+
+if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
+    from jlremote.link.client.link import Link
+    from jlremote.place.runtimes.engine.kinds import Engine
+    from jlremote.place.runtimes.runtime import Container, Runtime
 
 
 @dataclass(frozen=True)
@@ -106,17 +116,16 @@ class StopRequest:
 
     @property
     def destroys(self) -> bool:
-        """Whether it may end or delete more than Jupyter with its idle kernels."""
+        """Whether more than Jupyter with its idle kernels may end or be deleted."""
         return self.container or self.remove or self.force
 
     @property
     def ends_container(self) -> bool:
-        """Whether the container ends, too."""
         return self.container or self.remove
 
     @property
     def options(self) -> str:
-        """Its options as they are typed, each after a space, without `--yes`."""
+        """The options as they are typed, each after a space, without `--yes`."""
         given = ("container", "remove", "force")
         return "".join(f" --{name}" for name in given if getattr(self, name))
 
@@ -145,3 +154,60 @@ def stop_command(host: str, name: str, request: StopRequest) -> str:
     """Return the whole command that stops a session or job with these options."""
     verb = "restart" if request.again else "stop"
     return f"jlr {verb} {shlex.quote(f'{host}/{name}')}{request.options}"
+
+
+@dataclass(frozen=True)
+class StartContext:
+    """One `jlr start` or `jlr run` in progress."""
+
+    host: Link
+    runtime: Runtime
+    name: str  # the session's
+    request: StartRequest
+    context: Context
+    undo: ExitStack  # the steps to take back if a later one fails
+    environment: str = ""  # shell text that runs before a server without a container
+    # The random id of this start, by which what it made is found on the host.
+    launch_id: str = field(default_factory=lambda: secrets.token_hex(4))
+    owner: str | None = None  # the other user who owns the session, joined on request
+    user: str = ""  # the person's name on the host, where it was asked for
+    loopback: bool = False  # whether the server listens there only, as the network is the host's
+    sockets: bool = True  # whether the SSH server connects to unix sockets, as far as is known
+
+    @property
+    def engine(self) -> Engine:
+        return self.runtime.required_engine
+
+    @property
+    def container(self) -> str:
+        """The session's container as the engine is told of it: its id where that is known."""
+        return self.runtime.reference(self.name)
+
+    def with_engine(self, engine: Engine) -> StartContext:
+        from jlremote.place.runtimes.engine_containers import Containers
+
+        return self if engine == self.engine else replace(self, runtime=Containers(engine))
+
+    def note(self, text: str) -> None:
+        self.context.progress.note(text)
+
+    def way_to_delete(self, container: Container, end: str) -> str:
+        """Return the end of a hint: how to delete a container, empty for another user's."""
+        if self.owner is not None:
+            return ""
+        command = stop_command(self.request.host, container.name, StopRequest(remove=True))
+        return f"; `{command}` deletes it with all its files, {end}"
+
+    @property
+    def known(self) -> SessionRecord | None:
+        return sessions.find(self.request.host, self.name)
+
+    @property
+    def server(self) -> int | None:
+        """The port of the server that was chosen, by this request or an earlier one."""
+        return self.request.server or (self.known.server if self.known else None)
+
+    @property
+    def open_allowed(self) -> bool:
+        """Whether the server may have no token, by this request or an earlier one."""
+        return self.request.allow_open or (self.known is not None and self.known.open_allowed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +42,6 @@ class Findings:
     servers: tuple[Server, ...]  # servers that run, jlr's own first
     ended: str = ""  # why the last one ended, if on purpose: `stopped` by a command, or `idle`
     definition: str = ""  # the session's `container.json`, where it was asked for
-    sockets: tuple[str, ...] = ()  # unix sockets of servers that jlr did not launch on them
     joined: bool = False  # whether a launch waited for a server that another one began
     launcher: str = ""  # the user of the host who launched jlr's server, where that was noted
     recording: Recording = NOT_RECORDED
@@ -78,20 +76,10 @@ def read_probe(output: str) -> Findings:
         tuple(sorted(servers.values(), key=lambda server: not server.ours)),
         single.get("ended", "").strip(),
         single.get("definition", "").strip(),
-        tuple(path for path in _sockets(records) if not _is_own_socket(path, directory)),
         "joined" in single,
         one_line(single.get("launcher", "").strip()),
         recorder.read(next((one for one in records if one[0].strip() == "recorder"), [])),
     )
-
-
-def _sockets(records: list[list[str]]) -> Iterable[str]:
-    """Yield the socket paths of servers that were started with `--sock`."""
-    for record in records:
-        with suppress(ValueError, IndexError, AttributeError, RecursionError):
-            path = document(record[3]).get("sock") if record[0].strip() == "server" else None
-            if isinstance(path, str) and path:
-                yield one_line(path)
 
 
 @dataclass(frozen=True)

@@ -131,11 +131,11 @@ def forget_variables(runtime: Runtime, name: str, launch_id: str) -> str:
     return session_directory(runtime, name) + f'rm -f "$directory"/{GIVEN}{launch_id}\n'
 
 
-def show_variables(runtime: Runtime, name: str, pid: int | None = None) -> str:
+def show_variables(runtime: Runtime, name: str, pid: int) -> str:
     """Return the script that prints `VARIABLES` as a record, then a server's environment."""
     return session_directory(runtime, name) + (
         f"""printf '%s{RECORD}' "$(cat "$directory/{VARIABLES}" 2>/dev/null)"\n"""
-        + ("" if pid is None else f"cat /proc/{pid}/environ\n")
+        f"cat /proc/{pid}/environ\n"
     )
 
 

@@ -89,7 +89,7 @@ def of_left(
         if isinstance(status, Unreached):
             unasked = f"its host was not asked: {status.detail}"
             return of_record(record, State.STOPPED, None, unasked)
-        return _stopped_in(record, halted.found(link, runtime, record))
+        return _stopped_in(record, halted.container_of(link, runtime, record))
     except JlrError as failure:
         unknown = f"its container is not known: {failure.message}"
         return of_record(record, State.STOPPED, None, unknown)
@@ -187,7 +187,7 @@ def with_cells(
     if not kernels or any(kernel.state == "busy" for kernel in kernels) == idle:
         return report
     try:
-        now = recording.look(link, runtime_of(record), record.name)
+        now = recording.recording_of(link, runtime_of(record), record.name)
     except JlrError:
         return report
     run = {kernel: round(seconds) for kernel, seconds in now.running.items()}

@@ -1,8 +1,8 @@
 """One session: start it, open it, work in it, stop it.
 
-Read `start` first, the story of `jlr start`; `prepare` begins it early. Then `open`, `stop` with
-`losses` (what ends with it) and `restore` (with a new link), and `further_ports`, `logs`, `shell`
-and `restart` (also `jlr renew`), a command each.
+Read `start` first, the story of `jlr start`. Then `open` (also what a new link restores), `stop`
+with `losses` (what ends with it), and `further_ports`, `logs`, `shell` and `restart` (also
+`jlr renew`), a command each.
 
 Decisions:
 
@@ -14,4 +14,7 @@ refusal costs a word, a wrong end a night.
 
 **Why does a restored session keep its port?** The page in the browser is bound to it. A new link
 forwards each session to the port in its record, and the page needs no new login.
+
+**What if two starts of one session run at once?** The second one on this machine waits for a lock
+(`start`), and then finds what the first has made. A session that already runs needs no lock.
 """

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import suppress
 from dataclasses import replace
 
-from jlremote.errors import Busy, NotFound, Usage
+from jlremote.errors import Busy, NotFound
 from jlremote.forwards.address import PortReport, report, reports
 from jlremote.forwards.forwards import hold, host_port
 from jlremote.hosts import halted
@@ -15,10 +14,9 @@ from jlremote.hosts.links import ASKS_NOTHING, Unreached, link_of, status_of, un
 from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.jupyter.ports.locate import place_of
-from jlremote.jupyter.survey import Survey, survey
+from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions
-from jlremote.laptop.sessions import PortRecord, SessionRecord
-from jlremote.place.runtimes.runtime import Runtime
+from jlremote.laptop.sessions import PortRecord
 from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import destruction, session_selection
 
@@ -56,7 +54,10 @@ def add(
             if on_host:
                 to = host_port(link, port)
             else:
-                to = _endpoint(record, runtime, survey(link, runtime, record.name), port)
+                found = survey(link, runtime, record.name)
+                container = halted.running(record, runtime, found.container)
+                python = found.server.python if found.server else ""
+                to = Endpoint(place_of(runtime, container), port, python=python)
             try:
                 held = hold(link, record.name, to, context.progress, undo, exact=exact)
             except Busy as busy:
@@ -69,13 +70,6 @@ def add(
     return report(record, known, held)
 
 
-def _endpoint(record: SessionRecord, runtime: Runtime, found: Survey, port: int) -> Endpoint:
-    """Return where a forward of a session's port leads; its container must run."""
-    container = halted.running(record, runtime, found.container)
-    python = found.server.python if found.server else ""
-    return Endpoint(place_of(runtime, container), port, python=python)
-
-
 def listed(selector: str | None, context: Context) -> list[PortReport]:
     """Return the forwarded ports of a session, each checked just now.
 
@@ -86,26 +80,10 @@ def listed(selector: str | None, context: Context) -> list[PortReport]:
     if not record.forwarded or not record.ports:
         return []
     link = link_of(record, context)
-    found = status_of(link)
-    if isinstance(found, Unreached):
-        return list(reports(record, found))
+    status = status_of(link)
+    if isinstance(status, Unreached):
+        return list(reports(record, status))
     return [report(record, port, link.check(record.name, port.port)) for port in record.ports]
-
-
-def removal(selector: str | None, port: int) -> str:
-    """Return the command that stops forwarding a port, with the session's full name.
-
-    A session that no record is of stays as it was typed.
-    """
-    named = selector or "SESSION"
-    with suppress(NotFound, Usage):
-        record = sessions.choose(selector)
-        named = record.selector
-    return _removal(named, port)
-
-
-def _removal(session: str, port: int) -> str:
-    return f"jlr forward {shlex.quote(session)} --remove {port}"
 
 
 def remove(selector: str | None, port: int, context: Context) -> None:
@@ -118,7 +96,7 @@ def remove(selector: str | None, port: int, context: Context) -> None:
     if selector is None:
         having = [r for r in sessions.load_all() if port in {known.port for known in r.ports}]
         if len(having) > 1:
-            commands = [_removal(f"{r.host}/{r.name}", port) for r in having]
+            commands = [f"jlr forward {shlex.quote(r.selector)} --remove {port}" for r in having]
             raise destruction.unnamed("--remove", len(having), commands)
     record = session_selection.chosen(selector, context)
     rest = tuple(known for known in record.ports if known.port != port)

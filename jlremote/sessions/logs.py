@@ -22,8 +22,6 @@ from jlremote.text import printable
 
 # As `[I 2026-01-31 12:00:00.123 ServerApp]`, in the server's own zone.
 _WRITTEN = re.compile(r"\[\w (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
-# As docker and podman say it.
-_KEPT_NOWHERE = re.compile(r"Error.*(?:does not support reading|'none' log driver)")
 
 
 def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[str]:
@@ -44,16 +42,10 @@ def log(selector: str | None, wanted: LogRequest, context: Context) -> Iterator[
             hint="without `--container` you see the log of its Jupyter",
         )
     host = link_of(record, context)
-    if wanted.container and halted.found(host, runtime, record) is None:
+    if wanted.container and halted.container_of(host, runtime, record) is None:
         halted.refuse(record, None)
     with host.stream(_script(runtime, record, wanted)) as output:
         for text in output if wanted.since is None else _later(output):
-            if _KEPT_NOWHERE.match(text):
-                raise NotFound(
-                    f"the engine keeps no log of `{record.selector}`: its container was "
-                    "created with `--log-driver=none`",
-                    hint=f"`jlr logs {record.selector}` has that of a Jupyter that jlr launched",
-                )
             yield printable(text)
     if output.status not in (0, None):
         halted.check(host, record)
@@ -82,10 +74,6 @@ def _script(runtime: Runtime, record: SessionRecord, wanted: LogRequest) -> str:
 
 
 def _later(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a log that begin with the first of the moment that is its first line.
-
-    A container's log has no such first line, as the engine has left out what is older.
-    """
     lines = _lines(pieces)
     first = next(lines, "")
     if not first.startswith(scripts.MOMENT):
@@ -102,7 +90,6 @@ def _later(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _lines(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield whole lines, and then the rest."""
     rest = ""
     for piece in pieces:
         *whole, rest = f"{rest}{piece}".split("\n")

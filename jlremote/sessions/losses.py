@@ -13,11 +13,12 @@ from jlremote.jupyter.api import JupyterApi, Kernel
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import NOTICED_SECONDS, Survey, survey
 from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.client.link import Link
 from jlremote.mounts import unmount
 from jlremote.place.host.contract import Host, run_script
 from jlremote.place.runtimes import container_list
 from jlremote.place.runtimes.docker import docker_commands as docker
-from jlremote.place.runtimes.runtime import Container, Runtime
+from jlremote.place.runtimes.runtime import Runtime
 from jlremote.selection.destruction import Destruction
 from jlremote.text import one_line
 
@@ -44,21 +45,40 @@ class Work:
         """Each kernel and program, for the question before they end."""
         unknown: tuple[str, ...] = ("kernels that do not answer",) if self.silent else ()
         unknown += ("programs that could not be asked for",) if self.unseen else ()
-        told = (f"the kernel of `{one_line(k.notebook)}` ({k.state})" for k in self.kernels)
-        return (*unknown, *told, *self.programs)
+        kernels = (f"the kernel of `{one_line(k.notebook)}` ({k.state})" for k in self.kernels)
+        return (*unknown, *kernels, *self.programs)
 
 
-def ends(server: Server, request: StopRequest) -> bool:
-    """Check that a stop ends a server; one that jlr did not launch ends only on request."""
-    return server.ours or request.force or request.ends_container
+@dataclass(frozen=True)
+class Ending:
+    """A session that is to be stopped, and what was found on its host."""
+
+    host: Link
+    runtime: Runtime
+    record: SessionRecord
+    request: StopRequest
+    found: Survey
+
+    @property
+    def ends_all(self) -> bool:
+        """Whether the whole container or job ends."""
+        return self.request.ends_container or self.runtime.in_jobs
+
+    def command(self, **options: bool) -> str:
+        """Return the whole command that stops the session with other options."""
+        request = replace(self.request, **options)
+        return stop_command(self.record.host, self.record.name, request)
+
+    def ends(self, server: Server) -> bool:
+        """Check that a server ends; one that jlr did not launch ends only on request."""
+        return server.ours or self.request.force or self.request.ends_container
 
 
-def work(
-    host: Host, runtime: Runtime, found: Survey, api: JupyterApi | None, request: StopRequest
-) -> Work:
-    """Find what ends with this stop: work of Jupyter, or of the whole container."""
-    container, ends_all = found.container, request.ends_container or runtime.in_jobs
-    if api is not None and not (ends_all or ends(api.server, request)):
+def work(ending: Ending, api: JupyterApi | None) -> Work:
+    """Find what ends with a stop: work of Jupyter, or of the whole container."""
+    host, runtime, found, ends_all = ending.host, ending.runtime, ending.found, ending.ends_all
+    container = found.container
+    if api is not None and not (ends_all or ending.ends(api.server)):
         api = None
     if container is None or not (api or (ends_all and container.running)):
         return Work()
@@ -66,8 +86,10 @@ def work(
         return Work(unseen=found.unasked, whole=ends_all)
     looking = runtime.on_machine(container.id, activity.script(runtime, container))
     looked = run_script(host, runtime.inside(container.id, looking))
-    if looked.status != 0 and _has_ended(host, runtime, container, looked.status):
-        return Work()
+    if looked.status != 0:
+        with suppress(JlrError):  # what cannot be asked may run on
+            if not still_runs(host, runtime, container.name, looked.status):
+                return Work()
     unseen = None if looked.status == 0 else one_line(looked.complaint)
     seen = activity.read(looked.stdout)
     whole = ends_all or (api is not None and seen.is_main(api.server))
@@ -88,16 +110,6 @@ def work(
     return Work(kernels, tuple(programs), None, unseen, whole)
 
 
-def _has_ended(host: Host, runtime: Runtime, container: Container, status: int) -> bool:
-    """Check that the container has ended since the survey, perhaps by another stop.
-
-    What cannot be asked may run on.
-    """
-    with suppress(JlrError):
-        return not still_runs(host, runtime, container.name, status)
-    return False
-
-
 def still_runs(host: Host, runtime: Runtime, name: str, status: int) -> bool:
     """Check that the container runs, or is paused, after a step in it failed with `status`.
 
@@ -111,36 +123,30 @@ def still_runs(host: Host, runtime: Runtime, name: str, status: int) -> bool:
     return False
 
 
-def refuse_if_busy(record: SessionRecord, work: Work, request: StopRequest) -> None:
+def refuse_if_busy(ending: Ending, work: Work) -> None:
     """Refuse to end kernels and programs that work, without `force`.
 
     Raises:
         Busy: something works, or could not be asked for.
     """
-    if request.force:
+    if ending.request.force:
         return
-    selector = record.selector
-    command = stop_command(record.host, record.name, replace(request, force=True))
-    anyway = f"`{command}` {'restarts' if request.again else 'stops'} it anyway"
+    selector = ending.record.selector
+    verb = "restarts" if ending.request.again else "stops"
+    anyway = f"`{ending.command(force=True)}` {verb} it anyway"
     why = {"busy kernels": work.silent, "programs": work.unseen}
     if unknown := [what for what, cause in why.items() if cause]:
         cause = work.silent or work.unseen
         raise Busy(f"cannot ask `{selector}` for {' and '.join(unknown)}: {cause}", hint=anyway)
-    told = [f"has busy kernels: {', '.join(work.busy)}"] if work.busy else []
-    told += [f"runs {', '.join(work.programs)}"] if work.programs else []
-    if told:
-        raise Busy(f"`{selector}` {' and '.join(told)}", hint=anyway)
+    works = [f"has busy kernels: {', '.join(work.busy)}"] if work.busy else []
+    works += [f"runs {', '.join(work.programs)}"] if work.programs else []
+    if works:
+        raise Busy(f"`{selector}` {' and '.join(works)}", hint=anyway)
 
 
-def planned(
-    host: Host,
-    runtime: Runtime,
-    record: SessionRecord,
-    found: Survey,
-    work: Work,
-    request: StopRequest,
-) -> Destruction:
-    """Return what this stop ends or deletes beyond Jupyter with idle kernels."""
+def planned(ending: Ending, work: Work) -> Destruction:
+    """Return what a stop ends or deletes beyond Jupyter with idle kernels."""
+    record, request, found, runtime = ending.record, ending.request, ending.found, ending.runtime
     selector, lost = record.selector, work.losses if request.destroys else ()
     container, whose = found.container, f" of `{found.whose}`" if found.whose else ""
     if container is not None and container.renamed:
@@ -160,7 +166,9 @@ def planned(
             if not request.yes:  # the files and packages that only the container has
                 script = docker.changes_script(runtime.required_engine, container.id)
                 targets = [volume.target for volume in container.volumes]
-                lost += container_list.changes_in_words(run_script(host, script).stdout, targets)
+                lost += container_list.changes_in_words(
+                    run_script(ending.host, script).stdout, targets
+                )
     elif container is not None and runtime.has_images and request.remove:
         question = f"Stop {selector} and delete its files?"
         lost += ("the files in its own /tmp, and its installed packages",)

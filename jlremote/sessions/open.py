@@ -1,4 +1,4 @@
-"""`jlr open` and `jlr url`: the URL of a running session.
+"""`jlr open` and `jlr url`: the URL of a running session; and sessions brought back by a new link.
 
 Some imports happen where they are needed: for a running session, loading them all would double the
 time of the command.
@@ -7,12 +7,13 @@ time of the command.
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
-from jlremote.errors import JlrError, NotFound
+from jlremote.errors import JlrError, NotFound, Unreachable
 from jlremote.forwards.address import Address, address_of
 from jlremote.forwards.jupyter_check import silent_host, wait_for_answer
 from jlremote.hosts import halted
-from jlremote.hosts.context import Context
+from jlremote.hosts.context import Context, Progress
 from jlremote.hosts.links import link_of
 from jlremote.jupyter.api import JupyterApi
 from jlremote.jupyter.ports.endpoint import time_limit_warning
@@ -21,7 +22,6 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.text import did_you_mean
 
 
 def address(
@@ -34,38 +34,39 @@ def address(
         JlrError: it is another user's, and not to be joined `as_shared`.
         Unreachable: the host or the server does not answer.
     """
-    record, forward, name = answering(selector, context, as_shared=as_shared)
+    record, forward, hostname = answering(selector, context, as_shared=as_shared)
     if path and JupyterApi(forward.local_port, forward.server).lacks(path):
-        raise _missing(path, record, typed=selector)
+        raise NotFound(
+            f"there is no `{path}` in the session `{record.selector}`",
+            hint="paths begin at the folder that JupyterLab shows; a session is named as HOST/NAME",
+        )
     with suppress(JlrError):  # a full disk must not prevent the use of a session
         sessions.save(record.used_now())
     if ends := time_limit_warning(record.host, record.name, forward.endpoint.until):
         context.progress.note(ends)
     if lost := halted.gpu_fault(link_of(record, context), record):
         context.progress.note(f"{lost.message}; {lost.hint}")
-    return address_of(forward, name, path)
+    return address_of(forward, hostname, path)
 
 
 def answering(
     selector: str | None, context: Context, *, as_shared: bool = False
 ) -> tuple[SessionRecord, ForwardStatus, str]:
-    """Return a session, its forward, and the name under which Jupyter has answered through it.
+    """Return a session, its forward, and the host name by which Jupyter has answered through it.
 
     Raises as `address` does.
     """
     record = _running(selector, context, as_shared=as_shared)
-    return record, *_answering(link_of(record, context), record)
-
-
-def _missing(path: str, record: SessionRecord, *, typed: str | None) -> NotFound:
-    """Return the error of a path that Jupyter does not have; it may be a misspelt session."""
-    hint = "paths begin at the folder that JupyterLab shows; a session is named as HOST/NAME"
-    known = sessions.load_all() if typed is None else ()
-    names = [name for each in known for name in (each.name, f"{each.host}/{each.name}")]
-    return NotFound(
-        f"there is no `{path}` in the session `{record.selector}`",
-        hint=did_you_mean(path, names) or hint,
-    )
+    link = link_of(record, context)
+    forward = live_forward(link, record)
+    try:
+        return record, forward, wait_for_answer(link, forward)
+    except JlrError:
+        # A server that was started since the last check has another port or token.
+        now = _usable(link.check(record.name), record)
+        if now.endpoint == forward.endpoint:
+            raise
+        return record, now, wait_for_answer(link, now)
 
 
 def _running(selector: str | None, context: Context, *, as_shared: bool) -> SessionRecord:
@@ -76,19 +77,6 @@ def _running(selector: str | None, context: Context, *, as_shared: bool) -> Sess
     from jlremote.selection import session_selection
 
     return session_selection.running(selector, context, as_shared=as_shared)
-
-
-def _answering(link: Link, record: SessionRecord) -> tuple[ForwardStatus, str]:
-    """Return the session's forward, and the name under which Jupyter has answered through it."""
-    forward = live_forward(link, record)
-    try:
-        return forward, wait_for_answer(link, forward)
-    except JlrError:
-        # A server that was started since the last check has another port or token.
-        now = _usable(link.check(record.name), record)
-        if now.endpoint == forward.endpoint:
-            raise
-        return now, wait_for_answer(link, now)
 
 
 def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
@@ -110,7 +98,6 @@ def live_forward(link: Link, record: SessionRecord) -> ForwardStatus:
 
 
 def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStatus:
-    """Return a forward that is up; refuse none, or one in another state."""
     session = f"the session `{record.selector}`"
     if forward is None:
         raise NotFound(f"{session} does not run", hint=halted.again(record))
@@ -120,3 +107,27 @@ def _usable(forward: ForwardStatus | None, record: SessionRecord) -> ForwardStat
         hint = halted.again(record, forward.state, forward.endpoint.place.called)
         raise JlrError(f"{session} is {forward.state}: {forward.detail}", hint=hint)
     return forward
+
+
+def restore(link: Link, ssh_config: Path | None, without: str | None, progress: Progress) -> None:
+    """Restore the forwards and mounts of a link that was killed or ended for another version.
+
+    The session `without` is left to the caller; `ssh_config` is an absolute path.
+
+    Raises:
+        Unreachable: the host cannot be reached.
+    """
+    from jlremote.forwards.forwards import bring_back
+    from jlremote.mounts import known_mounts
+
+    config = None if ssh_config is None else str(ssh_config)
+    for record in sessions.load_all():
+        here = (record.host, record.ssh_config) == (link.name, config)
+        if here and record.forwarded and record.name != without:
+            try:
+                bring_back(link, record)
+            except Unreachable:
+                raise
+            except JlrError as error:
+                progress.note(f"`{record.name}` is not forwarded: {error.message}")
+    known_mounts.bring_back(link, ssh_config)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,9 +11,8 @@ from jlremote.containers import server_variables
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
-from jlremote.hosts.requests import StartRequest, StopRequest, stop_command
+from jlremote.hosts.requests import StartContext, StartRequest, StopRequest, stop_command
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.hosts.start_context import StartContext
 from jlremote.jobs.stories import scheduled, session_job
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop.sessions import SessionRecord
@@ -42,26 +40,21 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
     record = session_selection.chosen(
         selector, context, as_shared=request.force, guess=not request.destroys
     )
-    runtime = runtime_of(record)
+    runtime, host = runtime_of(record), link_of(record, context)
     with context.progress.step(f"Look for {record.name}"):
-        found = survey(link_of(record, context), runtime, record.name)
+        found = survey(host, runtime, record.name)
     naming.refuse_other_owner(record.host, record.name, found.whose, agreed=request.force)
-    host = link_of(record, context)
     _refuse_unless_it_stays(record, runtime, found, host)
-    again, lost = _again(record, runtime, found, host), _lost(record, runtime, found, host)
+    again = _again(record, runtime, found, host)
     stop(record.selector, request, context)
     if runtime.in_jobs:
         renew(record.selector, context)
         return start(again, context)
-    begin = f"`jlr start {record.host} {record.name}"
     try:
         report = start(again, context)
     except BaseException:
-        names = lost or [item.partition("=")[0] for item in again.options.environment]
-        _tell_lost(names, "Jupyter has ended", begin, context)
+        _note_variables(again, context)
         raise
-    begin = f"after `jlr stop {record.selector}`, {begin}"
-    _tell_lost(lost, "Jupyter had ended before", begin, context)
     if not report.started_here and not request.destroys:
         forced = stop_command(record.host, record.name, StopRequest(force=True, again=True))
         raise JlrError(
@@ -74,36 +67,29 @@ def restart(selector: str, request: StopRequest, context: Context) -> SessionRep
 def _refuse_unless_it_stays(
     record: SessionRecord, runtime: Runtime, found: Survey, host: Link
 ) -> None:
-    """Refuse what a stop deletes, or whose plan is not there: then nothing is left to start.
-
-    Raises:
-        JlrError: it is so.
-    """
     if runtime.in_jobs:
         session_job.kept_plan(host, record.name)
-    selector = record.selector
-    again = f"`jlr stop {selector}` ends it; `jlr start {record.host} {record.name}"
     if found.container is not None and found.container.options.remove:
         image = shlex.quote(str(found.container.image))
         raise JlrError(
-            f"the container of `{selector}` is deleted when it stops (`--rm`)",
-            hint=f"{again} --image {image}` with its options creates it again",
+            f"the container of `{record.selector}` is deleted when it stops (`--rm`)",
+            hint=f"`jlr stop {record.selector}` ends it; `jlr start {record.host} {record.name} "
+            f"--image {image}` with its options creates it again",
         )
 
 
 def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -> StartRequest:
-    """Return the request that gives the session what it has now."""
     server, variables = found.server, tuple[str, ...]()
     if server is not None and runtime.has_containers:
         variables = server_variables.given(host, runtime, record.name, server)
-    called = server.called if server and server.called.startswith("/") else None
+    python = server.called if server and server.called.startswith("/") else None
     return StartRequest(
         record.host,
         record.name,
         runtime=record.runtime,
         options=ContainerOptions(environment=variables),
         ports=tuple(port.port for port in record.ports),
-        python=None if runtime.has_images or runtime.in_jobs else called,
+        python=None if runtime.has_images or runtime.in_jobs else python,
         idle_stop=server.idle_stop or None if server else None,
         record=found.findings is None or found.findings.recording.state != "off",
         allow_open=record.open_allowed,
@@ -111,24 +97,20 @@ def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -
     )
 
 
-def _lost(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -> Sequence[str]:
-    """Return the names of the variables that went with a Jupyter that has ended by itself."""
-    runs = found.container is not None and found.container.running
-    if found.servers or not (runs and runtime.has_containers):
-        return ()
-    return server_variables.lost(host, runtime, record.name)
-
-
-def _tell_lost(names: Sequence[str], why: str, start: str, context: Context) -> None:
+def _note_variables(again: StartRequest, context: Context) -> None:
+    names = [shlex.quote(item.partition("=")[0]) for item in again.options.environment]
     if names:
-        given = " ".join(f"--env {shlex.quote(name)}" for name in names)
-        again = " ".join((start, *(f"--env {shlex.quote(name)}=…" for name in names)))
-        context.progress.note(f"`{given}` is lost, as {why}: {again}` gives it again")
+        given = " ".join(f"--env {name}" for name in names)
+        anew = " ".join(f"--env {name}=…" for name in names)
+        context.progress.note(
+            f"`{given}` is lost, as Jupyter has ended: "
+            f"`jlr start {again.host} {again.container} {anew}` gives it again"
+        )
 
 
 @dataclass(frozen=True)
 class RenewReport:
-    """The job that follows a session's."""
+    """The job that follows the present one of a session."""
 
     name: str
     host: str

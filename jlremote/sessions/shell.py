@@ -47,8 +47,7 @@ class ShellRequest:
     user: str | None = None  # `USER[:GROUP]` in the container
     workdir: str | None = None  # the folder to begin in
     detach_keys: str | None = None  # as the engine's own `--detach-keys`
-    # keeps it on the host after a loss, under this name; empty for the place's first one
-    keep: str | None = None
+    keep: str | None = None  # the name by which tmux keeps it; empty for the place's first one
     as_shared: bool = False  # whether another user's session may be joined
 
 
@@ -81,13 +80,10 @@ def shell(request: ShellRequest, screen: Screen, context: Context) -> int:
     """
     record = recorded(request.where)
     if record is not None and request.keep is None:
-        known = SshPlace(
-            record.selector, record.name, record.runtime, record.name, record.container_id
-        )
-        try:
+        name = record.name
+        known = SshPlace(record.selector, name, record.runtime, name, record.container_id)
+        with suppress(Unproved):
             return _run(link_of(record, context), known, request, screen, context, checked=False)
-        except Unproved:
-            pass
     place = place_of(request.where, context, as_shared=request.as_shared)
     if request.keep is not None:
         return _kept(place, request, request.keep, screen, context)
@@ -122,16 +118,19 @@ def _run(
         raise
     except LinkLost as lost:
         screen.recover()
-        raise _lost(place.selector, lost) from lost
+        raise LinkLost(
+            f"{lost.message}; the programs in the terminal were ended",
+            hint=f"`jlr shell {place.selector}` opens another one; with `--keep` it outlasts a "
+            "loss, and `jlr run` is for long work",
+        ) from lost
     if not checked and status in _OF_ENGINES:  # the container may have stopped a moment ago
         place_of(request.where, context, as_shared=request.as_shared)
     if screen.kind and status in _NOT_RUN:
-        _tell_forced(host, context)
+        _note_forced(host, context)
     return status
 
 
-def _tell_forced(host: Link, context: Context) -> None:
-    """Tell of a `ForceCommand`, which may take apart the command that a terminal needs."""
+def _note_forced(host: Link, context: Context) -> None:
     from jlremote.place.host.contract import run_script
 
     if run_script(host, _IS_FORCED).status == 0:
@@ -145,21 +144,19 @@ def _tell_forced(host: Link, context: Context) -> None:
 def _kept(
     place: ShellPlace, request: ShellRequest, label: str, screen: Screen, context: Context
 ) -> int:
-    """Run a shell or command that tmux keeps, or lead back to it; return its exit status or 0."""
     from jlremote.place.host.contract import run_script
     from jlremote.place.runtimes.runtime import Attachment
     from jlremote.place.runtimes.scripts import shell_scripts
 
-    size = screen.size if screen.kind else None
+    host, size = place.host, screen.size if screen.kind else None
     attached = Attachment(size, request.user, request.workdir, request.detach_keys)
-    named = None if place.is_host else place.name
-    name = shell_scripts.session(place.runtime, named, label)
+    name = shell_scripts.session(place.runtime, None if place.is_host else place.name, label)
     again = f"`jlr shell {place.selector} --keep{f' --name {label}' if label else ''}`"
 
-    looked = run_script(place.host, shell_scripts.look(name)).status
+    looked = run_script(host, shell_scripts.look(name)).status
     if looked == shell_scripts.NO_TMUX:
         raise NotFound(
-            f"`{place.host.name}` has no tmux, which would keep the shell",
+            f"`{host.name}` has no tmux, which would keep the shell",
             hint="`sudo apt install tmux` there installs it; "
             f"`jlr shell {place.selector}` opens one that ends with the connection",
         )
@@ -167,7 +164,7 @@ def _kept(
         context.progress.note(f"attached again to the shell that was kept in `{place.selector}`")
     script = shell_scripts.kept_script(place.runtime, place.name, attached, request.command, name)
     try:
-        status = run_script_attached(place.host, script, screen)
+        status = run_script_attached(host, script, screen)
     except TerminalClosed:
         screen.recover()
         status = 0
@@ -177,7 +174,7 @@ def _kept(
         screen.recover()
         why = f"{lost.message}; what runs in the terminal keeps running"
         raise LinkLost(why, hint=f"{again} attaches again") from lost
-    if status == 0 and run_script(place.host, shell_scripts.look(name)).status == 0:
+    if status == 0 and run_script(host, shell_scripts.look(name)).status == 0:
         context.progress.note(f"the shell keeps running; {again} attaches again")
     return status
 
@@ -221,7 +218,6 @@ def recorded_place(record: SessionRecord, context: Context) -> ShellPlace:
 def _any_container(
     host: str, typed: str, context: Context, missing: NotFound, *, as_shared: bool
 ) -> ShellPlace:
-    """Return the place of a container that is no session; no record of it is made."""
     from jlremote.hosts.engines import engine_if_any, others
     from jlremote.laptop.records import hint_of_missing
     from jlremote.place.runtimes.engine.engine_errors import EngineUnusable
@@ -234,23 +230,19 @@ def _any_container(
         with suppress(EngineUnusable):
             if place := _container_of(other, link, typed, as_shared=as_shared):
                 return place
+    shows = f"`jlr list {host} --all` shows all; `jlr shell {host}` opens a shell on the host"
     raise NotFound(
         f"there is neither a session nor a container `{typed}` on `{host}`",
-        hint=hint_of_missing(
-            sessions.load_all(),
-            f"{host}/{typed}",
-            f"`jlr list {host} --all` shows all; `jlr shell {host}` opens a shell on the host",
-        ),
+        hint=hint_of_missing(sessions.load_all(), f"{host}/{typed}", shows),
     ) from missing
 
 
 def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) -> ShellPlace | None:
-    """Return the place of an engine's container, `None` if it has none of that name."""
     from jlremote.place.runtimes.engine_containers import Containers
     from jlremote.selection import host_search, naming
 
-    host = link.name
-    for name, found in host_search.candidates(link, Containers(engine), typed):
+    host, runtime = link.name, Containers(engine)
+    for name, found in host_search.candidates(link, runtime, typed):
         if found.container is None:
             continue
         naming.refuse_other_owner(host, name, found.owner, agreed=as_shared)
@@ -259,7 +251,7 @@ def _container_of(engine: Engine, link: Link, typed: str, *, as_shared: bool) ->
                 f"the container `{name}` {found.container.stands}",
                 hint=f"`{engine.shown('start', name)}` on `{host}` starts it",
             )
-        return ShellPlace(link, Containers(engine), name, f"{host}/{name}")
+        return ShellPlace(link, runtime, name, f"{host}/{name}")
     return None
 
 
@@ -278,28 +270,15 @@ def _host_itself(host: str, context: Context, missing: NotFound) -> ShellPlace:
     return ShellPlace(link, Bare(), host, host, is_host=True)
 
 
+# The engine's own message, for a container that does not run, would come unformatted.
 def _check_runs(host: Link, runtime: Runtime, record: SessionRecord, *, as_shared: bool) -> None:
-    """Check that the session's container runs, and who owns it.
-
-    The engine's own message would come unformatted.
-    """
     from jlremote.hosts import halted
     from jlremote.place.runtimes.runtime import WHO
     from jlremote.selection import naming
 
-    told = host.run({**runtime.describe(record.name), **WHO})
-    found = runtime.read(record.name, told)
-    if found is not None:
-        owner = found.owner_beside(told["user"].stdout.strip())
-        naming.refuse_other_owner(
-            record.host, record.name, owner, agreed=as_shared or record.shared
-        )
-    halted.refuse(record, found)
-
-
-def _lost(selector: str, lost: LinkLost) -> LinkLost:
-    return LinkLost(
-        f"{lost.message}; the programs in the terminal were ended",
-        hint=f"`jlr shell {selector}` opens another one; with `--keep` it outlasts a loss, and "
-        "`jlr run` is for long work",
-    )
+    answers = host.run({**runtime.describe(record.name), **WHO})
+    container = runtime.read(record.name, answers)
+    if container is not None:
+        owner, agreed = container.owner_beside(answers["user"].stdout.strip()), as_shared
+        naming.refuse_other_owner(record.host, record.name, owner, agreed=agreed or record.shared)
+    halted.refuse(record, container)

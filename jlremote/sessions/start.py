@@ -1,4 +1,4 @@
-"""`jlr start`: the main job."""
+"""`jlr start`: a container, a Jupyter server in it, and a forward to it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from jlremote.forwards.forwards import hold, host_port
 from jlremote.forwards.jupyter_check import refuse_open, wait_for_answer
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
-from jlremote.hosts.context import Context
+from jlremote.hosts.context import Context, known_way
 from jlremote.hosts.engines import surveyed
 from jlremote.hosts.links import connect, link_on, link_to
-from jlremote.hosts.requests import StartRequest
+from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.hosts.start_context import StartContext
 from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.jupyter.ports.locate import server_endpoint
 from jlremote.jupyter.server import Server
@@ -36,7 +35,6 @@ from jlremote.place.runtimes.runtime import Container, Runtime
 from jlremote.place.runtimes.table import for_container
 from jlremote.selection import naming
 from jlremote.selection.host_search import with_others
-from jlremote.sessions.prepare import checked
 
 
 def start(request: StartRequest, context: Context) -> SessionReport:
@@ -47,7 +45,9 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     Raises:
         JlrError: one of the steps failed; the message says which and why.
     """
-    known, runtime, context = checked(request, context)
+    known, runtime = naming.session_of(request)
+    sessions.check_writable()
+    context = known_way(request.host, context)
     host = link_to(request.host, context, without=known)
     with ExitStack() as turn, undone_on_failure() as undo:
         connect(host, context)
@@ -80,21 +80,21 @@ def start(request: StartRequest, context: Context) -> SessionReport:
 
 
 def _ensured(
-    start: StartContext, found: Survey, known: str | None
+    attempt: StartContext, found: Survey, known: str | None
 ) -> tuple[StartContext, Container, Server, bool]:
-    """Start or create the container, and launch Jupyter where none runs."""
     try:
-        start, container, found = provision.ensure(start, found)
+        attempt, container, found = provision.ensure(attempt, found)
     except JustCreated:  # from another laptop: that session is this one's, too
-        provision.await_start(start)
-        *_, found = _look(start.request, start.runtime, known, start.host, start.context)
-        start, container, found = provision.ensure(replace(start, owner=found.whose), found)
-    gpus = _gpus_without_container(start, container, found)
+        provision.await_start(attempt)
+        host, context = attempt.host, attempt.context
+        *_, found = _look(attempt.request, attempt.runtime, known, host, context)
+        attempt, container, found = provision.ensure(replace(attempt, owner=found.whose), found)
+    gpus = _gpus_without_container(attempt, container, found)
     environment, loopback = allocation.exports(gpus), container.on_host_network
-    start = replace(start, environment=environment, loopback=loopback)
-    server, launched = jupyter_launch.ensure(start, found)
-    allocation.keep(start, gpus, server, launched=launched)
-    return start, replace(container, gpus=gpus.shown or container.gpus), server, launched
+    attempt = replace(attempt, environment=environment, loopback=loopback)
+    server, launched = jupyter_launch.ensure(attempt, found)
+    allocation.keep(attempt, gpus, server, launched=launched)
+    return attempt, replace(container, gpus=gpus.shown or container.gpus), server, launched
 
 
 def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
@@ -119,7 +119,6 @@ def plan(request: StartRequest, context: Context) -> tuple[str, ...]:
 def _look(
     request: StartRequest, runtime: Runtime, known: str | None, host: Link, context: Context
 ) -> tuple[Runtime, str, Survey]:
-    """Return the session's runtime, its name, and what is there already."""
     names = naming.names(request, host) if known is None else (known,)
     runtime.check_name(names[0])
     with context.progress.step(f"Look for {names[0]}"):
@@ -138,19 +137,16 @@ def _look(
     return runtime, name, found
 
 
+# A known session's container that was renamed is meant by its present name, and by the session's
+# if no other container has that.
 def _same_container(
     host: Link, runtime: Runtime, name: str, found: Survey, context: Context
 ) -> tuple[Runtime, str, Survey]:
-    """Return what is there, or else the container of a known session that was renamed.
-
-    It is meant by its present name, and by the session's if no other container has that.
-    """
     if found.container is None:
         known = sessions.find(host.name, name)
     else:
         known = sessions.of_container(host.name, found.container.id)
     if known is None or (found.container is not None and known.name == name):
-        _explain_another(host, runtime, name, found, context)
         return runtime, name, found
     exact = for_container(runtime, known.container_id)
     again = survey(host, exact, known.name, check_gpus=True)
@@ -162,28 +158,12 @@ def _same_container(
     return exact, known.name, again
 
 
-def _explain_another(
-    host: Link, runtime: Runtime, name: str, found: Survey, context: Context
-) -> None:
-    """Note that a known session's own container has another name by now, and still exists."""
-    record = sessions.find(host.name, name)
-    had = record.container_id if record is not None else ""
-    if found.container is None or had in ("", found.container.id):
-        return
-    before = survey(host, for_container(runtime, had), name).container
-    if before is not None:
-        context.progress.note(
-            f"`{name}` is another container than before, which is called `{before.called}` by now"
-        )
-
-
 @contextmanager
 def _alone(host: str, name: str, context: Context) -> Iterator[bool]:
-    """Hold the lock of a session's start; yield whether another start had it."""
     from filelock import FileLock, Timeout  # 20 ms that only a new session needs
 
-    word = hashlib.sha256(f"{host}\0{name}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    lock = FileLock(paths.runtime_directory() / f"start-{word}.lock", mode=0o600)
+    digest = hashlib.sha256(f"{host}\0{name}".encode("utf-8", "surrogateescape")).hexdigest()
+    lock = FileLock(paths.runtime_directory() / f"start-{digest[:16]}.lock", mode=0o600)
     waited = False
     try:
         lock.acquire(timeout=0)
@@ -198,61 +178,59 @@ def _alone(host: str, name: str, context: Context) -> Iterator[bool]:
 
 
 def _gpus_without_container(
-    start: StartContext, container: Container, found: Survey
+    attempt: StartContext, container: Container, found: Survey
 ) -> AllocatedGpus:
-    """Return the GPUs of a server that is about to run without a container."""
-    if start.runtime.has_containers:
+    if attempt.runtime.has_containers:
         return AllocatedGpus()
     if not found.server:
-        taken = allocation.take(start, of=container if start.runtime.has_images else None)
-        if start.runtime.has_images and taken.engine is not None:
-            with start.context.progress.step("Check the GPUs in the image"):
-                allocation.prove(start, taken.engine)
+        taken = allocation.take(attempt, of=container if attempt.runtime.has_images else None)
+        if attempt.runtime.has_images and taken.engine is not None:
+            with attempt.context.progress.step("Check the GPUs in the image"):
+                allocation.prove(attempt, taken.engine)
         return taken
-    gpus = start.known.gpus if start.known else None
+    gpus = attempt.known.gpus if attempt.known else None
     named = gpus is not None and gpus not in ("all", "none")
-    allocation.explain_unchanged(start, f"device={gpus}" if named else gpus)
+    allocation.explain_unchanged(attempt, f"device={gpus}" if named else gpus)
     return AllocatedGpus(shown=gpus)
 
 
 def _remember(
-    start: StartContext, container: Container, forward: ForwardStatus
+    attempt: StartContext, container: Container, forward: ForwardStatus
 ) -> tuple[SessionRecord, tuple[PortReport, ...]]:
-    """Save the session's record, and forward its further ports: the known and the new ones."""
-    record, held = _record(start, container, forward), []
+    record, held = _record(attempt, container, forward), []
     ports = {known.port: known.on_host for known in record.ports}
-    ports.update(dict.fromkeys(start.request.ports, False))
+    ports.update(dict.fromkeys(attempt.request.ports, False))
     for port, on_host in sorted(ports.items()):
         to = Endpoint(forward.endpoint.place, port, python=forward.server.python)
         if on_host:
-            to = host_port(start.host, port)
-        status = hold(start.host, record.name, to, start.context.progress, start.undo)
+            to = host_port(attempt.host, port)
+        status = hold(attempt.host, record.name, to, attempt.context.progress, attempt.undo)
         record = record.with_port(PortRecord(port, status.local_port, on_host))
         held.append(status)
     sessions.save(record)
-    if record.notify or (start.known and start.known.notify):
-        start.host.notify(record.name, wanted=record.notify)
+    if record.notify or (attempt.known and attempt.known.notify):
+        attempt.host.notify(record.name, wanted=record.notify)
     return record, reports(record, held)
 
 
-def _record(start: StartContext, container: Container, forward: ForwardStatus) -> SessionRecord:
-    config, known, wanted = start.context.ssh_config, start.known, start.request.notify
-    typed = start.request.container
-    if typed in (start.name, container.renamed):  # another container may have that name later
+def _record(attempt: StartContext, container: Container, forward: ForwardStatus) -> SessionRecord:
+    config, known, wanted = attempt.context.ssh_config, attempt.known, attempt.request.notify
+    typed = attempt.request.container
+    if typed in (attempt.name, container.renamed):  # another container may have that name later
         typed = None
     return SessionRecord(
-        host=start.request.host,
-        name=start.name,
+        host=attempt.request.host,
+        name=attempt.name,
         typed=typed or (known.typed if known else None),
-        runtime=start.runtime.name,
+        runtime=attempt.runtime.name,
         local_port=forward.local_port,
         ssh_config=None if config is None else str(config.resolve()),
         image=container.image,
         gpus=container.gpus,
-        container_id=container.id if start.runtime.engine else "",
+        container_id=container.id if attempt.runtime.engine else "",
         ports=known.ports if known else (),
-        shared=start.owner is not None,
-        server=start.server or 0,
-        open_allowed=start.open_allowed,
+        shared=attempt.owner is not None,
+        server=attempt.server or 0,
+        open_allowed=attempt.open_allowed,
         notify=bool(known and known.notify if wanted is None else wanted),
     )

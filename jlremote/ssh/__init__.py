@@ -1,14 +1,15 @@
 """SSH: the only room that imports paramiko and sshtunnel.
 
-Read `contract` (the link's view of this room), then `connect`, the story of one attempt:
+Read `interfaces` (the link's view of this room), then `connect`, the story of one connection:
 
 - `config`: the settings of a destination, from `ssh -G`;
-- `route`: a socket to the server;
-- `transport`: packets and keys, and the way of a byte from the browser to Jupyter and back;
+- `transport`: a socket to the server, packets and keys, and the way of a byte from the browser to
+  Jupyter and back;
 - `trust`: the verification of the host's key;
-- `login`: keys, agents, passwords and second factors.
+- `login`: keys, agents, passwords and second factors;
+- `channels`: scripts and terminals on the host, and what else goes over the connection;
+- `forward`: a local port's data, and mounts.
 
-The `connection` runs commands in `sessions`. `channels` and `forward` carry a local port's data.
 `failures` translates exceptions into our errors; `wire_format` has strings and key blobs.
 
 Why paramiko for the connection, and not asyncssh or the `ssh` program? The forwarder that was asked

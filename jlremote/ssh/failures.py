@@ -13,8 +13,9 @@ import paramiko
 from jlremote import errors
 from jlremote.errors import JlrError
 from jlremote.ssh.config.destination import Destination
-from jlremote.ssh.login.authentication import not_permitted
+from jlremote.ssh.login.methods import not_permitted
 from jlremote.ssh.login.user_authentication import TOO_MANY
+from jlremote.ssh.transport.transport import PROHIBITED
 from jlremote.text import one_line
 
 # sshd's words in place of a greeting: MaxStartups, and PerSourcePenalties since 9.8.
@@ -149,18 +150,18 @@ def _of_the_protocol(error: BaseException, destination: Destination, said: str) 
     )
 
 
-def explain_channel(error: paramiko.ChannelException, place: str, through: str) -> JlrError:
-    """Return why the server `through` did not open a connection to another place."""
-    words = one_line(str(error.text))
-    if error.code == paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
+def explain_channel(refusal: str, place: str, through: str) -> JlrError:
+    """Return the error for a refusal of the server `through` to connect to another place."""
+    reason = one_line(refusal)
+    if reason.startswith(PROHIBITED):
         return errors.Unreachable(
-            f"`{through}` does not permit connections to `{place}`: {words}",
+            f"`{through}` does not permit connections to `{place}`: {reason}",
             hint="ask its administrator: `AllowTcpForwarding` and `PermitOpen` permit them",
         )
-    if "refused" in words.lower():
+    if "refused" in reason.lower():
         return errors.ConnectionRefused(f"`{place}` refused the connection from `{through}`")
-    if "timed out" in words.lower():
+    if "timed out" in reason.lower():
         return errors.ConnectionTimedOut(f"`{place}` did not answer `{through}` in time")
-    if "not known" in words.lower() or "resolv" in words.lower():
-        return errors.NameNotResolved(f"`{through}` has no address for `{place}`: {words}")
-    return errors.Unreachable(f"`{through}` cannot reach `{place}`: {words}")
+    if "not known" in reason.lower() or "resolv" in reason.lower():
+        return errors.NameNotResolved(f"`{through}` has no address for `{place}`: {reason}")
+    return errors.Unreachable(f"`{through}` cannot reach `{place}`: {reason}")

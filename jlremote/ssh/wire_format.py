@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 
-STREAMLOCAL = "direct-streamlocal@openssh.com"
+DIRECT_TCPIP, STREAMLOCAL = b"direct-tcpip", b"direct-streamlocal@openssh.com"
 
 
 def string(value: bytes) -> bytes:
@@ -14,10 +14,10 @@ def string(value: bytes) -> bytes:
     return len(value).to_bytes(4, "big") + value
 
 
-def direct_tcpip(address: str, port: int, origin: tuple[str, int]) -> bytes:
+def direct_tcpip(address: str, port: int) -> bytes:
     """Return the details of a `direct-tcpip` opening, RFC 4254 section 7.2."""
-    target = string(address.encode()) + port.to_bytes(4, "big")
-    return target + string(origin[0].encode()) + origin[1].to_bytes(4, "big")
+    origin = string(b"127.0.0.1") + bytes(4)
+    return string(address.encode()) + port.to_bytes(4, "big") + origin
 
 
 def direct_streamlocal(path: str) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.containers.creation import with_owner
+from jlremote.containers.new_container import with_owner
 from jlremote.errors import Usage
 from jlremote.place.host import kept_jobs
 from jlremote.place.host.kept_jobs import ProcessJobs, ProcessPlan

@@ -15,9 +15,9 @@ from paramiko import common
 
 from jlremote.ssh.channels.channel_registry import FIRST_WINDOW
 from jlremote.ssh.channels.event_loop import EventLoop
+from jlremote.ssh.channels.session_channel import ScriptChannel
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.connection import SSHConnection
-from jlremote.ssh.sessions.script_channel import ScriptChannel
+from jlremote.ssh.connect import SSHConnection
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
 from jlremote.ssh.wire_format import string
@@ -107,7 +107,7 @@ def test_an_exception_in_a_session_ends_that_session_and_not_the_connection(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with connected() as (client, server):
-        broken, other = session(client), client.open_channel("session", timeout=SECONDS)
+        broken, other = session(client), session(client)
         monkeypatch.setattr(broken, "received" if part == "data" else "exited", None)
         theirs = server.accept(SECONDS)
         theirs.sendall(b"x")
@@ -115,7 +115,7 @@ def test_an_exception_in_a_session_ends_that_session_and_not_the_connection(
         wait_until(lambda: is_over(broken), "the end", timeout=SECONDS)
         wait_until(lambda: theirs.closed, "the server to be told", timeout=SECONDS)
         assert client.probe(SECONDS) < SECONDS
-        assert not other.closed
+        assert not other.is_over
 
 
 def test_a_request_on_a_tunnel_is_refused_once_it_wants_an_answer() -> None:
@@ -152,14 +152,10 @@ def test_a_message_that_makes_no_sense_does_not_end_the_connection(kind: int, bo
 @pytest.mark.parametrize("kind", range(common.MSG_CHANNEL_WINDOW_ADJUST, 101))
 def test_garbage_for_a_session_ends_at_most_that_session(kind: int) -> None:
     with connected() as (client, server):
-        ours, *paramikos = (
-            session(client),
-            *(client.open_channel("session", timeout=SECONDS) for _ in range(2)),
-        )
-        for number in (ours._number, paramikos[0].chanid):
-            sent(server, kind, number.to_bytes(4, "big") + GARBAGE)
+        one, other = session(client), session(client)
+        sent(server, kind, one._number.to_bytes(4, "big") + GARBAGE)
         assert client.probe(SECONDS) < SECONDS
-        assert not paramikos[1].closed
+        assert not other.is_over
 
 
 def test_a_server_that_knows_no_global_requests_counts_as_alive() -> None:
@@ -175,27 +171,15 @@ def test_a_session_that_is_granted_too_late_is_given_back() -> None:
         late = server._handler_table[common.MSG_CHANNEL_OPEN]
         kept: list[Any] = []
         server._handler_table[common.MSG_CHANNEL_OPEN] = kept.append
-        with pytest.raises(paramiko.SSHException, match="in time"):
-            client.open_channel("session", timeout=0.05)
+        given_up = ScriptChannel(client)
+        given_up.ask(b"session")
+        given_up.close()
+        wait_until(lambda: bool(kept), "the request", timeout=SECONDS)
         late(kept[0])
         theirs = server.accept(SECONDS)
         wait_until(lambda: theirs.closed, "the session's end", timeout=SECONDS)
         server._handler_table[common.MSG_CHANNEL_OPEN] = late
-        assert not client.open_channel("session", timeout=SECONDS).closed
-
-
-def test_a_channel_that_the_server_closes_at_once_was_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    with connected() as (client, server):
-        send, known = client._send_user_message, client._channels
-
-        def send_and_wait(message: Any) -> None:
-            monkeypatch.undo()
-            send(message)
-            server.accept(SECONDS).close()
-            wait_until(lambda: not known.values(), "the end", timeout=SECONDS)
-
-        monkeypatch.setattr(client, "_send_user_message", send_and_wait)
-        assert client.open_channel("session", timeout=SECONDS).closed
+        assert session(client).is_granted
 
 
 def test_new_keys_for_another_kind_of_cipher_are_used_by_both_sides() -> None:

@@ -22,7 +22,7 @@ from jlremote.laptop import paths, sessions
 from jlremote.listing.report import SessionReport
 
 WORKFLOWS = (
-    "sessions.prepare.begin",
+    "hosts.links.begin",
     "sessions.start.start",
     "sessions.start.plan",
     "sessions.open.address",
@@ -127,7 +127,7 @@ def workflows(_all_loaded: None, monkeypatch: pytest.MonkeyPatch) -> Workflows:
     fakes = Workflows(monkeypatch)
     for name in WORKFLOWS:
         fakes.take_over(name)
-    fakes.will("sessions.prepare.begin", None)  # only for speed, so no test announces it
+    fakes.will("hosts.links.begin", None)  # only for speed, so no test announces it
     return fakes
 
 

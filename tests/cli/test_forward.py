@@ -10,8 +10,6 @@ import pytest
 
 from jlremote.cli.screen import terminal
 from jlremote.forwards.address import PortReport
-from jlremote.laptop import sessions
-from jlremote.laptop.sessions import SessionRecord
 from tests.cli.conftest import ADDRESS, PAGE, URL, Jlr, Workflows
 
 NAME = "6006-cont1-dgx.localhost"
@@ -62,7 +60,8 @@ def test_a_number_alone_is_a_port_and_the_word_before_a_port_is_a_session(
         (("abc:1",), "`abc` is not a port"),
         (("1:abc",), "`abc` is not a port"),
         (("cont1", "x"), "`x` is not a port"),
-        (("1", "--remove", "2"), "`--remove` already names the port"),
+        (("1", "--remove", "2"), "`jlr forward SESSION --remove 2`"),
+        (("cont1", "1", "--remove", "2"), "`jlr forward cont1 --remove 2`"),
         (("cont1", "--host"), "`--host` needs a port"),
     ],
 )
@@ -73,17 +72,6 @@ def test_an_invalid_port_is_a_usage_error(
     assert outcome.code == 2
     assert told in outcome.stderr
     assert not workflows.calls
-
-
-@pytest.mark.parametrize("typed", [("cont1", "6006"), ("dgx/cont1", "6006")])
-def test_a_port_that_is_named_twice_is_removed_of_the_session_that_was_typed(
-    typed: tuple[str, ...], jlr: Jlr
-) -> None:
-    sessions.save(SessionRecord("dgx", "cont1", "docker", 8888, last_used=1.0))
-    sessions.save(SessionRecord("dgx", "latest", "docker", 8889, last_used=2.0))
-    outcome = jlr("forward", *typed, "--remove", "6006")
-    assert outcome.code == 2
-    assert "`jlr forward dgx/cont1 --remove 6006`" in outcome.stderr
 
 
 def test_a_terminal_shows_the_ports_own_name_and_the_address_for_other_cases(

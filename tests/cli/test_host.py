@@ -13,8 +13,8 @@ from rich.console import Console
 
 from jlremote.cli.commands import host
 from jlremote.cli.screen import gpu_live
+from jlremote.doctor.diagnosis import Finding, Mark, Verdict
 from jlremote.doctor.doctor import DoctorRequest
-from jlremote.doctor.findings import Finding, Mark, Verdict
 from jlremote.gpus.inventory import Inventory
 from jlremote.hosts.pools import PoolAnswer
 from tests.cli.conftest import Jlr, Workflows

@@ -548,7 +548,7 @@ while sys.stdin not in (ready := select.select([sys.stdin, took, *found], [], []
 """
 
 
-@pytest.mark.parametrize("node", [1, 2])
+@pytest.mark.parametrize("node", [1, LONG(2)])
 def test_who_takes_the_port_of_a_job_that_ended_receives_no_byte(
     cluster: Cluster, zih: Laptop, node: int
 ) -> None:

@@ -29,6 +29,7 @@ from tests.cluster.parts import (
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.long import LONG
 from tests.sessions.parts import failed, started
 
 
@@ -137,7 +138,7 @@ SILENCES = {
 }
 
 
-@pytest.mark.parametrize("how", SILENCES)
+@pytest.mark.parametrize("how", ["hangs", "is empty", LONG("exits 1"), LONG("prints a banner")])
 def test_without_an_answer_nothing_is_ended_deleted_or_doubled(
     cluster: Cluster, laptop: Laptop, both: tuple[str, str], how: str
 ) -> None:
@@ -164,7 +165,7 @@ def test_without_an_answer_nothing_is_ended_deleted_or_doubled(
     assert job(laptop, called)["state"] == "running"
 
 
-@pytest.mark.parametrize("how", SILENCES)
+@pytest.mark.parametrize("how", ["hangs", *map(LONG, [*SILENCES][1:])])
 def test_a_stop_without_an_answer_ends_what_it_says_that_it_ended(
     cluster: Cluster, laptop: Laptop, how: str
 ) -> None:
@@ -207,8 +208,8 @@ def test_a_slurmctld_that_is_silent_is_told_early_and_named(
     ("options", "why"),
     [
         ("ro", "Read-only file system"),
-        ("size=4k", "No space left"),
-        ("nr_inodes=3", "No space left"),
+        LONG("size=4k", "No space left"),
+        LONG("nr_inodes=3", "No space left"),
     ],
     ids=["read-only", "full", "no inodes"],
 )

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -29,10 +28,9 @@ from tests.lab.sshd import SSHServer
 from tests.long import LONG
 from tests.sessions.parts import DOCKER, started, without
 
-CLIENT = "Docker version 99.1.2, build 0123456"
 THE_CHAIN = [
     *("ssh config", "name", "port", "ssh server", "host key", "login", "shell"),
-    *("clock", "forwarding"),
+    "forwarding",
     *("system", "disk", "logout", "engine", "permission", "networks"),
     *("driver", "image", "architecture"),
     *("container", "network", "toolkit", "jupyter", "http", "websocket", "kernel"),
@@ -52,10 +50,6 @@ class OwnImage:
         listed = self._engine.docker("ps", "--all", "--format", "{{.Names}} {{.Image}}")
         pairs = (line.split() for line in listed.splitlines())
         return [name for name, image in pairs if image == self.name]
-
-    def server_version(self) -> str:
-        """Return the version of dockerd."""
-        return self._engine.docker("version", "--format", "{{.Server.Version}}")
 
     def remove(self) -> None:
         self._engine.docker("image", "rm", self.name)
@@ -100,7 +94,7 @@ def test_a_new_container_of_an_image_is_proved_to_the_kernels_answer_and_removed
     # The lab has no GPU, and that is no fault of its own.
     assert report.of("driver")["mark"] == "warning"
     assert report.marks("skipped") == ["toolkit"]
-    assert own_jupyter.server_version() in report.of("engine")["text"]
+    assert report.of("engine")["text"].startswith("Docker version ")
     assert report.of("network")["text"] == "containers reach pypi.org"
     assert own_jupyter.containers() == []
 
@@ -124,7 +118,7 @@ def test_a_session_that_runs_is_looked_at_and_one_that_is_stopped_is_not(
         assert kernel.run("x") == "1"
         assert len(here.ask("api/kernels")) == 1
     assert here.born() == born
-    assert f"lab/{here.name} up" in report.of("sessions")["text"]
+    assert report.of("sessions")["text"] == "1 forwarded, 0 stopped"
     assert laptop.jlr("stop", here.name, "--force").status == 0
     report = examined(laptop, "lab")
     assert report.status == 0, report.printed
@@ -133,58 +127,14 @@ def test_a_session_that_runs_is_looked_at_and_one_that_is_stopped_is_not(
     assert report.of("network")["text"] == "containers reach pypi.org", "the session was asked"
 
 
-@pytest.fixture
-def without_shell(engine: Engine, tmp_path: Path) -> Iterator[str]:
-    """A small image, in which nothing can run."""
-    (tmp_path / "file").write_text("x")
-    run("tar", "-C", str(tmp_path), "-cf", str(tmp_path / "one.tar"), "file")
-    image = f"lab/without-shell-{secrets.token_hex(4)}"
-    engine.docker("import", str(tmp_path / "one.tar"), image)
-    yield image
-    engine.docker("image", "rm", image)
-
-
-def test_without_an_image_and_a_session_the_next_command_is_named(
-    laptop: Laptop, engine: Engine, without_shell: str
-) -> None:
+def test_without_an_image_and_a_session_the_next_command_is_named(laptop: Laptop) -> None:
     report = examined(laptop, "lab")
     assert report.status == 0
     assert report.printed["verdict"] == "warning"
     assert "no kernel tried" in report.printed["text"]
     assert report.of("container")["mark"] == "skipped"
     assert "jlr doctor lab --image IMAGE" in report.of("container")["mend"][0]
-    assert report.of("network")["text"] == "containers reach pypi.org", "an image that is there"
-    made = engine.docker("ps", "--all", "--filter", f"ancestor={without_shell}", "--quiet")
-    assert made == "", "also what could not begin is removed"
-
-
-def test_without_containers_the_network_is_that_of_the_host(laptop: Laptop) -> None:
-    report = examined(laptop, "lab", "--runtime", "none", "--python", "/nope")
-    report.failed("jupyter", 6)
     assert report.of("network")["text"] == "the host reaches pypi.org"
-
-
-def test_the_version_of_the_daemon_is_told_beside_that_of_its_client(
-    laptop: Laptop,
-    another_sshd: SSHServerFactory,
-    account: Account,
-    keys: Keys,
-    engine: Engine,
-    tmp_path: Path,
-) -> None:
-    """The host's client says that it is of another version than the daemon."""
-    programs = without(tmp_path, "docker")
-    real = shutil.which("docker")
-    client = programs / "docker"
-    client.write_text(
-        f'#!/bin/sh\n[ "$*" != --version ] || exec echo "{CLIENT}"\nexec {real} "$@"\n'
-    )
-    client.chmod(0o755)
-    server = another_sshd(f'SetEnv "PATH={programs}" "DOCKER_HOST={engine.url}"')
-    laptop.add_host("odd", server, account, key=keys.private)
-    report = examined(laptop, "odd")
-    daemon = engine.docker("version", "--format", "{{.Server.Version}}")
-    assert report.of("engine")["text"] == f"Docker {daemon}; its client: {CLIENT}"
 
 
 @pytest.mark.long

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.doctor.findings import (
+from jlremote.doctor.diagnosis import (
     Check,
     Diagnosis,
     Finding,

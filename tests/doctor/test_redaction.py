@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.doctor.redaction import redacted
+from jlremote.text import redacted
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlremote.ssh.channels.session_slots import KEPT
+from jlremote.ssh.channels.channel_registry import KEPT
 from tests.editors.conftest import SECONDS, Clients, end
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer

@@ -28,7 +28,6 @@ def test_podman_is_examined_where_docker_does_not_run(without_docker: Laptop) ->
     assert "the `docker` daemon does not run" in found["text"]
     assert "systemctl start docker" in found["mend"][0]
     assert "may use podman" in report.of("permission")["text"]
-    assert report.of("network")["text"] == "containers reach pypi.org"
 
 
 @pytest.mark.parametrize("runtime", ["podman", LONG("sudo podman"), LONG("sudo docker")])

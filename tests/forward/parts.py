@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,15 +13,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import paramiko
+import psutil
 
 from jlremote.errors import ConnectionTimedOut, JlrError
 from jlremote.place.host.addresses import Target
-from jlremote.ssh.contract import Connection
 from jlremote.ssh.forward.forwarder import TunnelForward
+from jlremote.ssh.interfaces import Connection
 from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
 from tests.lab.sshd import SSHServer
-from tests.link.fakes import until
 
 
 @dataclass
@@ -140,36 +141,31 @@ def counts(forward: TunnelForward) -> tuple[int, int]:
     return len(router._bridges) - waiting, waiting
 
 
-def check_the_far_end_may_end_first(
-    forward: TunnelForward, lead_to: Callable[[Server], None], reply: bytes
-) -> None:
-    """See that a server which has said all still hears what it is told."""
-    heard: list[bytes] = []
-
-    def speak_first(sock: socket.socket) -> None:
-        sock.sendall(b"all I have to say")
-        sock.shutdown(socket.SHUT_WR)
-        heard.append(read_all(sock))
-
-    with serving(speak_first) as server:
-        lead_to(server)
-        with connect(forward.local_port) as sock:
-            assert read_all(sock) == b"all I have to say"
-            sock.sendall(reply)
-            sock.shutdown(socket.SHUT_WR)
-            until(lambda: heard == [reply], "the other half")
-
-
-def new_transport(sshd: SSHServer, key: Path, offer: Offer | None = None) -> Transport:
-    return log_in(socket.create_connection(("127.0.0.1", sshd.port)), key, offer)
-
-
-def log_in(sock: Any, key: Path, offer: Offer | None = None) -> Transport:
-    """Return a connection over anything that is like a socket."""
+def new_transport(
+    sshd: SSHServer, key: Path, offer: Offer | None = None, *, port: int | None = None
+) -> Transport:
+    """Return a connection of root's; with `port` by a line that leads to the server."""
+    sock = socket.create_connection(("127.0.0.1", port or sshd.port))
     transport = Transport(sock, offer or Offer())
     transport.handshake(10)
     transport.auth_publickey("root", paramiko.Ed25519Key(filename=str(key)))
     return transport
+
+
+PYTHON = (sys.executable, "-X")
+
+
+def through_relay(server: Server, *relay: str) -> Target:
+    return Target("127.0.0.1", server.port, relay or (*PYTHON, f"for={server.port}"))
+
+
+def relay_processes(server: Server) -> list[psutil.Process]:
+    """Return the relays to a server; other tests at the same time have relays of their own."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if (process.info["cmdline"] or [])[:3] == [*PYTHON, f"for={server.port}"]
+    ]
 
 
 @contextlib.contextmanager

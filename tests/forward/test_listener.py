@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jlremote.errors import Busy, JlrError, NeedsAuthentication
+from jlremote.errors import Busy, NeedsAuthentication
 from jlremote.place.host.addresses import Target, own_address
 from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
@@ -54,27 +54,6 @@ def test_another_program_cannot_take_the_address_that_browsers_try_first(
         socket.create_server(("127.0.0.1", port)).close()  # released again
 
 
-def test_a_browser_that_tries_ipv6_first_is_served(
-    gateway: SwitchedGateway, forward: TunnelForward, transport: Any, echo_server: Server
-) -> None:
-    gateway.up(transport, echo_server.target)
-    with socket.create_connection(("::1", forward.local_port), timeout=30) as sock:
-        sock.sendall(b"early bird")
-        sock.shutdown(socket.SHUT_WR)
-        assert read_all(sock) == b"early bird"
-
-
-def test_a_taken_port_is_named(gateway: SwitchedGateway) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with pytest.raises(Busy, match=f"`{port}`"):
-            TunnelForward(port, gateway).start()
-    forward = TunnelForward(port, gateway)
-    forward.start()
-    assert forward.local_port == port
-    forward.stop()
-
-
 def test_starting_and_stopping_twice_is_fine(gateway: SwitchedGateway) -> None:
     forward = TunnelForward(0, gateway)
     forward.start()
@@ -85,17 +64,6 @@ def test_starting_and_stopping_twice_is_fine(gateway: SwitchedGateway) -> None:
     forward.stop()
     with pytest.raises(ConnectionRefusedError):
         connect(port)
-
-
-def test_it_starts_again_on_its_old_port(gateway: SwitchedGateway) -> None:
-    forward = TunnelForward(0, gateway)
-    forward.start()
-    port = forward.local_port
-    forward.stop()
-    forward.start()
-    assert forward.local_port == port
-    connect(port).close()
-    forward.stop()
 
 
 def test_a_connection_waits_for_the_gateway_and_is_served(
@@ -137,34 +105,6 @@ def test_a_closed_port_gives_browsers_a_page_and_closes_other_connections(
     assert b'http-equiv="refresh"' in page
     assert b"nothing answers there: " in page
     assert is_turned_away(forward.local_port, POST % forward.local_port)
-
-
-def test_a_page_promises_no_kernels_when_the_server_may_have_ended(
-    gateway: SwitchedGateway, forward: TunnelForward
-) -> None:
-    promise = b"kernels keep running"
-    with connect(forward.local_port) as sock:
-        sock.sendall(PAGE_LOAD % forward.local_port)
-        assert promise in read_all(sock)
-    gateway.final = JlrError("the container `cont1` is gone")
-    with connect(forward.local_port) as sock:
-        sock.sendall(PAGE_LOAD % forward.local_port)
-        page = read_all(sock)
-    assert b"`cont1` is gone" in page
-    assert promise not in page
-
-
-@pytest.mark.parametrize(("purpose", "gets_it"), [(b"document", True), (b"empty", False)])
-def test_a_script_that_accepts_html_gets_no_page(
-    purpose: bytes, gets_it: bool, forward: TunnelForward
-) -> None:
-    request = PAGE_LOAD[:-2] % forward.local_port + b"Sec-Fetch-Dest: %b\r\n\r\n" % purpose
-    with connect(forward.local_port) as sock:
-        sock.sendall(request)
-        try:
-            assert bool(read_all(sock)) == gets_it
-        except ConnectionResetError:
-            assert not gets_it
 
 
 def test_a_browser_that_asks_a_moment_after_it_connected_gets_the_page_too(

@@ -10,7 +10,6 @@ import os
 import shlex
 import socket
 import ssl
-import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,57 +22,30 @@ import pytest
 from jlremote.place.host.addresses import Target
 from jlremote.remote import relay as program
 from jlremote.remote import sending
+from jlremote.ssh.forward.container_relay import relay_argv
 from jlremote.ssh.forward.forwarder import TunnelForward
-from jlremote.ssh.forward.relay import relay_argv
 from tests.forward.parts import (
     MEGABYTE,
     Server,
     SwitchedGateway,
     ask,
     ask_at_once,
-    check_the_far_end_may_end_first,
     connect,
-    counts,
     echo,
     is_turned_away,
-    read_all,
+    relay_processes,
     same,
     serving,
+    through_relay,
 )
 from tests.lab.certificates import certificate
 from tests.link.fakes import until
-
-PYTHON = (sys.executable, "-X")
-
-
-def through_relay(server: Server, *relay: str) -> Target:
-    return Target("127.0.0.1", server.port, relay or (*PYTHON, f"for={server.port}"))
-
-
-def drain(sock: socket.socket) -> None:
-    read_all(sock)
-
-
-def relay_processes(server: Server) -> list[psutil.Process]:
-    """Return the relays to a server; other tests at the same time have relays of their own."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        argv = process.info["cmdline"] or []
-        if argv[:3] == [*PYTHON, f"for={server.port}"]:
-            found.append(process)
-    return found
 
 
 @pytest.fixture
 def up(transport: Any, gateway: SwitchedGateway, echo_server: Server) -> SwitchedGateway:
     gateway.up(transport, through_relay(echo_server))
     return gateway
-
-
-@pytest.mark.parametrize("size", [0, 1, 32768, 9 * MEGABYTE + 17])
-def test_bytes_come_back_unchanged(up: SwitchedGateway, forward: TunnelForward, size: int) -> None:
-    question = os.urandom(size)
-    assert same(ask_at_once(forward.local_port, question), question)
 
 
 @pytest.fixture
@@ -129,43 +101,6 @@ def test_the_rest_of_a_piece_of_tls_comes_once_there_is_room(by_tls: Target) -> 
         relay.communicate()
 
 
-def test_two_hundred_connections_share_one_process(
-    up: SwitchedGateway, forward: TunnelForward, echo_server: Server
-) -> None:
-    socks = [connect(forward.local_port) for _ in range(200)]
-    for number, sock in enumerate(socks):
-        sock.sendall(b"%06d" % number)
-    for number, sock in enumerate(socks):
-        assert sock.recv(6, socket.MSG_WAITALL) == b"%06d" % number
-    assert len(relay_processes(echo_server)) == 1
-    for sock in socks:
-        sock.close()
-    until(lambda: counts(forward) == (0, 0), "the end of the connections")
-
-
-def test_either_end_may_finish_first_and_still_read(
-    transport: Any, gateway: SwitchedGateway, forward: TunnelForward
-) -> None:
-    def lead_to(server: Server) -> None:
-        gateway.up(transport, through_relay(server))
-
-    check_the_far_end_may_end_first(forward, lead_to, b"x" * MEGABYTE)
-
-
-def test_a_reset_reaches_the_far_end(
-    transport: Any, gateway: SwitchedGateway, forward: TunnelForward
-) -> None:
-    with serving(drain) as server:
-        gateway.up(transport, through_relay(server))
-        sock = connect(forward.local_port)
-        sock.sendall(b"hello")
-        until(lambda: counts(forward) == (1, 0), "the connection")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        sock.close()
-        until(lambda: bool(server.errors), "the reset")
-        assert isinstance(server.errors[0], ConnectionResetError)
-
-
 def test_a_slow_reader_neither_blocks_the_others_nor_fills_memory(
     transport: Any, gateway: SwitchedGateway, forward: TunnelForward
 ) -> None:
@@ -191,16 +126,6 @@ def test_a_slow_reader_neither_blocks_the_others_nor_fills_memory(
         assert relay.memory_info().rss < 40 * MEGABYTE
         for sock in stuck:
             sock.close()
-
-
-def test_a_closed_port_closes_the_connection_at_once(
-    transport: Any, gateway: SwitchedGateway, forward: TunnelForward
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    gateway.up(transport, Target("127.0.0.1", port, (sys.executable,)))
-    assert is_turned_away(forward.local_port, b"hello")
-    assert forward.failure == f"nothing listens on port {port} there"
 
 
 def test_a_relay_that_dies_is_started_again(

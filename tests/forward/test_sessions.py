@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from jlremote.place.host.addresses import Target
-from jlremote.ssh.channels.session_slots import KEPT, SessionSlots
-from jlremote.ssh.connection import SSHConnection
+from jlremote.ssh.channels.channel_registry import KEPT, SessionSlots
+from jlremote.ssh.connect import SSHConnection
 from jlremote.ssh.forward.connection_router import WaitLimits
 from jlremote.ssh.forward.forwarder import TunnelForward
 from tests.forward.parts import Server, SwitchedGateway, ask, new_transport
@@ -73,29 +73,19 @@ def test_lasting_sessions_leave_two_for_commands() -> None:
     assert slots.keep("one more")
 
 
-class PreemptibleSession:
-    """Counts how often it was asked to end."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def preempt(self) -> None:
-        self.calls += 1
-
-
 def test_a_session_that_is_refused_ends_the_preemptible_ones_and_waits_only_for_commands() -> None:
-    slots, other = SessionSlots(), PreemptibleSession()
-    slots.lend(other)
+    slots, calls = SessionSlots(), list[bool]()
+    slots.lend("another", lambda: calls.append(True))
     assert slots.keep("a terminal")
     assert not slots.make_room(60), "a terminal may last for hours"
-    assert other.calls == 1
-    slots.end(other)
+    assert len(calls) == 1
+    slots.end("another")
     slots.begin_command("a command")
     waiting = Call(lambda: slots.make_room(60))
     assert waiting.running
     slots.end("a command")
     assert waiting.result()
-    assert other.calls == 1
+    assert len(calls) == 1
 
 
 @pytest.mark.usefixtures("forward_sshd")

@@ -25,7 +25,7 @@ from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.listing.report import SessionReport
 from jlremote.questions import Asker
-from jlremote.sessions.restore import restore
+from jlremote.sessions.open import restore
 from jlremote.sessions.start import start
 from tests.lab.fork_server import link_forker
 from tests.lab.laptop import Laptop

@@ -13,7 +13,7 @@ from jlremote.jupyter.server import Server
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
 from jlremote.questions import Asker, Question
-from jlremote.ssh.contract import Connection, Gateway, Output
+from jlremote.ssh.interfaces import Connection, Gateway, Output
 from tests.lab.programs import wait_until
 
 PATIENCE = 20.0

@@ -13,7 +13,7 @@ from jlremote.link.forwards.link_forwards import Forwards
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.states import Condition, State
 from jlremote.link.wire.status import ForwardKey
-from jlremote.ssh.contract import Connection, Gateway
+from jlremote.ssh.interfaces import Connection, Gateway
 from tests.link.fakes import PATIENCE, FakeConnection, FakeListener
 
 UP = Condition(State.UP)

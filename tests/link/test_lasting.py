@@ -20,7 +20,7 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.forwards.session_forward import SessionForward
 from jlremote.link.wire.protocol import authenticate_link, receive, send
 from jlremote.link.wire.states import Condition, State
-from jlremote.ssh.contract import Connection, Output
+from jlremote.ssh.interfaces import Connection, Output
 from tests.link.fakes import (
     FakeConnection,
     FakeDialer,

@@ -17,11 +17,10 @@ import psutil
 import pytest
 
 from jlremote.errors import JlrError, NeedsAuthentication
-from jlremote.hosts.requests import StartRequest
+from jlremote.hosts.links import begin
 from jlremote.link.client import dial
 from jlremote.link.client.dial import NoLink
 from jlremote.link.wire.protocol import NotProved, authenticate_link
-from jlremote.sessions.prepare import begin
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
@@ -104,12 +103,11 @@ def test_forwards_that_a_killed_command_did_not_restore_are_restored_by_the_next
 
 
 def test_a_start_begins_the_link_once_and_not_where_one_lives(desk: Desk) -> None:
-    request = StartRequest(desk.host, "session", runtime="none")
-    begin(request, desk.context)
+    begin(desk.host, desk.context)
     until(lambda: desk.leftovers(), "a link that listens")
     assert desk.run("echo here") == "here\n"
     first = desk.process()
-    begin(request, desk.context)
+    begin(desk.host, desk.context)
     assert desk.run("echo here") == "here\n"
     assert desk.process() == first
 

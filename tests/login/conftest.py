@@ -35,9 +35,9 @@ def account(engine: Engine) -> Iterator[Account]:
         yield claimed
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def session(account: Account) -> Iterator[HostServers]:
-    """The session that every test starts: it runs on the host already."""
+    """The session that all tests of a file start: it runs on the host already."""
     servers = HostServers(account)
     servers.start(SESSION)
     yield servers

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.sshd import SSHServer
-from tests.link.servers import HostServers
 from tests.login.keychain import SecretService
 from tests.login.parts import (
     PASSWORD,
@@ -116,32 +114,6 @@ def test_a_code_is_never_kept(
     assert list(keychain.contents().values()) == [PASSWORD]
 
 
-def test_a_passphrase_is_kept_and_a_key_needs_no_question_afterwards(
-    laptop: Laptop,
-    another_sshd: SSHServerFactory,
-    account: Account,
-    session: HostServers,
-    keychain: SecretService,
-) -> None:
-    key = laptop.make_key("encrypted", passphrase="right words")
-    server = another_sshd(f"AuthorizedKeysFile {key}.pub")
-    laptop.folder.chmod(0o755)  # the server reads the file as the user who logs in
-    laptop.add_host("keyed", server, account, key=key)
-    log_in(
-        laptop,
-        "keyed",
-        ("passphrase of the key", "wrong words"),
-        ("passphrase of the key", "right words"),
-        options=("--remember",),
-    )
-    assert list(keychain.contents().values()) == ["right words"]
-    server.drop_connections()
-    wait_until(lambda: logins(server) == 2, "the link to come back by itself")
-    disconnect(laptop, "keyed")
-    started(laptop, "keyed")
-    assert laptop.jlr("forget", "keyed").stdout == f"forgot the passphrase {key}\n"
-
-
 @pytest.mark.parametrize("options", [(), LONG(("--remember",))])
 def test_a_locked_keychain_does_not_prevent_the_login(
     laptop: Laptop, plain: SSHServer, keychain: SecretService, options: tuple[str, ...]
@@ -165,14 +137,3 @@ def test_a_keychain_that_hangs_costs_its_deadline_once(
     plain.drop_connections()
     wait_for_state(laptop, "needs-auth")
     assert time.monotonic() - began < 10
-
-
-def test_a_machine_without_a_keychain_is_asked_for_the_password_and_nothing_else(
-    laptop: Laptop, plain: SSHServer
-) -> None:
-    laptop.environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/nowhere"
-    assert KEEP not in log_in(laptop, "plain", ASKED, options=("--remember",))
-    disconnect(laptop, "plain")
-    assert KEEP not in log_in(laptop, "plain", ASKED)
-    forgotten = laptop.jlr("forget", "plain")
-    assert forgotten.status == 0

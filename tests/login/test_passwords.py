@@ -39,13 +39,6 @@ def test_the_password_is_asked_for_at_the_first_command_and_at_no_other(
     assert logins(asking) - before == 1
 
 
-def test_each_wrong_password_is_reported(laptop: Laptop, plain: SSHServer) -> None:
-    before = failures(plain)
-    answers = [("password of", "wrong a"), ("refused that password", "wrong b")]
-    log_in(laptop, "plain", *answers, ("refused that password", PASSWORD))
-    assert failures(plain) - before == 2
-
-
 def test_a_password_that_was_refused_is_not_sent_twice(laptop: Laptop, plain: SSHServer) -> None:
     before = failures(plain)
     answers = [("password of", "wrong a"), ("refused that password", "wrong a")]

@@ -17,6 +17,7 @@ from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
 from tests.link.servers import HostServers
 from tests.login.parts import start, started, starting
+from tests.long import LONG
 from tests.outages.parts import within
 from tests.sessions.parts import add, answering, failed, nothing_is_left
 
@@ -60,21 +61,14 @@ def test_no_address_a_closed_port_silence_and_another_protocol_are_different_err
     with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
         add(laptop, "web", port)
         refused(laptop, "web", 5, "SSH server", "`HTTP/1.1 400 Bad Request`")
-    for number, greeting in enumerate((b"\x16\x03\x01\x00\xff" * 400, b"220 mail\r\n")):
-        with answering(greeting) as port:
-            add(laptop, f"other{number}", port, "ConnectTimeout 3")
-            refused(laptop, f"other{number}", 5, "SSH server")
-    with answering(b"Exceeded MaxStartups\r\n") as port:
-        add(laptop, "full", port)
-        refused(laptop, "full", 5, "no more connections at present", "in some minutes")
 
 
 @pytest.mark.parametrize(
     ("option", "words"),
     [
         ("Ciphers aes128-cbc,3des-cbc", "no cipher in common; it has aes128-cbc, 3des-cbc"),
-        ("KexAlgorithms diffie-hellman-group14-sha1", "no key exchange in common; it has diff"),
-        ("MACs hmac-sha1\nCiphers aes128-ctr", "no MAC in common; it has hmac-sha1"),
+        LONG("KexAlgorithms diffie-hellman-group14-sha1", "no key exchange in common; it has diff"),
+        LONG("MACs hmac-sha1\nCiphers aes128-ctr", "no MAC in common; it has hmac-sha1"),
     ],
 )
 def test_a_server_without_safe_algorithms_is_reported_with_its_list(
@@ -96,26 +90,6 @@ def test_a_refused_key_a_missing_file_and_no_key_are_different_errors(
     refused(laptop, "forbidden", 4, "your ssh config allows only", "`PubkeyAuthentication`")
 
 
-def test_too_many_keys_are_reported(laptop: Laptop, sshd: SSHServer, account: Account) -> None:
-    first, *others = [laptop.make_key(f"key{number}") for number in range(7)]
-    named = [f"IdentityFile {key}" for key in others]
-    laptop.add_host("many", sshd, account, key=first, options=named)
-    refused(laptop, "many", 4, "Too many authentication failures", "`IdentitiesOnly yes`")
-
-
-def test_a_key_that_others_may_read_is_named_with_the_command_that_mends_it(
-    laptop: Laptop, another_sshd: SSHServerFactory, account: Account, session: HostServers
-) -> None:
-    key = laptop.make_key()
-    laptop.folder.chmod(0o755)  # the server reads the file as the user who logs in
-    server = another_sshd(f"AuthorizedKeysFile {key}.pub")
-    laptop.add_host("open", server, account, key=key)
-    key.chmod(0o644)
-    refused(laptop, "open", 4, f"`chmod 600 {key}`")
-    key.chmod(0o600)
-    started(laptop, "open")
-
-
 def test_batch_mode_is_named_in_the_hint(
     laptop: Laptop, plain: SSHServer, account: Account
 ) -> None:
@@ -132,22 +106,6 @@ def test_a_host_without_forwarding_is_reported_and_frees_the_port(
     assert json.loads(laptop.jlr("list", "--json").stdout) == []
     (link,) = laptop.processes()
     assert [c for c in link.net_connections() if c.status == psutil.CONN_LISTEN] == []
-
-
-def test_a_jump_host_without_forwarding_is_reported(
-    laptop: Laptop, host: Host, sshd: SSHServer, account: Account, keys: Keys
-) -> None:
-    jump = [f"ProxyJump {host('AllowTcpForwarding no')}"]
-    laptop.add_host("inner", sshd, account, key=keys.private, options=jump)
-    refused(laptop, "inner", 5, "does not permit connections to", "`AllowTcpForwarding`")
-
-
-def test_a_jump_host_that_refuses_the_login_is_named(
-    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys
-) -> None:
-    laptop.add_host("bastion", sshd, account, key=laptop.make_key())
-    laptop.add_host("inner", sshd, account, key=keys.private, options=["ProxyJump bastion"])
-    refused(laptop, "inner", 4, "jump host: ", "cannot log in", "`ssh -v bastion`")
 
 
 def test_one_session_is_enough_and_none_is_reported(

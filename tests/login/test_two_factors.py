@@ -33,17 +33,6 @@ def factors(codes: Iterator[str]) -> tuple[tuple[str, str], tuple[str, str]]:
     return ("Password: ", PASSWORD), ("Verification code: ", next(codes))
 
 
-def test_password_and_code_are_asked_for_once(
-    laptop: Laptop, two: SSHServer, codes: Iterator[str]
-) -> None:
-    before = logins(two)
-    log_in(laptop, "two", *factors(codes))
-    for _ in range(3):
-        started(laptop, "two")
-    assert listed(laptop)["state"] == "up"
-    assert logins(two) - before == 1
-
-
 def test_ssh_asks_once_for_itself_a_copy_and_the_page(
     laptop: Laptop, two: SSHServer, codes: Iterator[str]
 ) -> None:

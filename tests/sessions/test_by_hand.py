@@ -168,19 +168,6 @@ def test_a_server_with_a_password_asks_for_it_in_the_browser(
     failed(laptop.jlr("stop", "--container", "--yes"), 7, "password", "--force")
 
 
-def test_a_server_on_a_unix_socket_is_told_and_another_launched(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container("lab/jupyter", *SERVER, "--sock=/tmp/one.sock")
-    files = ("sh", "-c", "ls ~/.local/share/jupyter/runtime; :")
-    wait_until(lambda: "jpserver-" in here.execute(*files), "its start", timeout=90)
-    result = laptop.jlr("start", "lab", here.name, "--no-browser", timeout=120)
-    assert result.status == 0, result
-    assert "on the unix socket `/tmp/one.sock`, which no browser reaches" in result.stderr
-    assert told(laptop, "list").ask("api/status")["kernels"] == 0
-    assert "unix socket" not in laptop.jlr("start", "lab", here.name, "--no-browser").stderr
-
-
 def test_of_two_servers_it_is_told_which_was_taken_and_an_option_takes_the_other(
     laptop: Laptop, container: ContainerFactory
 ) -> None:

@@ -26,12 +26,7 @@ export -f shout
 sleep 0.5
 exec "$@"
 """
-# As that of jupyter/docker-stacks, in front of which there is an init.
-START = """#!/bin/sh
-export NB_PREPARED=yes
-exec "$@"
-"""
-# As it does there when root runs it: makes a user of the person's choice, and goes on as that one.
+# As jupyter/docker-stacks for root: it makes a user of the person's choice, and becomes that one.
 OTHER_USER = """#!/bin/sh
 id "$NB_USER" >/dev/null 2>&1 ||
   useradd --no-log-init --create-home --uid "$NB_UID" --gid 100 "$NB_USER"
@@ -101,15 +96,6 @@ def test_variables_of_an_entrypoint_reach_notebooks_also_after_a_restart(
     for words in (("shell", name), ("run", "lab", "--in", name)):
         ran = laptop.jlr(*words, "--", "printenv", "app.mode")
         assert (ran.status, ran.stdout) == (0, f"{odd}\n"), ran
-
-
-def test_an_entrypoint_behind_an_init_of_its_own(
-    laptop: Laptop, container: ContainerFactory, image: ImageFactory
-) -> None:
-    """The engine puts its init, which is tini, there under that name."""
-    made = image('ENTRYPOINT ["/sbin/docker-init", "-g", "--", "/entry"]', entry=START)
-    session = started(laptop, container.name(), "--image", made)
-    assert variables(session, "NB_PREPARED") == ["yes"]
 
 
 def test_an_entrypoint_makes_a_user_and_everything_runs_as_that_one(
@@ -222,6 +208,7 @@ def test_an_entrypoint_with_which_the_container_ends_is_left_out_and_that_is_sai
     assert container.remove_all() == [name]
 
 
+@pytest.mark.long
 def test_a_server_that_the_entrypoint_starts_is_reused(
     laptop: Laptop, container: ContainerFactory, image: ImageFactory
 ) -> None:

@@ -18,7 +18,7 @@ from tests.conftest import SSHServerFactory
 from tests.jupyter.ports.parts import PORT, only, serve_inside, word_at
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
-from tests.lab.disks import read_only, state
+from tests.lab.disks import state
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port, held, is_free
@@ -26,11 +26,8 @@ from tests.lab.programs import SYSTEM_PATH, wait_until
 from tests.lab.remote_host import Keys
 from tests.link.desk import Desk, is_link
 from tests.link.servers import start_inside
-from tests.long import LONG
 from tests.outages.parts import within
 from tests.sessions.parts import failed, start, started
-
-ESTABLISHED = ":22B8 [0-9A-F]*:[0-9A-F]* 01 "  # to Jupyter's port, in /proc/net/tcp
 
 
 @contextmanager
@@ -70,43 +67,16 @@ def test_a_python_that_a_container_does_not_have_is_named(
     assert container.remove_all() == [there]
 
 
-@pytest.fixture(params=["the same port", LONG("another port")])
-def port_of_second_start(request: pytest.FixtureRequest) -> int | None:
-    """Return the local port that the second start asks for, `None` for that of the first."""
-    return None if request.param == "the same port" else free_port()
-
-
 def test_a_start_whose_record_cannot_be_written_leaves_the_forward_as_it_was(
-    laptop: Laptop, here: Container, port_of_second_start: int | None
+    laptop: Laptop, here: Container
 ) -> None:
     session = started(laptop, here)
     born = session.born()
-    port = port_of_second_start or session.port
     with unwritable_record(laptop, here.name):
         with within(15):
-            again = start(laptop, "lab", here.name, "--port", str(port))
+            again = start(laptop, "lab", here.name)
         failed(again, 1, "cannot write", f"lab+{here.name}.json")
         assert session.born() == born
-    assert port == session.port or is_free(port)
-    assert laptop.jlr("url").stdout.strip() == session.url
-
-
-def test_a_start_that_ctrl_c_ends_leaves_the_forward_as_it_was(
-    laptop: Laptop, here: Container, port_of_second_start: int | None
-) -> None:
-    session = started(laptop, here)
-    born = session.born()
-    process = f"$(cat /tmp/jlr-0/{here.name}/pid)"
-    here.execute("sh", "-c", f"kill -STOP {process}")
-    port = port_of_second_start or session.port
-    with laptop.spawn("start", "lab", here.name, "--port", str(port), "--no-browser") as starting:
-        look = f"grep -c '{ESTABLISHED}' /proc/net/tcp; :"
-        wait_until(lambda: int(here.execute("sh", "-c", look)) > 0, "the wait for an answer")
-        starting.send_signal(signal.SIGINT)
-        assert starting.wait(timeout=60) == 130
-    here.execute("sh", "-c", f"kill -CONT {process}")
-    assert session.born() == born
-    assert port == session.port or is_free(port)
     assert laptop.jlr("url").stdout.strip() == session.url
 
 
@@ -137,25 +107,6 @@ def test_further_ports_stay_as_they_were(desk: Desk, laptop: Laptop, here: Conta
         assert word_at(local) == "scalars"
     [port] = desk.link().status().further(here.name)
     assert (port.endpoint.port, port.local_port) == (PORT, local)
-
-
-def test_a_further_port_without_a_record_is_not_forwarded(
-    desk: Desk, laptop: Laptop, here: Container
-) -> None:
-    started(laptop, here)
-    record = state(laptop) / "jlr" / "sessions" / f"lab+{here.name}.json"
-    with read_only(record.parent):
-        failed(laptop.jlr("forward", str(PORT)), 1, "cannot write")
-    assert desk.link().status().further(here.name) == ()
-
-
-def test_a_session_of_another_laptop_without_a_record_is_not_forwarded(
-    desk: Desk, laptop: Laptop, other_laptop: Laptop, here: Container
-) -> None:
-    started(other_laptop, here)
-    with unwritable_record(laptop, here.name):
-        failed(laptop.jlr("open", f"lab/{here.name}", "--no-browser"), 1, "cannot write")
-        assert desk.link().status().forwards == ()
 
 
 class SlowEngine(Protocol):
@@ -211,24 +162,6 @@ def test_a_container_that_is_just_being_started_is_stopped_again_by_ctrl_c(
     assert not here.running
 
 
-def test_a_container_that_is_just_being_created_is_removed_by_ctrl_c(
-    laptop: Laptop,
-    container: ContainerFactory,
-    slow_engine: SlowEngine,
-    account: Account,
-) -> None:
-    """What goes on there must be over before it is looked for."""
-    late = '[ "$1" != create ] || { : >"$mark"; sleep 0.05; }; exec "$docker" "$@"'
-    mark = slow_engine(late)
-    words = ("--image", "lab/jupyter", "--runtime", "docker")
-    with laptop.spawn("start", "slow", container.name(), *words) as starting:
-        wait_until(mark.exists, "the container's creation")
-        starting.send_signal(signal.SIGINT)
-        assert starting.wait(timeout=60) == 130
-    wait_until(lambda: "create" not in words_of(account), "the end of what went on there")
-    assert container.remove_all() == []
-
-
 def test_a_container_that_a_lost_connection_is_just_creating_is_removed(
     laptop: Laptop,
     container: ContainerFactory,
@@ -247,25 +180,6 @@ def test_a_container_that_a_lost_connection_is_just_creating_is_removed(
         assert starting.wait(timeout=60) != 0
     wait_until(lambda: "create" not in words_of(account), "the end of what went on there")
     assert container.remove_all() == []
-
-
-def test_a_jupyter_that_is_just_being_launched_is_ended_by_ctrl_c(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container()
-    begun, slow = "/tmp/begun", "/usr/local/sbin/mkdir"
-    text = f'#!/bin/sh\n: >{begun}; sleep 1; exec /bin/mkdir "$@"\n'
-    here.execute("sh", "-c", 'printf %s "$1" >"$0"; chmod 755 "$0"', slow, text)
-    with laptop.spawn("start", "lab", here.name, "--no-browser") as starting:
-        wait_until(lambda: here.execute("sh", "-c", f"ls {begun}; :") != "", "the launch")
-        here.execute("rm", slow)
-        starting.send_signal(signal.SIGINT)
-        assert starting.wait(timeout=60) == 130
-    processes = ("top", here.name, "-eo", "pid,args")
-    wait_until(
-        lambda: all("sleep infinity" in p for p in here.engine.docker(*processes).split("\n")[1:]),
-        "the end of the launch",
-    )
 
 
 def test_an_abandoned_launch_leaves_that_of_another_laptop_alone(

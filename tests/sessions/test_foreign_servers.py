@@ -8,6 +8,7 @@ from tests.lab.certificates import certificate
 from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.long import LONG
 from tests.sessions.parts import SERVER, failed, start, started
 
 OPEN = (*SERVER, "--ip=0.0.0.0")
@@ -23,8 +24,8 @@ def laptop(clean_laptop: Laptop) -> Laptop:
 @pytest.mark.parametrize(
     ("options", "begin"),
     [
-        (("--env=JUPYTER_DATA_DIR=/srv/data",), "exec"),
-        ((), "export JUPYTER_RUNTIME_DIR=/srv/run; exec"),
+        LONG(("--env=JUPYTER_DATA_DIR=/srv/data",), "exec"),
+        LONG((), "export JUPYTER_RUNTIME_DIR=/srv/run; exec"),
         ((), f"{HOME}; exec {ALONE}"),
     ],
     ids=["image", "entrypoint", "user"],
@@ -38,6 +39,7 @@ def test_a_server_with_folders_of_its_own_is_reused_and_not_doubled(
     assert "/theirs/" in started(laptop, here).url
 
 
+@pytest.mark.long
 def test_settings_of_ours_are_on_though_an_image_switches_configuration_off(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
@@ -76,7 +78,7 @@ def test_a_server_that_knows_people_by_a_header_is_told_and_one_of_ours_takes_it
 @pytest.mark.parametrize(
     ("begin", "option", "served"),
     [
-        ("unset JUPYTER_CONFIG_PATH", "", "`/`"),
+        LONG("unset JUPYTER_CONFIG_PATH", "", "`/`"),
         (":", "--certfile=/srv/own.pem --IdentityProvider.token=", "/` by TLS without a token"),
     ],
     ids=["path", "options"],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterator
 
 import pexpect
@@ -12,13 +10,10 @@ import pytest
 from tests.conftest import SSHServerFactory
 from tests.lab.accounts import Account
 from tests.lab.containers import ContainerFactory
-from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.lone_engine import lone_engine
-from tests.lab.place import Say
 from tests.lab.programs import wait_until
-from tests.lab.remote_host import Keys, running_sshd
-from tests.sessions.parts import START_SECONDS, failed, started
+from tests.lab.remote_host import Keys
+from tests.sessions.parts import failed, started
 
 NO_LOG = "--log-driver=none"
 
@@ -28,18 +23,6 @@ def name(container: ContainerFactory) -> Iterator[str]:
     made = container.name()
     yield made
     container.engine.try_docker("rm", "--force", made)
-
-
-def test_a_session_without_a_log_of_its_container_starts_and_says_so(
-    laptop: Laptop, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(laptop.environment, "JLR_ENGINE_ARGUMENTS", NO_LOG)
-    started(laptop, name, "--image", "lab/jupyter")
-    shown = laptop.jlr("logs", f"lab/{name}", "--container")
-    failed(shown, 6, f"the engine keeps no log of `lab/{name}`", f"`{NO_LOG}`")
-    assert shown.stdout == ""
-    assert "ServerApp" in laptop.jlr("logs", f"lab/{name}").stdout
-    assert laptop.jlr("stop", name, "--remove", "--force", "--yes").status == 0
 
 
 def test_a_job_whose_output_nothing_keeps_is_refused(
@@ -77,40 +60,3 @@ def test_a_server_that_gives_no_terminal_is_told_before_the_engine_complains(
     without = laptop.jlr("shell", f"odd/{name}", "--", "echo", "works", stdin="")
     assert (without.status, without.stdout) == (0, "works\n"), without
     assert laptop.jlr("stop", f"lab/{name}", "--remove", "--force", "--yes").status == 0
-
-
-@pytest.fixture
-def remapped(
-    laptop: Laptop, engine: Engine, account: Account, keys: Keys, say: Say
-) -> Iterator[ContainerFactory]:
-    """Containers of the host `remapped`, whose dockerd maps their users to others."""
-    with (
-        lone_engine(engine, "lab/jupyter", say, "--userns-remap=default") as running,
-        running_sshd(running.engine, keys) as server,
-    ):
-        laptop.add_host("remapped", server, account, key=keys.private)
-        yield ContainerFactory(running.engine, f"lone-{secrets.token_hex(4)}-")
-
-
-def test_where_docker_maps_users_to_others_a_session_with_a_folder_of_the_host_is_told(
-    laptop: Laptop, remapped: ContainerFactory, account: Account
-) -> None:
-    folder = account.home / "data"
-    folder.mkdir()
-    os.chown(folder, account.uid, account.uid)
-    name = remapped.name()
-    begin = ("start", "remapped", name, "--no-browser", "--image", "lab/jupyter")
-    volume = ("--volume", f"{folder}:/data")
-    told = laptop.jlr(*begin, *volume, timeout=START_SECONDS)
-    assert told.status == 0, told
-    assert "maps all users of a container to others (`userns-remap`)" in told.stderr
-    assert "`-- --userns=host`" in told.stderr
-    write = ("shell", f"remapped/{name}", "--", "touch", "/data/made")
-    assert "Permission denied" in laptop.jlr(*write, stdin="").stderr
-    assert laptop.jlr("stop", name, "--remove", "--yes").status == 0
-    own = laptop.jlr(*begin, *volume, "--", "--userns=host", timeout=START_SECONDS)
-    assert own.status == 0, own
-    assert "userns-remap" not in own.stderr
-    assert laptop.jlr(*write, stdin="").status == 0
-    assert (folder / "made").stat().st_uid == account.uid
-    assert laptop.jlr("stop", name, "--remove", "--yes").status == 0

@@ -50,6 +50,7 @@ def test_a_network_is_made_with_the_container_and_removed_with_it(
     assert networks(engine, name) == []
 
 
+@pytest.mark.long
 def test_a_network_that_was_pruned_is_made_again(
     laptop: Laptop, engine: Engine, container: ContainerFactory
 ) -> None:
@@ -59,16 +60,6 @@ def test_a_network_that_was_pruned_is_made_again(
     engine.docker("network", "rm", *networks(engine, name))  # as `docker network prune` does
     assert started(laptop, name).ask("api/status")["started"]
     assert len(networks(engine, name)) == 1
-
-
-def test_a_container_with_rm_takes_its_network_with_it(
-    laptop: Laptop, engine: Engine, container: ContainerFactory
-) -> None:
-    name = container.name()
-    started(laptop, name, *IMAGE, "--rm")
-    assert len(networks(engine, name)) == 1
-    assert laptop.jlr("stop", name, "--container", "--yes").status == 0
-    assert networks(engine, name) == []
 
 
 def test_a_start_that_fails_leaves_no_network(
@@ -83,15 +74,6 @@ def test_a_start_that_fails_leaves_no_network(
     words = (name, *IMAGE, "--", "--cap-add", "NOSUCH")
     assert laptop.jlr("start", "lab", "--no-browser", *words, timeout=120).status != 0
     assert networks(engine, name) == []
-
-
-def test_a_network_of_the_persons_choice_is_used(
-    laptop: Laptop, engine: Engine, container: ContainerFactory
-) -> None:
-    name = container.name()
-    session = started(laptop, name, *IMAGE, "--network", "bridge")
-    assert networks(engine, name) == []
-    assert session.ask("api/status")["started"]
 
 
 def test_what_is_left_over_is_found_by_doctor_and_swept_by_prune(

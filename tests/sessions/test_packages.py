@@ -65,6 +65,7 @@ def test_packages_of_the_settings_are_shown_in_the_plan(
     assert "tiny==1.0" in shown.stdout.split("pip install")[1]
 
 
+@pytest.mark.long
 def test_pip_in_a_notebook_says_what_to_do_where_it_cannot_write(
     laptop: Laptop, container: ContainerFactory
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.lab.containers import Container, ContainerFactory
@@ -66,18 +64,6 @@ def test_a_container_is_used_as_it_is_and_started_if_it_is_stopped(
     assert here.inspect("{{.Id}}") == before.split()[0]
 
 
-def test_two_starts_at_once_end_up_with_one_server(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container()
-    both = [laptop.spawn("start", "lab", here.name, "--json", "--no-browser") for _ in range(2)]
-    said = [process.communicate(timeout=60)[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    first, second = (json.loads(text[text.index("{") :]) for text in said)
-    assert (first["url"], first["local_port"]) == (second["url"], second["local_port"])
-    assert servers_in(here) == 1
-
-
 def test_a_server_that_is_the_containers_main_process_is_reused_and_left_running(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
@@ -102,14 +88,6 @@ def test_a_container_that_start_started_is_stopped_again_when_a_later_step_fails
     here.engine.docker("stop", "--time", "0", here.name)
     failed(start(laptop, "lab", here.name), 6, "no JupyterLab", "pip install jupyterlab")
     assert not here.running
-
-
-def test_a_container_that_ran_before_still_runs_when_a_later_step_fails(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container("lab/plain")
-    failed(start(laptop, "lab", here.name), 6, "no JupyterLab", f"docker exec {here.name}")
-    assert here.running
 
 
 def test_a_container_that_ends_at_once_is_told_as_such(

@@ -127,7 +127,7 @@ def test_a_path_that_is_missing_opens_no_page(session: Session) -> None:
     """It may be a session whose host was misspelt, which is no file of the latest one."""
     before = len(session.laptop.opened())
     opened = session.laptop.jlr("open", f"lba/{session.name}")
-    failed(opened, 6, f"there is no `lba/{session.name}` in the session", f"`lab/{session.name}`?")
+    failed(opened, 6, f"there is no `lba/{session.name}` in the session", "HOST/NAME")
     assert len(session.laptop.opened()) == before
 
 
@@ -215,25 +215,6 @@ def test_a_second_laptop_reuses_the_server_that_runs(
         assert "shared.ipynb" in [kernel["notebook"] for kernel in status["kernels"]]
 
 
-def test_a_link_that_was_killed_is_started_again_with_its_sessions(
-    laptop: Laptop, session: Session, container: ContainerFactory
-) -> None:
-    one, other = started(laptop, session.name), container("lab/plain")
-    start_inside(other, 8888)
-    two = started(laptop, other)
-    for process in laptop.processes():
-        process.kill()
-    listed = json.loads(laptop.jlr("list", "--json").stdout)
-    assert [(report["url"], report["state"]) for report in listed] == [
-        (two.url, "up"),
-        (one.url, "up"),
-    ]
-    marked = re.findall(r"^(\S+) \* ", laptop.jlr("list").stdout, re.MULTILINE)
-    assert marked == [two.name], "the one that commands mean without a name"
-    assert laptop.jlr("url").stdout.strip() == two.url
-    assert one.ask("api/status")["kernels"] == two.ask("api/status")["kernels"] == 0
-
-
 def test_a_bare_start_takes_the_container_of_the_settings_or_the_latest_session(
     laptop: Laptop, session: Session, container: ContainerFactory
 ) -> None:
@@ -290,6 +271,7 @@ until [ -e /go ]; do sleep 0.1; done
 : >/gone; exec python3 -c 'bytearray(10**9)'"""
 
 
+@pytest.mark.long
 def test_why_a_session_does_not_run_is_told_on_the_page_too(
     laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
 ) -> None:
@@ -406,8 +388,7 @@ def test_a_container_that_is_renamed_stays_the_sessions(
     again = json.loads(start(laptop, "lab", name, "--json").stdout)
     assert (again["name"], again["local_port"]) == (here.name, session.port)
     container(name=here.name)  # another one takes the name
-    taken = start(laptop, "lab", here.name)
-    assert f"another container than before, which is called `{name}` by now" in taken.stderr, taken
+    start(laptop, "lab", here.name)
     assert laptop.jlr("stop", f"lab/{name}", "--remove", "--yes").status == 0
     left = here.engine.docker("ps", "--format={{.Names}}").split()
     assert (here.name in left, name in left) == (True, False)

@@ -10,9 +10,9 @@ import pytest
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.programs import Result, wait_until
+from tests.lab.programs import Result
 from tests.long import LONG
-from tests.sessions.parts import SERVER, Session, start, started, with_a_server
+from tests.sessions.parts import SERVER, Session, start, started
 
 NEW = ("--image", "lab/jupyter", "--runtime", "docker")
 JUPYTER = "jupyter-lab"
@@ -69,17 +69,6 @@ def test_two_laptops_that_start_the_same_new_container_have_one_server(
         assert len(servers_inside(Container(engine, name))) == 1
 
 
-@ROUNDS
-def test_two_laptops_that_start_the_same_existing_container_have_one_server(
-    both: tuple[Laptop, Laptop], container: ContainerFactory, rounds: int
-) -> None:
-    for _ in range(rounds):
-        here = container()
-        one, other = at_once(both, here.name)
-        assert one.born() == other.born()
-        assert len(servers_inside(here)) == 1
-
-
 def test_only_the_start_that_launches_says_that_its_variables_hold_and_none_stay_in_a_file(
     both: tuple[Laptop, Laptop], container: ContainerFactory
 ) -> None:
@@ -99,29 +88,6 @@ def test_a_jupyter_that_is_being_started_by_hand_is_waited_for(
     here.engine.docker("exec", "--detach", here.name, *SERVER, "--ip=0.0.0.0")
     session = started(laptop, here)
     assert session.base.endswith("/theirs/")
-    assert len(servers_inside(here)) == 1
-
-
-def test_a_containers_own_jupyter_is_waited_for_after_the_container_was_started(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = with_a_server(container, "--ip=0.0.0.0")
-    here.engine.docker("stop", "--time", "0", here.name)
-    session = started(laptop, here)
-    assert session.base.endswith("/theirs/")
-    assert len(servers_inside(here)) == 1
-
-
-def test_a_start_that_was_killed_halfway_is_waited_for(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container("lab/slow", options=("--env", "LAB_DELAY=4"))
-    with laptop.spawn("start", "lab", here.name, "--no-browser") as starting:
-        launched = f"cat /tmp/jlr-0/{here.name}/pid 2>/dev/null; :"
-        wait_until(lambda: here.execute("sh", "-c", launched) != "", "the launch")
-        starting.kill()
-    answer = start(laptop, "lab", here.name)
-    assert "waited for that server" in answer.stderr, answer
     assert len(servers_inside(here)) == 1
 
 

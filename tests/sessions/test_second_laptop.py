@@ -144,21 +144,6 @@ def test_a_short_name_means_the_same_on_a_laptop_without_the_template(
     assert started(other_laptop, "tf").name == full
 
 
-def test_the_template_finds_a_container_that_was_made_without_it(
-    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory, account: Account
-) -> None:
-    settle(other_laptop, f"{container.prefix}{{user}}_{{name}}")
-    here = container("lab/plain", name=f"{container.prefix}{account.name}_own")
-    start_inside(here, 8888)
-    session = started(laptop, here)
-    assert other_laptop.jlr("run", "lab", "--in", "own", "--rm", "--", "true").status == 0
-    assert other_laptop.jlr("url", f"lab/{here.name}").status == 0
-    shown = json.loads(other_laptop.jlr("status", "lab/own", "--json").stdout)
-    assert (shown["name"], shown["state"]) == (here.name, "up")
-    assert other_laptop.jlr("stop", "lab/own").status == 0
-    assert state(laptop, session.name) == "stopped"
-
-
 def test_list_all_shows_every_container_of_the_host(
     laptop: Laptop, account: Account, container: ContainerFactory
 ) -> None:

@@ -252,38 +252,7 @@ def test_stop_all_stops_every_session_but_those_that_are_busy(
     assert laptop.jlr("stop", "--all", "--yes").status == 0
 
 
-def test_a_server_that_does_not_answer_is_stopped_only_by_force(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container("lab/plain")
-    start_inside(here, 8888)
-    session = started(laptop, here)
-    server = str(session.ask("api/status")["pid"])
-    here.execute("sh", "-c", f"kill -STOP {server}")
-    failed(laptop.jlr("stop"), 7, "for busy kernels", "--force")
-    stopped = laptop.jlr("stop", "--force", "--yes", timeout=120)
-    assert stopped.status == 0, stopped
-    assert is_free(session.port)
-    assert here.execute("sh", "-c", f"[ -e /proc/{server} ] || echo gone") == "gone"
-
-
 @pytest.mark.long
-def test_busy_kernels_of_another_laptop_are_not_stopped(
-    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container()
-    start_inside(here, 8888)
-    started(laptop, here)
-    assert laptop.jlr("stop").status == 0
-    theirs = started(other_laptop, here)
-    with theirs.notebook("theirs.ipynb") as kernel:
-        kernel.keep_busy()
-        failed(laptop.jlr("stop", here.name), 7, "`theirs.ipynb`")
-        failed(laptop.jlr("stop", here.name, "--remove", "--yes"), 7, "`theirs.ipynb`")
-        assert kernel.state() == "busy"
-    assert laptop.jlr("status", here.name).stdout.count("stopped") == 1
-
-
 def test_a_containers_own_busy_server_keeps_the_container_which_ends_with_it(
     laptop: Laptop, container: ContainerFactory
 ) -> None:
@@ -300,23 +269,3 @@ def test_a_containers_own_busy_server_keeps_the_container_which_ends_with_it(
     assert stopped.status == 0, stopped
     assert "stopped JupyterLab" in stopped.stdout
     wait_until(lambda: not here.running, "the end of its own process")
-
-
-def test_several_are_stopped_and_short_names_and_json_tell_the_same(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    first, second = (started(laptop, container(image="lab/jupyter")) for _ in range(2))
-    opened = json.loads(laptop.jlr("open", first.name, "--no-browser", "--json").stdout)
-    assert opened["url"] == first.url
-    for words in (("-v", "images", "lab"), ("images", "lab", "-v"), ("images", "-v", "lab")):
-        assert "docker" in laptop.jlr(*words).stderr, words
-    listed = [laptop.jlr(*words) for words in (("list",), ("ls",), ("ps",))]
-    assert {first.name in done.stdout for done in listed} == {True}
-    assert len({done.stdout.splitlines()[0] for done in listed}) == 1
-    assert laptop.jlr("help", "stop").stdout == laptop.jlr("stop", "--help").stdout
-    both = laptop.jlr("stop", first.name, second.name, "--json")
-    assert both.status == 0, both
-    told = {one["name"]: "stopped JupyterLab" in one["done"] for one in json.loads(both.stdout)}
-    assert told == {first.name: True, second.name: True}
-    assert is_free(first.port)
-    assert is_free(second.port)

@@ -14,6 +14,7 @@ from tests.lab.certificates import Certificate, certificate
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
+from tests.long import LONG
 from tests.sessions.parts import SERVER, failed, start, started
 
 FILE = "/srv/own/both.pem"
@@ -106,12 +107,12 @@ ANOTHER = (
             (),
             "--tty=false",
         ),
-        (
+        LONG(
             {"notebook.pem": both(LEAF), f"{USERS}.py": COMPUTED},
             (),
             "--env=JUPYTER_DATA_DIR=/srv/own",
         ),
-        (
+        LONG(
             {FILE: both(LEAF), "/etc/jupyter/jupyter_server_config.py": VARIABLE},
             ("sh", "-c", ANOTHER, "sh", "env", f"OF_TLS={FILE}"),
             "--network=host",
@@ -173,8 +174,10 @@ def test_a_server_that_shows_another_certificate_than_its_file_has_gets_nothing(
     ("texts", "words", "why"),
     [
         ({f"{USERS}.py": f"get_config().ServerApp.ssl_options = {BOTH}"}, (), "own file does not"),
-        ({}, (NAMED, f"--client-ca={FILE}"), "is not proved: it asks for one of its clients"),
-        ({f"{USERS}.py": f"get_config().ServerApp.certfile = '/srv/'{FILE[5:]!r}"}, (), "no file"),
+        LONG({}, (NAMED, f"--client-ca={FILE}"), "is not proved: it asks for one of its clients"),
+        LONG(
+            {f"{USERS}.py": f"get_config().ServerApp.certfile = '/srv/'{FILE[5:]!r}"}, (), "no file"
+        ),
     ],
     ids=["ssl_options", "client's", "unknown"],
 )

@@ -14,8 +14,7 @@ from pathlib import Path
 from jlremote.errors import JlrError, NeedsAuthentication
 from jlremote.questions import Question
 from jlremote.ssh.config.destination import resolve
-from jlremote.ssh.connect import connect
-from jlremote.ssh.connection import SSHConnection
+from jlremote.ssh.connect import SSHConnection, connect
 from jlremote.ssh.login.credentials import Keychain, Remember
 from tests.lab.accounts import Account
 from tests.lab.programs import run

@@ -32,15 +32,6 @@ def connections(server: SSHServer) -> int:
 # Agents
 
 
-def test_a_key_held_only_by_the_agent_logs_in(
-    server: SSHServer, laptop: Laptop, account: Account, agent: AgentProcess
-) -> None:
-    agent.add(laptop.key)
-    laptop.configure(server, account, identity=laptop.folder / "none")
-    assert laptop.theirs() is None
-    assert laptop.ours() is None
-
-
 @pytest.mark.parametrize("kind", ["rsa", "ecdsa"])
 def test_the_agent_signs_with_every_kind_of_key(
     kind: str, start: StartServer, laptop: Laptop, account: Account, agent: AgentProcess
@@ -123,19 +114,6 @@ def test_a_certificate_beside_its_key_and_one_named_by_certificate_file_get_in(
     assert laptop.ours() is None
 
 
-def test_a_certificate_whose_key_the_agent_holds_gets_in(
-    start: StartServer, laptop: Laptop, account: Account, agent: AgentProcess
-) -> None:
-    authority, key = make_key(laptop.folder / "authority"), make_key(laptop.folder / "mine", "rsa")
-    agent.add(key)
-    certificate = sign(authority, key.with_suffix(".pub"), "-n", account.name)
-    server = start([f"TrustedUserCAKeys {authority.with_suffix('.pub')}"], keys=[authority])
-    named = f"CertificateFile {certificate}"
-    laptop.configure(server, account, named, identity=laptop.folder / "none")
-    assert laptop.theirs() is None
-    assert laptop.ours() is None
-
-
 def test_a_server_that_requires_two_keys_gets_two(
     start: StartServer, laptop: Laptop, account: Account
 ) -> None:
@@ -177,18 +155,6 @@ def test_a_key_that_others_may_read_is_reported_and_not_used(
     error = laptop.ours()
     assert isinstance(error, Authentication)
     assert f"chmod 600 {laptop.key}" in str(error.hint)
-
-
-def test_a_key_without_its_public_half_beside_it_gets_in(
-    start: StartServer, laptop: Laptop, account: Account
-) -> None:
-    key = make_key(laptop.folder / "pem", "rsa", "words words")
-    laptop.convert(key, "PEM", "words words")
-    server = start(keys=[key])
-    key.with_suffix(".pub").unlink()
-    laptop.configure(server, account, identity=key)
-    assert laptop.theirs("words words") is None
-    assert laptop.ours("words words") is None
 
 
 # Passwords and codes

@@ -13,9 +13,9 @@ import pytest
 
 from jlremote.errors import Busy, LinkLost
 from jlremote.place.host.shell_text import until_hang_up
-from jlremote.ssh.channels.session_slots import KEPT
-from jlremote.ssh.connection import SSHConnection
-from jlremote.ssh.contract import Stream
+from jlremote.ssh.channels.channel_registry import KEPT
+from jlremote.ssh.connect import SSHConnection
+from jlremote.ssh.interfaces import Stream
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.line import Line
 from tests.lab.programs import wait_until

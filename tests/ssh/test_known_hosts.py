@@ -1,4 +1,4 @@
-"""Reading and writing known_hosts lines, beside `ssh-keygen -F`, whatever people write there."""
+"""known_hosts files and key blobs: read, matched and appended as ssh does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jlremote.ssh.trust.known_hosts import KnownKey, append, format_line, parse_line, read_files
-from jlremote.ssh.wire_format import fingerprint, string
+from jlremote.ssh.wire_format import (
+    decode_key,
+    fingerprint,
+    key_type,
+    number,
+    string,
+    take_string,
+)
 
 KEY = string(b"ssh-ed25519") + string(bytes(range(32)))
 KEY_TEXT = base64.b64encode(KEY).decode()
@@ -58,13 +65,6 @@ def test_a_hashed_line_matches_its_name_without_showing_it(name: str) -> None:
 def test_no_line_raises(line: bytes) -> None:
     found = parse_line(PATH, 1, line)
     assert found is None or found.blob
-
-
-@given(names)
-def test_a_written_line_is_read_back(name: str) -> None:
-    line = known(format_line(name, KEY, hashed=False).decode())
-    assert line is not None
-    assert (line.names, line.blob, line.type) == (name, KEY, "ssh-ed25519")
 
 
 @pytest.mark.parametrize(
@@ -114,3 +114,37 @@ def test_a_fingerprint_is_the_one_that_ssh_keygen_shows(tmp_path: Path) -> None:
         ("ssh-keygen", "-l", "-f", str(public)), capture_output=True, text=True, check=True
     )
     assert fingerprint(KEY) in shown.stdout
+
+
+@given(st.binary(max_size=300), st.binary(max_size=50))
+def test_a_string_is_read_back_with_the_rest_behind_it(value: bytes, rest: bytes) -> None:
+    assert take_string(string(value) + rest) == (value, rest)
+
+
+@given(st.binary(min_size=1, max_size=100), st.data())
+def test_a_cut_string_is_an_error(value: bytes, data: st.DataObject) -> None:
+    whole = string(value)
+    kept = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(ValueError, match="ends too early"):
+        take_string(whole[:kept])
+
+
+def test_the_numbers_of_rfc_4251_are_written_as_there() -> None:
+    assert number(0) == bytes.fromhex("00000000")
+    assert number(0x9A378F9B2E332A7) == bytes.fromhex("0000000809a378f9b2e332a7")
+    assert number(0x80) == bytes.fromhex("000000020080")
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_have_a_key_type_or_none(blob: bytes) -> None:
+    assert isinstance(key_type(blob), str)
+
+
+def test_a_key_is_decoded_only_from_whole_base64_with_a_type() -> None:
+    blob = string(b"ssh-ed25519") + string(bytes(32))
+    text = base64.b64encode(blob)
+    assert decode_key(text) == blob
+    assert key_type(blob) == "ssh-ed25519"
+    assert decode_key(text + b"!") is None
+    assert decode_key(b"AAAA") is None
+    assert decode_key("ä".encode()) is None

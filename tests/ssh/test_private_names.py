@@ -13,10 +13,10 @@ from typing import Any
 import paramiko
 import pytest
 import sshtunnel
-from paramiko import buffered_pipe, channel, common, kex_gex, packet, transport
+from paramiko import common, kex_gex, packet, transport
 from paramiko.kex_curve25519 import KexCurve25519
 
-T, P, C = paramiko.Transport, packet.Packetizer, paramiko.Channel
+T, P = paramiko.Transport, packet.Packetizer
 SIZES = "default_window_size=2097152, default_max_packet_size=32768"
 CHOICES = "strict_kex=True, packetizer_class=None"
 CIPHER = "block_engine, block_size, mac_engine, mac_size, mac_key"
@@ -28,7 +28,6 @@ SIGNATURES = [
     ),
     (T._auth_trigger, "self"),
     (T._check_banner, "self"),
-    (T._next_channel, "self"),
     (T._parse_channel_open, "self, m"),
     (T._parse_channel_open_failure, "self, m"),
     (T._parse_channel_open_success, "self, m"),
@@ -57,11 +56,6 @@ SIGNATURES = [
     (P.set_outbound_cipher, f"self, {CIPHER}, sdctr=False, etm=False, aead=False, iv_out=None"),
     (P.set_outbound_compressor, "self, compressor"),
     (P.write_all, "self, out"),
-    (C.__init__, "self, chanid"),
-    (C._set_remote_channel, "self, chanid, window_size, max_packet_size"),
-    (C._set_transport, "self, transport"),
-    (C._set_window, "self, window_size, max_packet_size"),
-    (C._unlink, "self"),
     (kex_gex.KexGexSHA256._parse_kexdh_gex_group, "self, m"),
     (transport.ChannelMap.delete, "self, chanid"),
     (transport.ChannelMap.get, "self, chanid"),
@@ -101,7 +95,7 @@ def test_a_transport_has_the_attributes_that_we_read_and_set() -> None:
         names = (
             "_channel_handler_table _channels _handler_table _preferred_ciphers"
             " _preferred_compression _preferred_kex _preferred_macs active auth_handler"
-            " banner_timeout channel_events channels_seen clear_to_send completion_event"
+            " banner_timeout channels_seen clear_to_send completion_event"
             " handshake_timeout host_key_type lock packetizer remote_cipher remote_version"
             " saved_exception server_extensions sock"
         )
@@ -113,15 +107,14 @@ def test_a_transport_has_the_attributes_that_we_read_and_set() -> None:
     assert isinstance(T.preferred_keys, property)
 
 
-def test_a_channel_has_the_attributes_that_we_read_and_set() -> None:
-    assert "closed" in vars(paramiko.Channel(1))
+def test_a_channel_gets_its_messages_by_names_that_ours_has() -> None:
     handlers = {handler.__name__ for handler in T._channel_handler_table.values()}
     assert handlers == CHANNEL_MESSAGES
 
 
 def test_the_tables_and_clocks_of_paramiko_are_where_we_change_them() -> None:
     assert common.MSG_NAMES is transport.MSG_NAMES is packet.MSG_NAMES
-    for module in (transport, packet, channel, buffered_pipe):
+    for module in (transport, packet):
         assert hasattr(module, "time")
     assert "diffie-hellman-group-exchange-sha256" in T._kex_info
     assert T._kex_info["curve25519-sha256@libssh.org"] is KexCurve25519

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jlremote.cli.screen.gpu_table import Shown
-    from jlremote.doctor.findings import Finding
+    from jlremote.doctor.diagnosis import Finding
     from jlremote.hosts.context import Context
 
 PAUSE_SECONDS = 0.5
@@ -178,7 +178,7 @@ def doctor(click_context: click.Context, /, *, report_file: Path | None, **optio
     collects = as_json() or report_file is not None
     verdict = examine(request, context, findings.append if collects else printer.show)
     if report_file is not None:
-        from jlremote.doctor.report import report
+        from jlremote.doctor.bug_report import report
 
         text = report(request.host, findings, verdict, context)
         _write_report(text, report_file, asks=not invocation.no_input and sys.stdin.isatty())

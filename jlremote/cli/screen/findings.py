@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from jlremote.cli.screen.terminal import answer, takes, watched
-from jlremote.doctor.findings import Finding, Mark
+from jlremote.doctor.diagnosis import Finding, Mark
 from jlremote.text import one_line
 
 if TYPE_CHECKING:
-    from jlremote.doctor.findings import Verdict
+    from jlremote.doctor.diagnosis import Verdict
 
 NAME_WIDTH = 13
 _SIGNS = {

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from jlremote.containers import creation, package_install
+from jlremote.containers import new_container
+from jlremote.containers.host_folders import prepared
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
-from jlremote.hosts.requests import RunRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import RunRequest, StartContext
 from jlremote.images.commands import inspect_image_argv
 from jlremote.images.stories import registry
 from jlremote.jobs.containers import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
@@ -50,7 +50,7 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
             "`--log-driver=none` keeps nothing of what a job prints, which jlr reads there",
             hint="`jlr config` shows whether `engine-arguments` of the settings has it",
         )
-    image, start = start.request.image or "", creation.prepare(start)
+    image, start = start.request.image or "", prepared(start)
     with start.context.progress.step(f"Run {start.name} from {image}"):
         made = _begun(start, image, request)
         if made is None:
@@ -59,7 +59,7 @@ def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
     if made is None:
         raise NotFound(f"the image `{image}` is missing although it was pulled")
     wanted = start.request.options.packages
-    package_install.install(made[0], wanted, partial(packages.install_for_job, start.name))
+    new_container.install(made[0], wanted, partial(packages.install_for_job, start.name))
     return made
 
 
@@ -83,7 +83,7 @@ def _begun(start: StartContext, image: str, request: RunRequest) -> tuple[StartC
         terminal=request.terminal,
     )
     mark = secrets.token_hex(8)
-    start.undo.callback(creation.remove_marked, start, mark)
+    start.undo.callback(new_container.remove_marked, start, mark)
     labels = {
         **gpus.labels,
         **naming.label(start.request.container, start.name),
@@ -137,7 +137,7 @@ def _waiting(
         )
     if _entrypoint(start, spec.image) is None:
         return None
-    engine = creation.foreseen_engine(start)
+    engine = new_container.foreseen_engine(start)
     taken = run_script(start.host, command_line(docker.inspect_argv(engine, spec.name)))
     if taken.status == 0:
         raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
@@ -145,7 +145,8 @@ def _waiting(
     if spec.script:  # the image may have no shell for it
         tries.append((replace(spec, script=""), request.command))
     if spec.options.init is not False:  # the engine may have no program for it
-        tries += [(creation.without_init(each), argv) for each, argv in tries]
+        without = replace(spec.options, init=False)
+        tries += [(replace(each, options=without), argv) for each, argv in tries]
     steps = [_steps(engine, each, argv, labels, gpus, later=False) for each, argv in tries]
     wait = {
         **(gpus.wait or {}),
@@ -181,7 +182,7 @@ def _attempted(
     def attempt(engine: Engine, spec: ContainerSpec) -> Completed:
         return start.host.run(_steps(engine, spec, argv, labels, gpus, later))["create"]
 
-    return creation.attempted(start.engine, spec, start.request, start.context, attempt)
+    return new_container.attempted(start.engine, spec, start.request, start.context, attempt)
 
 
 def _do_without_shell(start: StartContext, image: str) -> None:
@@ -207,11 +208,11 @@ def _steps(
 ) -> Steps:
     """Return the steps that create it, and unless it is started `later` run it."""
     create = docker.job_argv(engine, spec, argv, labels)
-    job = creation.with_owner(create, spec.options.environment)
+    job = new_container.with_owner(create, spec.options.environment)
     begin = _with_shell if spec.script else _begin
     start = ":" if later else command_line(docker.start_argv(engine, spec.name))
     script = f"""\
-{creation.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
+{new_container.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
   printf '%s\n' "$said" >&2
   case $said in {docker_errors.INIT_MISSING}) exit {_LACKS};; *) exit 125;; esac
 }}

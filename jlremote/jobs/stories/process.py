@@ -11,8 +11,7 @@ from jlremote.containers import image_definition
 from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.gpus import allocation, leases
 from jlremote.gpus.allocation import AllocatedGpus
-from jlremote.hosts.requests import RunRequest, StartRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import RunRequest, StartContext, StartRequest
 from jlremote.jobs.notebook import as_typed, is_notebook
 from jlremote.jupyter.survey import survey
 from jlremote.laptop import sessions

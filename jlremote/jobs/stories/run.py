@@ -12,9 +12,8 @@ from jlremote.errors import Busy, JlrError, Usage
 from jlremote.hosts.context import Context, known_way
 from jlremote.hosts.engines import engine_on
 from jlremote.hosts.links import connect, link_to
-from jlremote.hosts.requests import EngineChoice, RunRequest
+from jlremote.hosts.requests import EngineChoice, RunRequest, StartContext
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.hosts.start_context import StartContext
 from jlremote.jobs.containers import ContainerJobs
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.jobs.stories import container, process, scheduled

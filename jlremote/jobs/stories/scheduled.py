@@ -13,8 +13,7 @@ from jlremote.containers import image_definition
 from jlremote.errors import Busy, JlrError, Unreachable
 from jlremote.hosts.context import Context, known_way
 from jlremote.hosts.links import connect, link_to
-from jlremote.hosts.requests import RunRequest, Scheduled
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import RunRequest, Scheduled, StartContext
 from jlremote.jobs.notebook import as_typed
 from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan

@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 
-from jlremote.containers import image_definition, jupyter_launch, provision, recording
+from jlremote.containers import image_definition, jupyter_launch, recording
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.forwards import local_ports
 from jlremote.gpus import allocation
-from jlremote.hosts.requests import Scheduled, StopRequest
+from jlremote.hosts.requests import Scheduled, StartContext, StopRequest
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.hosts.start_context import StartContext
 from jlremote.jobs.scheduled import ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.jobs.stories import queue, scheduled
@@ -172,7 +171,7 @@ def _with_image(start: StartContext, how: Scheduled, container: Container | None
     if not start.runtime.has_images:
         return start
     if container is not None and container.image is not None:
-        provision.use_again(start, container)
+        image_definition.use_again(start, container)
         return start
     gpus = "all" if how.resources.asks_for_gpus else None
     start = replace(start, request=replace(start.request, gpus=gpus))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from jlremote.errors import JlrError, LinkLost, Unreachable
 from jlremote.link.connection.backoff import LOOK_SECONDS
-from jlremote.ssh.contract import Connection
+from jlremote.ssh.interfaces import Connection
 
 log = logging.getLogger(__name__)
 

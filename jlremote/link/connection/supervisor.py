@@ -19,7 +19,7 @@ from jlremote.link.connection.backoff import Backoff, keep_going
 from jlremote.link.connection.liveness import Liveness
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.questions import Asker, NeverAsks
-from jlremote.ssh.contract import Connection
+from jlremote.ssh.interfaces import Connection
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ of changed containers).
 Decisions:
 
 When is a far end proved again? On every new connection, for each connection to a port that others
-of the host can take (`ssh/forward/confirmation.py`), when it refuses (so a dead Jupyter is
+of the host can take (`ssh/forward/connection_router.py`), when it refuses (so a dead Jupyter is
 reported at once), when a command asks for it, and when the engine reports a change of its
 container. Many refusals in a row cause one proof. A server that has ended may be started again by
 hand: in its container another server with a token is followed, like one that `jlr start` would

@@ -15,7 +15,7 @@ from jlremote.link.connection.supervisor import Supervisor
 from jlremote.link.wire.states import Condition, State, without_history
 from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
-from jlremote.ssh.contract import Connection, Forward, Gateway
+from jlremote.ssh.interfaces import Connection, Forward, Gateway
 
 # A timer stands still while the machine sleeps.
 _TURN_SECONDS = 60.0

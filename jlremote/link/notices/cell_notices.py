@@ -17,7 +17,7 @@ from jlremote.output.pieces import Reader
 from jlremote.output.records import Record
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.table import for_container, runtime_named
-from jlremote.ssh.contract import Connection, Stream
+from jlremote.ssh.interfaces import Connection, Stream
 from jlremote.times import in_words
 
 log = logging.getLogger(__name__)

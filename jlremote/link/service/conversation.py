@@ -23,8 +23,8 @@ from jlremote.link.wire.protocol import (
     send,
 )
 from jlremote.questions import Question
-from jlremote.ssh.contract import Connection, Stream, Terminal
-from jlremote.ssh.sessions.pieces import Piece, StdinPieces
+from jlremote.ssh.channels.session_channel import Piece, StdinPieces
+from jlremote.ssh.interfaces import Connection, Stream, Terminal
 
 log = logging.getLogger(__name__)
 

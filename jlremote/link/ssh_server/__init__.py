@@ -32,5 +32,5 @@ They have no names of ours, and the client chooses the port; a proxy is reached 
 What lasts how long? The connection between client and server lasts until the client ends it or
 `jlr stop` ends the session. When the link's connection to the host breaks, the commands on it end
 with status 255 and a line that says so; new ones wait for the reconnect. Each command takes one of
-the link's lasting sessions (`ssh/channels/session_slots`) and waits some seconds for one.
+the link's lasting sessions (`ssh/channels/channel_registry`) and waits some seconds for one.
 """

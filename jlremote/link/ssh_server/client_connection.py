@@ -12,7 +12,7 @@ import asyncssh
 from jlremote.link.ssh_server.command_channel import CommandChannel
 from jlremote.link.ssh_server.place_forwards import OpenChannel, PlaceForwards, PlaceSocket
 from jlremote.link.ssh_server.served_place import Connect, ServedPlace
-from jlremote.ssh.forward.relay import Where
+from jlremote.ssh.forward.container_relay import Where
 
 for _name in ("asyncssh", "asyncio"):
     logging.getLogger(_name).setLevel(logging.WARNING)  # a line for each channel, with its command

@@ -22,9 +22,9 @@ from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host.framing import FromMarker, announced, ended_early, new_marker
 from jlremote.place.runtimes.runtime import Attachment
 from jlremote.place.runtimes.scripts import shell_scripts, variables
-from jlremote.ssh.contract import Connection, Output, Stdin, Stream, Terminal
-from jlremote.ssh.sessions.pieces import StdinPieces
-from jlremote.ssh.sessions.typed_text import TypedText
+from jlremote.ssh.channels.session_channel import StdinPieces
+from jlremote.ssh.channels.typed_text import TypedText
+from jlremote.ssh.interfaces import Connection, Output, Stdin, Stream, Terminal
 
 log = logging.getLogger(__name__)
 

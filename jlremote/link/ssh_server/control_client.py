@@ -33,7 +33,7 @@ from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host.framing import announced, new_marker
 from jlremote.place.runtimes.runtime import Attachment
 from jlremote.place.runtimes.scripts import shell_scripts, variables
-from jlremote.ssh.contract import Connection
+from jlremote.ssh.interfaces import Connection
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from jlremote.laptop import ssh_names
 from jlremote.link.ssh_server.control_client import ControlClient, Denied, Runs, SharedPlace
 from jlremote.link.ssh_server.served_place import Connect, ServedPlace
 from jlremote.link.unix_listener import UnixListener
-from jlremote.ssh.contract import Connection
+from jlremote.ssh.interfaces import Connection
 
 log = logging.getLogger(__name__)
 

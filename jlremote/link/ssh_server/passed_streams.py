@@ -17,8 +17,8 @@ from contextlib import suppress
 
 from jlremote.errors import JlrError, LinkLost
 from jlremote.place.host.framing import FromMarker, ended_early
-from jlremote.ssh.contract import Stream
-from jlremote.ssh.sessions.pieces import AT_ONCE, StdinPieces
+from jlremote.ssh.channels.session_channel import AT_ONCE, StdinPieces
+from jlremote.ssh.interfaces import Stream
 from jlremote.text import reason_of
 
 # Input that waits for the host; below half of it reading goes on.

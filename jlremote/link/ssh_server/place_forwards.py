@@ -13,8 +13,8 @@ import asyncssh
 
 from jlremote.errors import JlrError
 from jlremote.link.ssh_server.served_place import CONNECTION_SECONDS, Connect
-from jlremote.ssh.forward.place_streams import PlaceListener, PlaceStreams
-from jlremote.ssh.forward.relay import Where
+from jlremote.ssh.forward.container_relay import Where
+from jlremote.ssh.forward.place_streams import PlaceStreams
 
 _ANSWER_SECONDS = 30.0
 
@@ -68,12 +68,12 @@ class PlaceForwards:
             connection = await asyncio.to_thread(self._connect, CONNECTION_SECONDS)
         except JlrError:
             return None
-        listener = self._streams.listen(connection, where, _in_loop(answer), accepted)
+        stop = self._streams.listen(connection, where, _in_loop(answer), accepted)
         with suppress(TimeoutError):
             port = await asyncio.wait_for(answer, _ANSWER_SECONDS)
             if port is not None:
-                return PlaceSocket(listener, port)
-        listener.close()
+                return PlaceSocket(stop, port)
+        stop()
         return None
 
     async def lend_agent(self, agent: str) -> tuple[PlaceSocket, str] | None:
@@ -93,16 +93,16 @@ class PlaceForwards:
 class PlaceSocket(asyncssh.SSHListener):
     """A listener in the place, as asyncssh closes it with the client's connection."""
 
-    def __init__(self, listener: PlaceListener, port: int) -> None:
+    def __init__(self, stop: Callable[[], None], port: int) -> None:
         super().__init__()
-        self._listener = listener
+        self._stop = stop
         self._port = port
 
     def get_port(self) -> int:
         return self._port
 
     def close(self) -> None:
-        self._listener.close()
+        self._stop()
 
 
 class SocketEnd(asyncssh.SSHForwarder):

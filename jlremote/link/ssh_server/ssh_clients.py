@@ -14,7 +14,7 @@ from jlremote.link.ssh_server.control_client import Runs
 from jlremote.link.ssh_server.control_sockets import ControlSockets
 from jlremote.link.ssh_server.served_place import ServedPlace
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.contract import Connection
+from jlremote.ssh.interfaces import Connection
 
 if TYPE_CHECKING:
     import asyncio

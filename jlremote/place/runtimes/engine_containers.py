@@ -62,7 +62,6 @@ class Containers(Runtime):
             )
 
     def reference(self, name: str) -> str:
-        """Return the word that means the container of a name to the engine."""
         return self.container_id or name
 
     def describe(self, name: str) -> Steps:

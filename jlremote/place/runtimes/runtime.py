@@ -196,6 +196,10 @@ class Runtime(ABC):
                 hint="use letters, digits, `_`, `.` and `-`, starting with a letter or digit",
             )
 
+    def reference(self, name: str) -> str:
+        """Return what means the container of a session to its engine."""
+        return name
+
     @abstractmethod
     def describe(self, name: str) -> Steps:
         """Return the step that describes `name`, as `read` wants it."""

@@ -1,49 +1,52 @@
-"""What the tunnel channels of one connection share; they may belong to several forwards."""
+"""What all channels of one connection share: numbers, windows, and sshd's limit of sessions."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 # OpenSSH's own first window; bytes.
 FIRST_WINDOW = 2 << 20
 LARGEST_PACKET = 32 << 10
+_LEAST_WINDOW = 32 << 10
 _LARGEST_WINDOW = 16 << 20
 # More would fill the line's own buffers, behind which other channels' messages wait.
 _BYTES_PER_SECOND = 160e6
-
 # Bytes that all channels of a connection may hold for slow readers before windows stop growing.
 BUFFER_LIMIT = 32 << 20
-
 # paramiko numbers its own channels from 0 to 0xFFFFFF, and remembers each number for ever: ours
 # are above, and are used again.
 _FIRST_NUMBER = 1 << 24
-_LEAST_WINDOW = 32 << 10
+
+# The most sessions that may last for hours: two of sshd's ten are left for short commands, which
+# would else wait for no reason that they could name.
+KEPT = 8
+# Seconds until a refused session is asked for again: sshd counts one longer than it lasts.
+PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
 
 
 class ChannelRegistry:
-    """The tunnel channels of one transport: their numbers, unread bytes, and round-trip time."""
+    """The channels of one transport: their numbers, unread bytes, and round-trip time."""
 
     def __init__(self, transport: Any) -> None:
         self._lock = threading.Lock()
         self._channels: dict[int, Any] = {}
         self._free: list[int] = []
         self._unread = 0
-        self._round_trip = 0.0
+        self._round_trip = 0.0  # seconds
         self._registered = transport._channels
         self._seen = transport.channels_seen
 
     @classmethod
     def of(cls, transport: Any) -> ChannelRegistry:
-        """Return the registry of a connection; all of its forwards share one."""
         shared: ChannelRegistry = vars(transport).setdefault("tunnel_channels", cls(transport))
         return shared
 
     def add(self, channel: Any) -> int:
         """Register a channel; return its number."""
         with self._lock:
-            dense = _FIRST_NUMBER + len(self._channels)
-            number = self._free.pop() if self._free else dense
+            number = self._free.pop() if self._free else _FIRST_NUMBER + len(self._channels)
             self._channels[number] = channel
         self._seen[number] = True
         self._registered.put(number, channel)
@@ -76,19 +79,75 @@ class ChannelRegistry:
             self._round_trip = min(self._round_trip or seconds, seconds)
 
     def grown(self, window: int) -> int:
-        """Return the next window of a channel whose reader took half of the last one.
+        """Return the next window, in bytes, of a channel whose reader took half of the last one.
 
         It grows until it covers the line, as TCP's own does; so an unread page holds a first window
         at most, and a download on a far line soon gets all it needs.
         """
         if self._unread > BUFFER_LIMIT:
             return FIRST_WINDOW
-        return min(4 * window, window_for(self._round_trip))
+        line = max(FIRST_WINDOW, self._round_trip * _BYTES_PER_SECOND)
+        return min(4 * window, round(min(line, _LARGEST_WINDOW)))
 
 
-def window_for(round_trip: float) -> int:
-    """Return the receive window in bytes of a channel whose reader keeps up.
+class SessionSlots:
+    """The open session channels of a connection: sshd's `MaxSessions` counts all kinds of them.
 
-    `round_trip` is in seconds.
+    A command takes one for as long as it runs; a terminal, a relay into a container and a mount
+    keep theirs for hours. Only the server knows its limit, and says no more than "open failed"
+    where that is reached: then preemptible sessions end, and a new one waits for a command's end.
     """
-    return round(min(max(FIRST_WINDOW, round_trip * _BYTES_PER_SECOND), _LARGEST_WINDOW))
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._kept: set[object] = set()
+        self._commands: set[object] = set()
+        self._preemptible: dict[object, Callable[[], None]] = {}
+
+    @classmethod
+    def of(cls, transport: Any) -> SessionSlots:
+        shared: SessionSlots = vars(transport).setdefault("session_slots", cls())
+        return shared
+
+    def keep(self, session: object) -> bool:
+        """Count a session that may last for hours; return `False` if too many are open."""
+        with self._changed:
+            if len(self._kept) >= KEPT:
+                return False
+            self._kept.add(session)
+            return True
+
+    def too_many(self) -> str:
+        """Return the message that refuses one more session of that kind."""
+        return (
+            f"{len(self._kept)} terminals, logs, mounts or forwards into containers are open over"
+            " this connection already"
+        )
+
+    def begin_command(self, session: object) -> None:
+        """Count a session that ends soon, once it is open."""
+        with self._changed:
+            self._commands.add(session)
+
+    def lend(self, session: object, preempt: Callable[[], None]) -> None:
+        """Count a session that `preempt`, from any thread, ends when another needs its place."""
+        with self._changed:
+            self._preemptible[session] = preempt
+
+    def end(self, session: object) -> None:
+        """Note the end of a session of any kind. Twice is fine."""
+        with self._changed:
+            self._kept.discard(session)
+            self._commands.discard(session)
+            self._preemptible.pop(session, None)
+            self._changed.notify_all()
+
+    def make_room(self, seconds: float) -> bool:
+        """End the preemptible sessions, and wait for the end of any session.
+
+        Return `False` at once if no command runs: the others may last for hours.
+        """
+        with self._changed:
+            for preempt in self._preemptible.values():
+                preempt()
+            return bool(self._commands) and (self._changed.wait(seconds) or True)

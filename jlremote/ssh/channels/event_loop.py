@@ -25,6 +25,7 @@ WRITE = selectors.EVENT_WRITE
 # Bytes that one connection may move before the others have their turn; also the most that is read
 # from a local socket at once. Larger pieces are no faster, and delay others' small messages.
 PIECE = 256 * 1024
+_STOP_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -45,9 +46,9 @@ class EventLoop:
         self._waker, self._woken = socket.socketpair()
         self._waker.setblocking(False)
         self._woken.setblocking(False)
-        self._signalled = False
-        self._stopping = False
+        self._signalled = self._stopping = False
         self._thread: int | None = None
+        self._started: threading.Thread | None = None
         self.piece = memoryview(bytearray(PIECE))
         self._selector.register(self._woken, READ, self._wake)
 
@@ -100,14 +101,24 @@ class EventLoop:
         self._actions.clear()
         self._timers.clear()
 
-    def _timeout(self) -> float | None:
-        """Return how many seconds the loop may sleep, `None` for ever."""
-        if self._actions:
-            return 0
-        return max(0, self._timers[0][0] - time.monotonic()) if self._timers else None
+    def start_thread(self, name: str) -> None:
+        """Run the loop in a new thread, until `end_thread`. Twice is fine."""
+        if self._started is None:
+            self._started = threading.Thread(target=self.run, name=name, daemon=True)
+            self._started.start()
+
+    def end_thread(self) -> None:
+        """End the loop and its thread, if there is one. A handler that hangs keeps it."""
+        self.stop()
+        if self._started is not None:
+            self._started.join(_STOP_SECONDS)
+        if self._started is None or not self._started.is_alive():
+            self.close()
 
     def _turn(self) -> None:
-        for key, events in self._selector.select(self._timeout()):
+        due = self._timers[0][0] - time.monotonic() if self._timers else None
+        timeout = 0 if self._actions else due
+        for key, events in self._selector.select(timeout):
             key.data(events)
         while self._timers and self._timers[0][0] <= time.monotonic():
             heapq.heappop(self._timers)[2]()

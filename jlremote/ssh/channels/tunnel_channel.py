@@ -14,12 +14,11 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import paramiko
 from paramiko import common
 
-from jlremote.ssh.channels.channel_handler import ChannelHandler, ChannelLoop
 from jlremote.ssh.channels.channel_registry import FIRST_WINDOW, LARGEST_PACKET, ChannelRegistry
 from jlremote.ssh.transport.packet_reader import PacketReader
 from jlremote.ssh.wire_format import string
@@ -29,6 +28,38 @@ _DATA = struct.Struct(">BII")
 _GRACE = FIRST_WINDOW // 10
 
 _log = logging.getLogger(__name__)
+
+
+class ChannelLoop(Protocol):
+    """The thread that a channel sends from: an `EventLoop`, or the thread of one script."""
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Run `action` in that thread soon; from any thread, never blocks."""
+
+
+class ChannelHandler(Protocol):
+    """The owner of a channel. All is called from the transport's thread: do not block."""
+
+    def opened(self) -> None:
+        """Handle that the far end accepted the channel."""
+
+    def refused(self, reason: str) -> None:
+        """Handle that the far end refused the channel; no other event follows."""
+
+    def received(self, data: memoryview) -> int:
+        """Return how much of `data` was passed on; report the rest to `consumed` later."""
+
+    def ended(self) -> None:
+        """Handle that the far end sends no more; it may still read."""
+
+    def writable(self) -> None:
+        """Handle that there is room again, after `room` was 0."""
+
+    def closed(self) -> None:
+        """Handle that the far end closed the channel; earlier data may still be passed on."""
+
+    def lost(self) -> None:
+        """Handle that the connection is gone, and the channel with it."""
 
 
 class TunnelChannel:
@@ -54,23 +85,20 @@ class TunnelChannel:
         self._reader: PacketReader = transport.packetizer.reader
         self._lock = threading.Lock()
         self._number = self._registry.add(self)
-        self._peer = 0
-        self._packet = 0
-        self._allowed = 0
-        self._sent = 0
+        self._peer = 0  # the far end's number
+        self._packet = 0  # bytes of its largest packet
+        # Bytes that the far end takes, and those sent, over the channel's life.
+        self._allowed = self._sent = 0
+        # Our window, and how much of it the far end may still send.
         self._window = self._credit = self._registry.first_window()
         self._unread = 0
         self._since_growth = 0
-        self._granting = False
-        self._open = False
         self._asked = 0.0
-        self._close_sent = False
-        self._close_received = False
-        self._released = False
-        self._failed = False
+        self._granting = self._open = self._failed = self._released = False
+        self._close_sent = self._close_received = False
 
     def ask(self, kind: bytes, details: bytes = b"") -> None:
-        """Ask the far end to open the channel; it calls `opened` or `refused`."""
+        """Ask the far end to open the channel; the handler's `opened` or `refused` follows."""
         self._asked = time.monotonic()
         opening = struct.pack(">III", self._number, self._window, LARGEST_PACKET)
         self._send((common.cMSG_CHANNEL_OPEN, string(kind), opening, details))
@@ -82,16 +110,14 @@ class TunnelChannel:
         return self._allowed - self._sent
 
     def send(self, data: memoryview) -> None:
-        """Send `data`, at most `room()` bytes of it."""
+        """Send `data`, at most `room()` bytes."""
         self._sent += len(data)
-        starts = range(0, len(data), self._packet)
-        self._send(*(self._packed(data[start : start + self._packet]) for start in starts))
-
-    def _packed(self, data: memoryview) -> tuple[bytes, memoryview]:
-        return _DATA.pack(common.MSG_CHANNEL_DATA, self._peer, len(data)), data
+        pieces = (data[at : at + self._packet] for at in range(0, len(data), self._packet))
+        kind, peer = common.MSG_CHANNEL_DATA, self._peer
+        self._send(*((_DATA.pack(kind, peer, len(piece)), piece) for piece in pieces))
 
     def send_end(self) -> None:
-        """End our direction of the channel."""
+        """Announce that nothing more will be sent."""
         self._send((self._head(common.cMSG_CHANNEL_EOF),))
 
     def request(self, kind: bytes, details: bytes = b"", *, want_reply: bool = False) -> None:
@@ -181,9 +207,7 @@ class TunnelChannel:
 
     def _set_remote_channel(self, number: int, window: int, packet: int) -> None:
         self._registry.answered(time.monotonic() - self._asked)
-        self._peer = number
-        self._allowed = window
-        self._packet = packet
+        self._peer, self._allowed, self._packet = number, window, packet
         self._open = True
         self._reader.sinks[self._number] = self._take
         self._reader.windows[self._number] = self._widen
@@ -213,7 +237,7 @@ class TunnelChannel:
         self._count(size, kept)
 
     def _count(self, size: int, kept: int) -> None:
-        """Count `size` bytes that came, of which `kept` wait for their reader."""
+        """Count `size` bytes that came; `kept` of them wait for their reader."""
         if kept:
             self._registry.unread(kept)
         with self._lock:
@@ -225,7 +249,6 @@ class TunnelChannel:
                 self._since_growth += size
 
     def _feed_extended(self, message: Any) -> None:
-        """Pass a session's standard error on."""
         message.get_int()
         data = message.get_binary()
         self._on_stderr(data)
@@ -259,10 +282,7 @@ class TunnelChannel:
             self._handler.closed()
 
     def refuse_request(self) -> None:
-        """Refuse a request of the server, as RFC 4254 section 5.4 demands.
-
-        sshd makes one for `ClientAliveInterval`, and ends a connection that does not answer.
-        """
+        """Refuse a request of the server; sshd ends a connection without answers to its probes."""
         if not self._close_sent:
             self._transport.reply(self._head(common.cMSG_CHANNEL_FAILURE))
 
@@ -274,7 +294,6 @@ class TunnelChannel:
     _request_success = _request_failed = _ignore
 
     def _unlink(self) -> None:
-        """Handle the end of the connection, in the thread that closes it."""
         with self._lock:
             if self._close_received:
                 return

@@ -24,7 +24,12 @@ _STRICT: dict[str, StrictHostKeyChecking] = {
     "false": "no",
     "accept-new": "accept-new",
 }
-_PREFERRED = ("publickey", "keyboard-interactive", "password")
+# Each method of a login in ssh's order, with the setting that switches it off.
+_SWITCHES = {
+    "publickey": "pubkeyauthentication",
+    "keyboard-interactive": "kbdinteractiveauthentication",
+    "password": "passwordauthentication",
+}
 
 
 @dataclass(frozen=True)
@@ -66,20 +71,20 @@ class LoginRules:
     identities_only: bool = False  # whether agent keys that no IdentityFile names are left out
     identity_agent: str | None = None  # IdentityAgent; `None` for the agent of the calling shell
     # in the order of PreferredAuthentications, without those switched off
-    methods: tuple[str, ...] = _PREFERRED
+    methods: tuple[str, ...] = tuple(_SWITCHES)
     prompts: int = 3  # how many times a password is asked for; never with `batch`
     batch: bool = False
 
 
 @dataclass(frozen=True)
 class SentVariables:
-    """The variables of a command's environment that its shell on the host is to have."""
+    """The variables of a command's environment that are set for its shell on the host."""
 
     patterns: tuple[str, ...] = ()  # SendEnv
     fixed: tuple[str, ...] = ()  # SetEnv, `NAME=VALUE`
 
     def of(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return them with their values."""
+        """Return the variables to send, with their values."""
         sent = {
             name: value
             for name, value in environment.items()
@@ -116,16 +121,11 @@ def login_rules(settings: SshSettings, names: TokenValues) -> LoginRules:
 
 
 def _methods(settings: SshSettings) -> tuple[str, ...]:
-    switches = {
-        "publickey": "pubkeyauthentication",
-        "keyboard-interactive": "kbdinteractiveauthentication",
-        "password": "passwordauthentication",
-    }
-    wanted = settings.first("preferredauthentications") or ",".join(_PREFERRED)
+    preferred = settings.first("preferredauthentications") or ",".join(_SWITCHES)
     return tuple(
         method
-        for method in wanted.split(",")
-        if method in switches and settings.first(switches[method], "yes") not in {"no", "false"}
+        for method in preferred.split(",")
+        if method in _SWITCHES and settings.first(_SWITCHES[method], "yes") not in {"no", "false"}
     )
 
 
@@ -153,8 +153,12 @@ def _paths(text: str, names: TokenValues) -> tuple[Path, ...]:
     return tuple(expand_path(part, names) for part in re.split(r"\s+(?=[/~%$]|[A-Za-z]:)", text))
 
 
+def _each_path(settings: SshSettings, name: str, names: TokenValues) -> tuple[Path, ...]:
+    return tuple(expand_path(text, names) for text in settings.every(name) if is_set(text))
+
+
 def _agent(named: str, names: TokenValues) -> str | None:
-    if named in {"", "SSH_AUTH_SOCK"} or named.startswith("$") or not is_set(named):
+    if named == "SSH_AUTH_SOCK" or named.startswith("$") or not is_set(named):
         return named or None
     # `ssh -G` has replaced its tokens already, since OpenSSH 8.3.
     try:
@@ -163,22 +167,14 @@ def _agent(named: str, names: TokenValues) -> str | None:
         return str(names.folder / named)
 
 
-def _each_path(settings: SshSettings, name: str, names: TokenValues) -> tuple[Path, ...]:
-    return tuple(expand_path(text, names) for text in settings.every(name) if is_set(text))
-
-
 def is_set(value: str) -> bool:
     """Return whether a setting has a value; in ssh_config(5) `none` removes it."""
     return value.lower() not in {"", "none"}
 
 
 def number(value: str, name: str) -> int:
-    """Return the number in a setting.
-
-    Raises:
-        Usage: it is not a number.
-    """
-    found = count(value)
-    if found is None:
+    """Return the number in a setting; `Usage` if it is none."""
+    parsed = count(value)
+    if parsed is None:
         raise Usage(f"`{name} {value}` in your ssh config is not a number", hint=f"set `{name} N`")
-    return found
+    return parsed

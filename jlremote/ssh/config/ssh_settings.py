@@ -50,7 +50,7 @@ _REMARKS = {
     "tunnel": "no tunnel device is opened",
 }
 
-GAPS = (
+_GAPS = (
     "no `ssh` program was found, so your ssh config was read by a simpler parser: `Include` is not "
     "followed, `Match exec` is refused, and a `Match` with a criterion that the parser does not "
     "know counts as matched"
@@ -105,8 +105,8 @@ def check_host(host: str) -> None:
     """Check that a host cannot be taken for an option, and can be shown.
 
     Raises:
-        Usage: `host` is empty, begins with `-`, or holds blanks, control characters or characters
-            that a shell would act on in a `ProxyCommand`, as ssh has it.
+        Usage: it is empty, begins with `-`, or holds blanks, control characters or what a shell
+            would act on in a `ProxyCommand`, as ssh has it.
     """
     hint = "give a name, an address, `user@host`, or a `Host` of your ssh config"
     user, _, name = host.rpartition("@")
@@ -145,11 +145,11 @@ def _read_without_ssh(asked: RequestedHost, ssh_config: Path | None) -> SshSetti
     user, _, rest = asked.host.removeprefix("ssh://").rstrip("/").rpartition("@")
     name, _, port = rest.partition(":") if rest.count(":") == 1 else (rest, "", "")
     name = name.strip("[]")
-    found = _lookup(ssh_config or expand_home("~/.ssh/config"), name)
-    values = {**_DEFAULTS, "hostname": (name,), "user": (local_user(),), **found}
-    named = {"user": asked.user or user, "port": asked.port or port, "proxyjump": asked.jump}
-    values |= {setting: (value,) for setting, value in named.items() if value}
-    return SshSettings(values, (GAPS,))
+    values = {**_DEFAULTS, "hostname": (name,), "user": (local_user(),)}
+    values |= _lookup(ssh_config or expand_home("~/.ssh/config"), name)
+    typed = {"user": asked.user or user, "port": asked.port or port, "proxyjump": asked.jump}
+    values |= {setting: (value,) for setting, value in typed.items() if value}
+    return SshSettings(values, (_GAPS,))
 
 
 def _lookup(path: Path, name: str) -> dict[str, tuple[str, ...]]:
@@ -159,7 +159,7 @@ def _lookup(path: Path, name: str) -> dict[str, tuple[str, ...]]:
         text = path.read_text(encoding="utf-8")
         if _MATCH_EXEC.search(text):
             raise paramiko.ConfigParseError("`Match exec` needs OpenSSH")
-        found = paramiko.SSHConfig.from_text(text).lookup(name)
+        values = paramiko.SSHConfig.from_text(text).lookup(name)
     except _UNREADABLE as error:
         raise Usage(
             f"cannot read the ssh config `{path}`: {error}",
@@ -167,7 +167,7 @@ def _lookup(path: Path, name: str) -> dict[str, tuple[str, ...]]:
         ) from error
     return {
         setting: tuple(value) if isinstance(value, list) else (str(value),)
-        for setting, value in found.items()
+        for setting, value in values.items()
     }
 
 
@@ -189,9 +189,8 @@ def _run(argv: tuple[str, ...], host: str) -> str:
             hint="check the `Match exec` commands of your ssh config: one may hang",
         ) from None
     if answer.returncode != 0:
-        complaint = _last_complaint(answer.stderr)
         raise Usage(
-            f"ssh refuses `{host}`: {complaint}",
+            f"ssh refuses `{host}`: {_last_complaint(answer.stderr)}",
             hint="`ssh -G HOST` shows the same error; check your ssh config",
         )
     return answer.stdout.decode("utf-8", "surrogateescape")
@@ -210,24 +209,24 @@ def _last_complaint(stderr: bytes) -> str:
 
 
 def _parse(text: str) -> dict[str, tuple[str, ...]]:
-    values: defaultdict[str, list[str]] = defaultdict(list)
+    values: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
     for line in text.splitlines():
         name, _, value = line.partition(" ")
-        values[name.lower()].append(value)
-    return {name: tuple(found) for name, found in values.items()}
+        values[name.lower()] += (value,)
+    return values
 
 
 def remarks(host: str, settings: SshSettings) -> tuple[str, ...]:
     """Return a sentence for each setting of a host that is set and not honoured."""
-    found = [
+    sentences = [
         f"{host}: `{name} {settings.first(name)}` is not honoured: {remark}"
         for name, remark in _REMARKS.items()
         if settings.first(name).lower() not in _OFF
     ]
     if settings.first("stricthostkeychecking") in {"no", "off", "false"}:
-        found.append(
+        sentences.append(
             f"{host}: `StrictHostKeyChecking no` accepts new keys; a changed key is still refused"
         )
     if settings.first("requiredrsasize", _RSA_SIZE) != _RSA_SIZE:
-        found.append(f"{host}: `RequiredRSASize` is not honoured: any RSA key is accepted")
-    return tuple(found)
+        sentences.append(f"{host}: `RequiredRSASize` is not honoured: any RSA key is accepted")
+    return tuple(sentences)

@@ -53,11 +53,7 @@ class TokenValues:
 
 
 def local_user() -> str:
-    """Return the name of the local user.
-
-    Raises:
-        Usage: the user has only a number, as in some containers.
-    """
+    """Return the name of the local user; `Usage` if there is only a number, as in containers."""
     try:
         return getpass.getuser()
     except (KeyError, OSError) as nameless:
@@ -91,9 +87,9 @@ def expand_path(text: str, names: TokenValues) -> Path:
     """Return a path with its tokens, `${VARIABLE}` and `~` replaced, below the names' folder.
 
     Raises:
-        Usage: an unknown token or user, or a variable that is not set.
+        Usage: an unknown token or user, or a variable that is not set; `ssh` refuses it too.
     """
-    return names.folder / expand_home(expand(expand_variables(text), names))
+    return names.folder / expand_home(expand(_VARIABLE.sub(_variable, text), names))
 
 
 def expand_home(text: str) -> Path:
@@ -124,20 +120,11 @@ def _own_home() -> str:
     return str(Path.home())
 
 
-def expand_variables(text: str) -> str:
-    """Return `text` with each `${VARIABLE}` replaced.
-
-    Raises:
-        Usage: the variable is not set; `ssh` refuses it too.
-    """
-
-    def replace(match: re.Match[str]) -> str:
-        value = os.environ.get(match[1])
-        if value is None:
-            raise Usage(
-                f"the variable `{match[1]}` in `{text}` of your ssh config is not set",
-                hint=f"set `{match[1]}`, or change the setting",
-            )
-        return value
-
-    return _VARIABLE.sub(replace, text)
+def _variable(match: re.Match[str]) -> str:
+    value = os.environ.get(match[1])
+    if value is None:
+        raise Usage(
+            f"the variable `{match[1]}` of your ssh config is not set",
+            hint=f"set `{match[1]}`, or change the setting",
+        )
+    return value

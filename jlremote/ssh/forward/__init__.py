@@ -1,11 +1,11 @@
 """The forward of a local port: from an accepted connection to its far end. SFTP goes the same way.
 
-Read `forwarder` (the listener), `connection_router` with `browser_requests` and `waiting_page` (a
-far end for each connection, or the wait for one), `confirmation` (the proof after a connection and
-before its first byte), `socket_bridge` (the bytes). A container's own loopback is reached through
-`relay` and `relay_stream`, and `remote/relay`, which runs in the container. `place_streams` joins
-local sockets with any address of a place, and listens there. `sftp` serves mounts, and `sftp_links`
-refuses links that lead out of one. The decisions about far ends are in `jlremote/jupyter/ports`.
+Read `forwarder` (the listener), `connection_router` with `browser_requests` (a far end for each
+connection, its proof before the first byte, or the wait for one), `socket_bridge` (the bytes). A
+container's own loopback is reached through `container_relay` and `relay_stream`, and by
+`remote/relay`, which runs in the container. `place_streams` joins local sockets with any address of
+a place, and listens there. `sftp_streams` serves mounts, and refuses links that lead out of one.
+The decisions about far ends are in `jlremote/jupyter/ports`.
 
 Why does the listener outlive the connection? A page that is open waits and goes on, and no other
 program takes the port meanwhile. The page's own requests wait as long as it does: JupyterLab shows

@@ -1,4 +1,4 @@
-"""What a browser asks for, and under which name, as the beginning of a connection tells.
+"""What a browser asks for at the beginning of a connection, and the forward's own answers to it.
 
 Every page reaches every local port, under any name of this machine and, by DNS rebinding, under one
 of its own. The browser sends that name's cookies, which know no ports, and the answer counts as
@@ -7,8 +7,10 @@ that name's. So a forward answers only under its own names.
 
 from __future__ import annotations
 
+import html
 import re
 
+from jlremote.errors import Authentication, JlrError, Unreachable
 from jlremote.place.host.addresses import LOCALHOST, LOCALHOST_6, own_address
 
 _HTTP_PORT = 80
@@ -38,14 +40,14 @@ _PART_OF_A_FILE = re.compile(rb'"chunk"\s*:')
 
 
 def hosts_of(port: int, *names: str) -> frozenset[bytes]:
-    """Return the `Host` headers of a forward on a local port that has further `names`."""
+    """Return the `Host` headers under which a forward on a local port answers."""
     own = ("localhost", LOCALHOST, f"[{LOCALHOST_6}]", own_address(port), *names)
     without_port = own if port == _HTTP_PORT else ()
     return frozenset(host.encode() for host in (*(f"{name}:{port}" for name in own), *without_port))
 
 
 def is_admitted(begin: bytes | bytearray, hosts: frozenset[bytes], *, over: bool) -> bool | None:
-    """Return whether a connection that begins so may go on: to one of `hosts`, or without HTTP.
+    """Return whether a connection may go on after its first bytes: to `hosts`, or without HTTP.
 
     `None` stands for a beginning that does not tell yet; `over` says that the client may be waiting
     for an answer to it. A request in a form that no browser sends is refused: servers differ in
@@ -65,10 +67,7 @@ def is_admitted(begin: bytes | bytearray, hosts: frozenset[bytes], *, over: bool
 
 
 def is_script(request: bytes) -> bool:
-    """Return whether a request is one of a page that a browser shows.
-
-    A page that gets no answer shows a dialog, and has no limit of its own.
-    """
+    """Return whether a script of a page asks: it has no limit of its own, and fails by a dialog."""
     return b"\r\nsec-fetch-mode:" in request.lower()
 
 
@@ -78,15 +77,15 @@ def is_fetch(request: bytes) -> bool:
 
 
 def is_list(request: bytes) -> bool:
-    """Return whether a page will ask again by itself, and miss nothing meanwhile."""
+    """Return whether a page asks for a list, which it will ask for again by itself."""
     return _LIST.match(request) is not None and is_fetch(request)
 
 
 def is_page_load(request: bytes) -> bool:
-    """Return whether a request is of a browser that loads a page.
+    """Return whether a browser asks for a page to show.
 
-    Only such a request may be answered in place of the server: a script or a WebSocket would take
-    the page for the server's own answer.
+    Only that may be answered in place of the server: a script or a WebSocket would take the page
+    for the server's own answer.
     """
     if not request.startswith(b"GET "):
         return False
@@ -98,12 +97,12 @@ def is_page_load(request: bytes) -> bool:
 
 
 def most_to_repeat(request: bytes) -> int:
-    """Return how many bytes of a request are worth keeping."""
+    """Return how many bytes of a request are kept, to send it again."""
     return _MOST_OF_A_PUT if request.startswith(b"PUT ") else _MOST_OF_A_GET
 
 
 def may_be_repeated(said: bytes) -> bool:
-    """Return whether bytes are one request whose repetition changes nothing (RFC 9110, 9.2.2).
+    """Return whether bytes are one request that can be sent twice (RFC 9110, section 9.2.2).
 
     That is a whole GET, or a page's PUT, of which the rest may be to come: a part of one is not
     obeyed. A WebSocket is not repeated: the page opens another one by itself.
@@ -122,3 +121,66 @@ def may_be_repeated(said: bytes) -> bool:
 
 def _is_upgrade(request: bytes) -> bool:
     return b"\r\nupgrade:" in request.partition(b"\r\n\r\n")[0].lower()
+
+
+_RELOAD_SECONDS = 2
+
+_HOST_IS_AWAY = ("Waiting for the host", "Your kernels keep running. ")
+# The server may have ended, and its kernels with it.
+_NO_ANSWER = ("Nothing answers here at present", "")
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="{seconds}">
+<title>{title}</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; margin: 15vh auto; max-width: 36em; padding: 0 1em;
+       color: #333; background: #fff }}
+@media (prefers-color-scheme: dark) {{ body {{ color: #ddd; background: #111 }} }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p>{message}</p>
+{hint}
+<p>{kernels}This page reloads by itself.</p>
+</body>
+</html>
+"""
+
+
+# A browser has six requests under way to one host at most, and ends those behind them when an
+# address of this machine changes; JupyterLab then shows that a file was not saved. A page of a
+# server that jlr launched asks again (`jupyter/in_server/pages.py`).
+LATER = (
+    b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+    b"Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+)
+# Any page may read this, so it tells no name.
+_MISDIRECTED = b"jlr: this port does not answer under this name; `jlr open` opens its own address\n"
+MISDIRECTED = (
+    b"HTTP/1.1 421 Misdirected Request\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"
+    b"Cache-Control: no-store\r\nConnection: close\r\n\r\n%b" % (len(_MISDIRECTED), _MISDIRECTED)
+)
+
+
+def waiting_page(error: JlrError) -> bytes:
+    """Return an HTTP response with the reason for the wait, which loads itself again."""
+    hint = f"<p>{html.escape(error.hint)}</p>" if error.hint else ""
+    host_is_away = isinstance(error, Unreachable | Authentication)
+    title, kernels = _HOST_IS_AWAY if host_is_away else _NO_ANSWER
+    message = html.escape(error.message)
+    body = _PAGE.format(
+        seconds=_RELOAD_SECONDS, title=title, message=message, hint=hint, kernels=kernels
+    ).encode(errors="replace")
+    head = (
+        "HTTP/1.1 503 Service Unavailable\r\n"
+        "Content-Type: text/html; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        f"Retry-After: {_RELOAD_SECONDS}\r\n"
+        "Cache-Control: no-store\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + body

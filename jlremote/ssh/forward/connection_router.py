@@ -8,23 +8,17 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from jlremote.errors import ConnectionTimedOut, JlrError
+from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
-from jlremote.ssh.contract import Gateway
-from jlremote.ssh.forward.browser_requests import (
-    is_admitted,
-    is_fetch,
-    is_list,
-    is_page_load,
-    is_script,
-)
-from jlremote.ssh.forward.confirmation import Confirmation
+from jlremote.ssh.forward import browser_requests
 from jlremote.ssh.forward.place_streams import FarEnds
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.forward.waiting_page import LATER, MISDIRECTED, waiting_page
+from jlremote.ssh.interfaces import Connection, Gateway
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,6 +29,9 @@ _SILENCE = 1.0
 # Seconds of one wait for the gateway; stopping a forward takes that long at most.
 _TURN = 1.0
 _DEAD_CONNECTION_PAUSE = 0.05
+_PROOF_SECONDS = 30.0
+
+_Route = tuple[Connection, Target]
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,70 @@ class WaitLimits:
     script: float = 3600.0  # the same for a page's own requests, while the page waits for them
     page_load: float = 4.0  # until a browser that loads a page gets one that says why
     fetches: int = 3  # of pages that wait so long; then lists fail, for others to get through
+
+
+class Confirmation:
+    """Proves shared ports after connecting and before the first byte; one proof serves many.
+
+    Any user of the host can take a port once its program has ended, also a moment after a proof. A
+    program that is proved to hold the port now has held it when the connection was made.
+    `settle` is called in the loop's thread with each connection, and why it leads elsewhere.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        loop: EventLoop,
+        settle: Callable[[SocketBridge, Exception | None], None],
+    ) -> None:
+        self._gateway = gateway
+        self._loop = loop
+        self._settle = settle
+        self._routes: dict[SocketBridge, _Route] = {}
+        self._open: list[tuple[SocketBridge, _Route]] = []
+        self._asking = False
+
+    def expect(self, bridge: SocketBridge, connection: Connection, target: Target) -> None:
+        """Note where a connection leads that is about to be opened."""
+        self.forget(bridge)
+        if target.shared:
+            self._routes[bridge] = (connection, target)
+
+    def opened(self, bridge: SocketBridge) -> bool:
+        """Begin the proof for a connection that is open; return whether it needs one."""
+        route = self._routes.get(bridge)
+        if route is None:
+            return False
+        self._open.append((bridge, route))
+        self._ask()
+        return True
+
+    def forget(self, bridge: SocketBridge) -> None:
+        self._routes.pop(bridge, None)
+
+    def _ask(self) -> None:
+        if self._open and not self._asking:
+            asked, self._open = self._open, []
+            threading.Thread(target=self._prove, args=(asked,), daemon=True).start()
+            self._asking = True  # now: starting a thread may fail
+
+    def _prove(self, asked: list[tuple[SocketBridge, _Route]]) -> None:
+        proved: _Route | None = None
+        failure: Exception = JlrError("what listens there has changed; try again")
+        try:
+            proved = self._gateway.confirm(_PROOF_SECONDS)
+        except Exception as error:  # noqa: BLE001  # connections must not wait for ever
+            failure = error
+
+        def settle() -> None:
+            self._asking = False
+            for bridge, route in asked:
+                if self._routes.get(bridge) is route:
+                    del self._routes[bridge]
+                    self._settle(bridge, None if route == proved else failure)
+            self._ask()
+
+        self._loop.call(settle)
 
 
 class ConnectionRouter:
@@ -62,8 +123,8 @@ class ConnectionRouter:
         self._limits = limits
         self._hosts = hosts
         self._bridges: set[SocketBridge] = set()
-        self._arrivals: dict[SocketBridge, float] = {}
-        self._silent: dict[SocketBridge, float] = {}
+        self._arrivals: dict[SocketBridge, float] = {}  # of those without a far end
+        self._silent: dict[SocketBridge, float] = {}  # when those refused without a request close
         self._queue: list[SocketBridge] = []
         self.failure: str | None = None
         self._obstacle: JlrError = ConnectionTimedOut("the host does not answer")
@@ -74,12 +135,9 @@ class ConnectionRouter:
         self._closing = threading.Event()
 
     def accept(self, sock: socket.socket) -> None:
-        """Route a connection that was just accepted."""
         bridge = SocketBridge(sock, self._loop, self, self._admits)
         self._bridges.add(bridge)
-        self._arrivals[bridge] = time.monotonic()
-        self._start_ticking()
-        self._route(bridge)
+        self._await_far_end(bridge)
 
     def cut(self) -> None:
         """Reset the connections that have a far end, because it is gone or has moved."""
@@ -104,14 +162,11 @@ class ConnectionRouter:
         self.failure = reason
         self._gateway.recheck()
         request = bridge.question or _request(bridge.socket) or b""
-        if page := self._own_answer(request, JlrError(f"nothing answers there: {reason}")):
-            _answer(bridge.socket, page)
+        _answer(bridge.socket, self._own_answer(request, f"nothing answers there: {reason}"))
 
     def failed(self, bridge: SocketBridge) -> None:
         self._confirmation.forget(bridge)
-        self._arrivals.setdefault(bridge, time.monotonic())
-        self._start_ticking()
-        self._route(bridge)
+        self._await_far_end(bridge)
 
     def finished(self, bridge: SocketBridge) -> None:
         self._confirmation.forget(bridge)
@@ -120,10 +175,17 @@ class ConnectionRouter:
         self._silent.pop(bridge, None)
 
     def _admits(self, sock: socket.socket, begin: bytearray, over: bool) -> bool | None:
-        verdict = is_admitted(begin, self._hosts, over=over)
+        verdict = browser_requests.is_admitted(begin, self._hosts, over=over)
         if verdict is False:
-            _answer(sock, MISDIRECTED)
+            _answer(sock, browser_requests.MISDIRECTED)
         return verdict
+
+    def _await_far_end(self, bridge: SocketBridge) -> None:
+        self._arrivals.setdefault(bridge, time.monotonic())
+        if not self._ticking:
+            self._ticking = True
+            self._loop.call_later(_TICK, self._tick)
+        self._route(bridge)
 
     def _route(self, bridge: SocketBridge) -> None:
         try:
@@ -153,40 +215,32 @@ class ConnectionRouter:
             self._waiting = True  # now: starting a thread may fail
 
     def _wait(self) -> None:
-        """Wait for the gateway while connections wait; in a thread of its own."""
-        final = None
-        while self._arrivals and not self._closing.is_set():
+        final = False
+        while self._arrivals and not self._closing.is_set() and not final:
             since = time.monotonic()
             try:
                 connection, _ = self._gateway.wait(_TURN)
             except Exception as error:  # noqa: BLE001  # connections must not wait for ever
                 self._obstacle = _explained(error)
                 # An error before the timeout is final: the link has stopped trying.
-                if time.monotonic() - since < _TURN / 2:
-                    final = self._obstacle
-                    break
+                final = time.monotonic() - since < _TURN / 2
             else:
                 if connection.transport.is_active():
                     break
                 self._closing.wait(_DEAD_CONNECTION_PAUSE)
-        self._loop.call(lambda: self._waited(final))
+        self._loop.call(lambda: self._waited(final=final))
 
-    def _waited(self, final: JlrError | None) -> None:
+    def _waited(self, *, final: bool) -> None:
         self._waiting = False
         queue, self._queue = self._queue, []
         for bridge in queue:
             if bridge not in self._arrivals:
                 continue
-            if final is None:
+            if final:
+                self._turn_away(bridge)
+            else:
                 self._silent.pop(bridge, None)
                 self._route(bridge)
-            else:
-                self._turn_away(bridge)
-
-    def _start_ticking(self) -> None:
-        if not self._ticking:
-            self._ticking = True
-            self._loop.call_later(_TICK, self._tick)
 
     def _tick(self) -> None:
         try:
@@ -204,14 +258,14 @@ class ConnectionRouter:
             if now - arrival < self._limits.page_load:
                 break  # those behind it came later
             request = bridge.question or _request(bridge.socket) or b""
-            fetches += is_fetch(request)
-            lists += [bridge] * is_list(request)
-            waits = is_script(request) and _is_open(bridge.socket)
+            fetches += browser_requests.is_fetch(request)
+            lists += [bridge] * browser_requests.is_list(request)
+            waits = browser_requests.is_script(request) and _is_open(bridge.socket)
             limit = self._limits.script if waits else self._limits.connection
             if now - arrival >= limit or self._own_answer(request):
                 self._turn_away(bridge)
         for bridge in lists[: max(0, fetches - self._limits.fetches)]:
-            _answer(bridge.socket, LATER)
+            _answer(bridge.socket, browser_requests.LATER)
             bridge.close()
 
     def _turn_away(self, bridge: SocketBridge) -> None:
@@ -221,15 +275,16 @@ class ConnectionRouter:
         request = bridge.question or _request(bridge.socket)
         if request is None and now < self._silent.setdefault(bridge, now + _SILENCE):
             return  # until the next tick
-        if page := self._own_answer(request or b""):
-            _answer(bridge.socket, page)
+        _answer(bridge.socket, self._own_answer(request or b""))
         bridge.close()
 
-    def _own_answer(self, request: bytes, error: JlrError | None = None) -> bytes:
+    def _own_answer(self, request: bytes, reason: str = "") -> bytes:
         """Return what a browser gets in place of the server's answer; empty for other clients."""
-        if not is_admitted(request, self._hosts, over=True):
-            return MISDIRECTED
-        return waiting_page(error or self._obstacle) if is_page_load(request) else b""
+        if not browser_requests.is_admitted(request, self._hosts, over=True):
+            return browser_requests.MISDIRECTED
+        if not browser_requests.is_page_load(request):
+            return b""
+        return browser_requests.waiting_page(JlrError(reason) if reason else self._obstacle)
 
 
 def _explained(error: Exception) -> JlrError:
@@ -259,7 +314,9 @@ def _is_open(sock: socket.socket) -> bool:
 
 
 def _answer(sock: socket.socket, answer: bytes) -> None:
-    """Send a small answer; the request is read first, or closing would reset the connection."""
+    """Send a small answer, if any; the request is read first, or closing would be a reset."""
+    if not answer:
+        return
     try:
         with suppress(BlockingIOError):  # a request that was to be asked again
             sock.recv(_REQUEST_LIMIT)

@@ -23,9 +23,9 @@ import sshtunnel
 from jlremote.errors import Busy, JlrError
 from jlremote.place.host.addresses import LOCALHOST, LOCALHOST_6, own_address
 from jlremote.ssh.channels.event_loop import READ, EventLoop
-from jlremote.ssh.contract import Gateway
 from jlremote.ssh.forward.browser_requests import hosts_of
 from jlremote.ssh.forward.connection_router import ConnectionRouter, WaitLimits
+from jlremote.ssh.interfaces import Gateway
 from jlremote.text import reason_of
 
 # sshtunnel's constructor needs a target; ours comes from the gateway with every connection.
@@ -33,6 +33,8 @@ _NOWHERE = (LOCALHOST, 1)
 _BACKLOG = 1024
 _NO_DESCRIPTORS_PAUSE = 0.1
 _STOP_SECONDS = 5.0
+# For the link itself: requests of commands, a new connection, files that it reads.
+_RESERVED_DESCRIPTORS = 32
 
 _log = logging.getLogger(__name__)
 
@@ -70,12 +72,7 @@ class TunnelForward(sshtunnel.SSHTunnelForwarder):  # type: ignore[misc]  # ssht
         return self._started
 
     def start(self) -> None:
-        """Listen. Twice is fine.
-
-        Raises:
-            Busy: the port is taken.
-            JlrError: the port cannot be listened on.
-        """
+        """Listen; `Busy` if the port is taken. Twice is fine."""
         if self._started:
             return
         try:
@@ -246,16 +243,12 @@ def _cannot_listen(port: int, error: OSError) -> JlrError:
     )
 
 
-# Descriptors for the link itself: requests of commands, a new connection, files that it reads.
-_RESERVED_DESCRIPTORS = 32
-
-
-def _has_descriptors_to_spare(one: int) -> bool:
+def _has_descriptors_to_spare(descriptor: int) -> bool:
     """Return whether more file descriptors are free than the link needs for itself.
 
     If local connections took all of them, no command could reach the link, and it could not read
-    `known_hosts` or make a new connection. `one` is any open descriptor: a copy of it gets the
-    lowest free number.
+    `known_hosts` or make a new connection. A copy of any open `descriptor` gets the lowest free
+    number.
     """
     if sys.platform == "win32":
         return True  # no such limit
@@ -263,7 +256,7 @@ def _has_descriptors_to_spare(one: int) -> bool:
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        lowest = os.dup(one)
+        lowest = os.dup(descriptor)
     except OSError:
         return False
     os.close(lowest)

@@ -12,14 +12,13 @@ from collections.abc import Callable
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.contract import Connection
-from jlremote.ssh.forward.relay import Listens, Relay, Where
+from jlremote.ssh.forward.container_relay import Listens, Relay, Where
 from jlremote.ssh.forward.socket_bridge import SocketBridge
-from jlremote.ssh.wire_format import STREAMLOCAL, direct_streamlocal, direct_tcpip
+from jlremote.ssh.interfaces import Connection
+from jlremote.ssh.wire_format import DIRECT_TCPIP, STREAMLOCAL, direct_streamlocal, direct_tcpip
 
 # A relay that carries nothing keeps its session for so long: editors connect again and again.
 _IDLE_SECONDS = 20.0
-_ORIGIN = ("127.0.0.1", 0)
 
 # Called once: with `None` when bytes may flow, or with the reason of a refusal.
 Answered = Callable[[str | None], None]
@@ -43,9 +42,9 @@ class FarEnds:
         channel = TunnelChannel(connection.transport, bridge, self._loop)
         bridge.join(channel)
         if target.path:
-            channel.ask(STREAMLOCAL.encode(), direct_streamlocal(target.path))
+            channel.ask(STREAMLOCAL, direct_streamlocal(target.path))
         else:
-            channel.ask(b"direct-tcpip", direct_tcpip(target.address, target.port, _ORIGIN))
+            channel.ask(DIRECT_TCPIP, direct_tcpip(target.address, target.port))
 
     def relay(self, connection: Connection, target: Target) -> Relay:
         """Return the relay to a target; another one ends with its last stream."""
@@ -61,10 +60,10 @@ class FarEnds:
         if self._relay is not None:
             self._relay.retire()
 
-    def retire_idle(self, seconds: float) -> None:
-        """End the relay if nothing uses it then."""
+    def retire_idle(self) -> None:
+        """End the relay soon if nothing uses it then."""
         if self._relay is not None and self._relay.unused:
-            self._loop.call_later(seconds, self._retire_unused)
+            self._loop.call_later(_IDLE_SECONDS, self._retire_unused)
 
     def _retire_unused(self) -> None:
         if self._relay is not None and self._relay.unused:
@@ -93,8 +92,7 @@ class PlaceStreams:
             target = Target("", 0, relay, path=str(to[0]))
         else:
             target = Target(str(to[0]), int(to[1]), relay)
-        owner = _StreamOwner(answered, lambda: self._far_ends.retire_idle(_IDLE_SECONDS))
-        bridge = SocketBridge(local, self._loop, owner)
+        bridge = SocketBridge(local, self._loop, _StreamOwner(answered, self._far_ends.retire_idle))
         self._loop.call(lambda: self._far_ends.connect(connection, target, bridge))
 
     def listen(
@@ -103,50 +101,37 @@ class PlaceStreams:
         where: Where,
         listens: Listens,
         accepted: Callable[[socket.socket], None],
-    ) -> PlaceListener:
-        """Listen on a port of the place's loopback, or at a path.
+    ) -> Callable[[], None]:
+        """Listen on a port of the place's loopback, or at a path; return what stops that.
 
         `listens` gets the port (0 for a path), and `None` where nothing listens, or no more.
-        `accepted` gets the near end of each connection. Both are called in any thread.
+        `accepted` gets the near end of each connection; those go on after the stop. All three are
+        called in any thread.
         """
-        listener, target = PlaceListener(self._loop, accepted), Target("", 0, self._relay)
-        self._loop.call(
-            lambda: listener.begin(self._far_ends.relay(connection, target), where, listens)
-        )
-        return listener
+        opened: list[tuple[Relay, int]] = []
 
+        def begin() -> None:
+            relay = self._far_ends.relay(connection, Target("", 0, self._relay))
 
-class PlaceListener:
-    """A socket that listens in a place."""
+            def accept(number: int) -> None:
+                self._loop.call(lambda: accepted(self._near_end(relay, number)))
 
-    def __init__(self, loop: EventLoop, accepted: Callable[[socket.socket], None]) -> None:
-        self._loop = loop
-        self._accepted = accepted
-        self._relay: Relay | None = None
-        self._number = 0
+            opened.append((relay, relay.listen(where, listens, accept)))
 
-    def begin(self, relay: Relay, where: Where, listens: Listens) -> None:
-        """Listen at a relay; in the loop's thread."""
-        self._relay = relay
-        self._number = relay.listen(
-            where, listens, lambda number: self._loop.call(lambda: self._accept(relay, number))
-        )
+        def end() -> None:
+            for relay, number in opened:
+                relay.unlisten(number)
 
-    def close(self) -> None:
-        """Stop listening; connections go on. Twice is fine."""
-        self._loop.call(self._unlisten)
+        self._loop.call(begin)
+        return lambda: self._loop.call(end)
 
-    def _unlisten(self) -> None:
-        if self._relay is not None:
-            self._relay.unlisten(self._number)
-
-    def _accept(self, relay: Relay, number: int) -> None:
+    def _near_end(self, relay: Relay, number: int) -> socket.socket:
         near, far = socket.socketpair()
         far.setblocking(False)
         bridge = SocketBridge(far, self._loop, _StreamOwner(lambda _: None, lambda: None))
         relay.adopt(number, bridge)
         bridge.start()
-        self._accepted(near)
+        return near
 
 
 class _StreamOwner:

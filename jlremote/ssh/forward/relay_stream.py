@@ -17,9 +17,9 @@ class FrameSender:
     """Sends frames over a channel; those that it has no room for wait."""
 
     _channel: TunnelChannel
+    waiting: bytearray
     ready: bool = False  # whether the relay reads frames
     over: bool = False  # whether it has ended, or was told to
-    waiting: bytearray = field(default_factory=bytearray)
 
     def room(self) -> int:
         return 0 if self.waiting or not self.ready else self._channel.room()
@@ -48,8 +48,6 @@ class RelayStream:
 
     `window` is the number of bytes that may be on their way in each direction.
     """
-
-    reader = None
 
     _frames: FrameSender
     number: int

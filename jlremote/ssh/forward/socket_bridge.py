@@ -19,7 +19,6 @@ from jlremote.ssh.forward.browser_requests import (
 _PAUSE = 0.25
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: closing sends a reset
 
-
 # Takes a client's socket, its first bytes, and whether to decide by those; see `is_admitted`. Where
 # it returns `False`, it has answered the client.
 Admits = Callable[[socket.socket, bytearray, bool], bool | None]
@@ -93,17 +92,14 @@ class SocketBridge:
         self._kept = bytearray()
         # Guards what both threads touch: `_kept`, `_far_ended`, and writing to the socket.
         self._lock = threading.Lock()
-        self._open = False  # whether the far end is open, and proved
         self._admits = admits
         self._admitted = admits is None
+        self._open = False  # whether the far end is open, and proved
         self._started = False  # whether the far end's bytes flow, and the client's if admitted
         self._question = bytearray()  # what was passed on since the far end's last byte
         self._most = 0  # bytes that are kept of it
         self._again = memoryview(b"")  # what is left of it to be sent once more
-        self._answered = False
-        self._local_ended = False
-        self._far_ended = False
-        self._far_closed = False
+        self._answered = self._local_ended = self._far_ended = self._far_closed = False
         self._closed = False
 
     @property
@@ -248,7 +244,6 @@ class SocketBridge:
         self._owner.failed(self)
 
     def _can_repeat(self) -> bool:
-        """Return whether all that is lost is a request that can be sent again."""
         waits = not (self._answered or self._local_ended)
         kept = len(self._question) <= self._most
         return waits and kept and may_be_repeated(bytes(self._question))
@@ -261,15 +256,6 @@ class SocketBridge:
             self._most = most_to_repeat(bytes(data[:4]))
         if len(self._question) <= self._most:
             self._question += data[: self._most + 1]
-
-    def _send_again(self) -> bool:
-        """Send what was lost as far as there is room; return whether all of it was sent."""
-        assert self._far is not None
-        while self._again and (room := self._far.room()) > 0:
-            piece = self._again[: min(room, PIECE)]
-            self._far.send(piece)
-            self._again = self._again[len(piece) :]
-        return not self._again
 
     def _ready(self, events: int) -> None:
         if self._closed:
@@ -293,10 +279,12 @@ class SocketBridge:
         """Pass on what has arrived; return whether there is room for more."""
         far = self._far
         assert far is not None
-        if self._again and not self._send_again():
-            return False
+        while self._again and (room := far.room()) > 0:
+            again = self._again[: min(room, PIECE)]
+            far.send(again)
+            self._again = self._again[len(again) :]
         room = far.room()
-        if room <= 0:
+        if room <= 0 or self._again:
             return False
         piece = self._loop.piece
         if room < PIECE:
@@ -327,7 +315,6 @@ class SocketBridge:
         self._far.consumed(sent)
 
     def _write(self, data: memoryview) -> int:
-        """Write what the socket takes; hold the lock."""
         try:
             return self.socket.send(data)
         except BlockingIOError:
@@ -337,7 +324,6 @@ class SocketBridge:
             return len(data)
 
     def _end_local(self) -> None:
-        """Pass the far end's end of data on; hold the lock."""
         if not self._closed:
             try:
                 self.socket.shutdown(socket.SHUT_WR)
@@ -348,15 +334,11 @@ class SocketBridge:
         """Watch the socket for the directions that can go on, or close when none can."""
         if self._closed or not self._started or self._far is None:
             return
-        over = self._far_closed or (self._local_ended and self._far_ended)
-        if over and not self._kept:
+        if not self._kept and (self._far_closed or (self._local_ended and self._far_ended)):
             self.close()
             return
-        self._watch(READ * self._can_read() | WRITE * bool(self._kept))
-
-    def _can_read(self) -> bool:
-        assert self._far is not None
-        return not (self._local_ended or self._far_closed or self._closed) and self._far.room() > 0
+        can_read = not (self._local_ended or self._far_closed) and self._far.room() > 0
+        self._watch(READ * can_read | WRITE * bool(self._kept))
 
     def _watch(self, events: int) -> None:
         self._loop.watch(self.socket, self._watched, events, self._ready)

@@ -1,6 +1,6 @@
 """The login: keys, agents, passwords and second factors.
 
-Read `authentication`, which goes through the methods, and `user_authentication`, their messages.
+Read `methods`, which tries them, and `user_authentication`, their messages.
 Keys: `public_keys`, `identities`, `agent`, `key_files`. Secrets: `credentials`.
 
 Why not paramiko's own login? It asks on the thread that reads the connection, signs with keys that

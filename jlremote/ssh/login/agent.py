@@ -34,7 +34,7 @@ class Agent:
     path: str
 
     def keys(self) -> dict[bytes, str]:
-        """Return the comment of each public blob, none where the agent is missing or late."""
+        """Return the public keys with their comments; none if the agent is missing or late."""
         try:
             answer = self._ask(bytes([_REQUEST_IDENTITIES]), _IDENTITIES_ANSWER, _LIST_SECONDS)
             return _identities(answer)

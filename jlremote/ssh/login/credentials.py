@@ -19,15 +19,15 @@ Remember = Literal["ask", "yes", "no"]
 
 
 class Keychain(Protocol):
-    """A store of secrets between logins, such as `storage.secrets.Secrets`. Never raises."""
+    """A store of secrets between logins; `laptop.secrets` has the system's. Never raises."""
 
     @property
     def name(self) -> str:
-        """Its name, for people."""
+        """The store's name, for people."""
 
     @property
     def present(self) -> bool:
-        """Whether it exists and answers, as far as is known."""
+        """Whether the store exists and answers, as far as is known."""
 
     def get(self, account: str) -> str | None:
         """Return the secret, `None` where it is missing or cannot be read now."""
@@ -63,7 +63,7 @@ class RefusedSecrets:
 
     def __init__(self) -> None:
         self._salt = secrets.token_bytes(16)
-        self._digests: set[bytes] = set()  # of which each use is atomic
+        self._digests: set[bytes] = set()
 
     def add(self, account: str, *answers: str) -> None:
         """Note that these answers together were refused."""
@@ -97,9 +97,7 @@ class Credentials:
     def remembered(self, account: str) -> str | None:
         """Return a kept secret, unless it was refused."""
         secret = self.keychain.get(account) if self.keychain else None
-        if secret is None or self.refused.holds(account, secret):
-            return None
-        return secret
+        return None if secret is None or self.refused.holds(account, secret) else secret
 
     def ask(self, kind: QuestionKind, text: str, *, echo: bool = False) -> str:
         """Ask the person.
@@ -109,17 +107,17 @@ class Credentials:
         """
         return self.asker.ask(Question(kind, printable(text), echo=echo))
 
-    def candidates(self, account: str, text: str, *, tries: int, refused: str) -> Iterator[str]:
-        """Yield the remembered password, then up to `tries` typed ones; none refused before.
+    def candidates(self, account: str, question: str, *, tries: int, refused: str) -> Iterator[str]:
+        """Yield the remembered password, then up to `tries` typed ones, but none that was refused.
 
-        `text` is the question; `refused` stands before it when it is asked again.
+        `refused` stands before the question when it is asked again.
         """
         remembered = self.remembered(account)
         if remembered is not None:
             yield remembered
         note = ""
         for _ in range(tries):
-            password = self.ask("password", f"{note}{text}")
+            password = self.ask("password", f"{note}{question}")
             if not password:
                 return
             if self.refused.holds(account, password):
@@ -129,7 +127,7 @@ class Credentials:
             yield password
 
     def was_right(self, account: str, secret: str) -> None:
-        """Note a secret, which is kept after the login if the person wants that."""
+        """Note a right secret; `keep` keeps it if the person wants that."""
         self._right[account] = secret
 
     def was_wrong(self, account: str, secret: str) -> None:
@@ -154,23 +152,18 @@ class Credentials:
             return
         if kept is not None:  # the kept one is wrong, and would be refused again
             keychain.delete(account)
-        if self._wanted(keychain, account):
+        if self.remember == "yes" or self._is_agreed(keychain, account):
             keychain.delete(_declined(account))
             keychain.set(account, secret)
+        else:
+            keychain.set(_declined(account), "yes")
 
-    def _wanted(self, keychain: Keychain, account: str) -> bool:
-        if self.remember == "yes":
-            return True
-        what, _, owner = account.partition(" ")
+    def _is_agreed(self, keychain: Keychain, account: str) -> bool:
+        thing, _, owner = account.partition(" ")
         declined = keychain.get(_declined(account)) is not None
         kind: QuestionKind = "remember-again" if declined else "remember"
-        answer = self.ask(
-            kind, f"keep the {what.replace('-', ' ')} of {owner} in {keychain.name}?", echo=True
-        )
-        wanted = answer.strip().lower() in {"y", "yes"}
-        if not wanted:
-            keychain.set(_declined(account), "yes")
-        return wanted
+        question = f"keep the {thing.replace('-', ' ')} of {owner} in {keychain.name}?"
+        return self.ask(kind, question, echo=True).strip().lower() in {"y", "yes"}
 
 
 def forget(destination: Destination, keychain: Keychain) -> tuple[str, ...]:

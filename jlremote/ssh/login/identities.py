@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -56,9 +56,8 @@ def gather(rules: LoginRules, agent: Agent | None) -> tuple[Identity, ...]:
         plain = _plain_key(identity.blob)
         return replace(identity, agent=agent, held=plain) if plain in keys else identity
 
-    certified = [
-        signed(found) for path in rules.certificate_files if (found := _certified(path, listed))
-    ]
+    certified = [signed(one) for one in _certified(rules.certificate_files, listed)]
+    certified = [identity for identity in certified if identity.agent or identity.path]
     known = [signed(listed[blob]) for blob in keys if blob in listed]
     others = [
         Identity(blob, comment or key_type(blob), agent, held=blob)
@@ -66,8 +65,11 @@ def gather(rules: LoginRules, agent: Agent | None) -> tuple[Identity, ...]:
         if blob not in listed and not rules.identities_only
     ]
     rest = [signed(identity) for identity in files if identity.blob not in keys]
-    usable = [identity for identity in certified if identity.agent or identity.path]
-    return tuple(_once([*usable, *known, *others, *rest]))
+    # Each once, for each offer counts against the server's MaxAuthTries.
+    kept: dict[object, Identity] = {}
+    for identity in (*certified, *known, *others, *rest):
+        kept.setdefault(object() if identity.blob is None else identity.blob, identity)
+    return tuple(kept.values())
 
 
 def algorithms_for(
@@ -95,39 +97,32 @@ def algorithms_for(
 
 
 def _from_files(paths: Sequence[Path]) -> list[Identity]:
-    found: list[Identity] = []
+    identities: list[Identity] = []
     for path in paths:
         if not exists(path):
             continue
-        found.append(Identity(public_half(path), str(path), path=path))
+        identities.append(Identity(public_half(path), str(path), path=path))
         certificate = read_public(path.with_name(f"{path.name}-cert.pub"))
         if certificate is not None and is_certificate(certificate):
-            found.append(Identity(certificate, f"{path}-cert.pub", path=path))
-    return found
+            identities.append(Identity(certificate, f"{path}-cert.pub", path=path))
+    return identities
 
 
-def _certified(path: Path, listed: Mapping[bytes | None, Identity]) -> Identity | None:
-    """Return the certificate in a CertificateFile, with the file of its key if one is listed."""
-    blob = read_public(path)
-    if blob is None or not is_certificate(blob):
-        return None
-    source = listed.get(_plain_key(blob))
-    return Identity(blob, str(path), path=source.path if source else None)
+def _certified(
+    paths: Sequence[Path], listed: Mapping[bytes | None, Identity]
+) -> Iterator[Identity]:
+    """Yield the certificate in each CertificateFile, with the file of its key if it is listed."""
+    for path in paths:
+        blob = read_public(path)
+        if blob is not None and is_certificate(blob):
+            source = listed.get(_plain_key(blob))
+            yield Identity(blob, str(path), path=source.path if source else None)
 
 
 def _plain_key(blob: bytes | None) -> bytes:
-    """Return the bare key of a certificate or key, `b""` if its kind is unknown."""
     if blob is None or not is_certificate(blob):
         return blob or b""
     try:
         return read_certificate(blob).plain_key
     except ValueError:
         return b""
-
-
-def _once(identities: Sequence[Identity]) -> list[Identity]:
-    """Leave out duplicates: each offer counts against the server's MaxAuthTries."""
-    kept: dict[object, Identity] = {}
-    for identity in identities:
-        kept.setdefault(object() if identity.blob is None else identity.blob, identity)
-    return list(kept.values())

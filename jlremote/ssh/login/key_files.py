@@ -24,15 +24,8 @@ PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPri
 
 _OPENSSH = b"openssh-key-v1\0"
 _ARMOUR = re.compile(rb"-----BEGIN ([A-Z ]+)-----(.*?)-----END", re.DOTALL)
-_RSA_HASHES: dict[str, Callable[[], hashes.HashAlgorithm]] = {
-    "rsa-sha2-256": hashes.SHA256,
-    "rsa-sha2-512": hashes.SHA512,
-}
-_CURVE_HASHES: dict[int, Callable[[], hashes.HashAlgorithm]] = {
-    256: hashes.SHA256,
-    384: hashes.SHA384,
-    521: hashes.SHA512,
-}
+_RSA_HASHES = {"rsa-sha2-256": hashes.SHA256(), "rsa-sha2-512": hashes.SHA512()}
+_CURVE_HASHES = {256: hashes.SHA256(), 384: hashes.SHA384(), 521: hashes.SHA512()}
 
 
 class UnusableKey(Exception):
@@ -98,10 +91,10 @@ def sign(key: PrivateKey, data: bytes, algorithm: str) -> bytes:
     """Return a signature blob (RFC 4253, 5656, 8332 or 8709)."""
     name = algorithm.removesuffix("-cert-v01@openssh.com")
     if isinstance(key, rsa.RSAPrivateKey):
-        signature = key.sign(data, padding.PKCS1v15(), _RSA_HASHES[name]())
+        signature = key.sign(data, padding.PKCS1v15(), _RSA_HASHES[name])
     elif isinstance(key, ec.EllipticCurvePrivateKey):
-        hashed = _CURVE_HASHES[key.curve.key_size]()
-        r, s = decode_dss_signature(key.sign(data, ec.ECDSA(hashed)))
+        digest = ec.ECDSA(_CURVE_HASHES[key.curve.key_size])
+        r, s = decode_dss_signature(key.sign(data, digest))
         signature = number(r) + number(s)
     else:
         signature = key.sign(data)
@@ -111,11 +104,11 @@ def sign(key: PrivateKey, data: bytes, algorithm: str) -> bytes:
 def _check_private(path: Path) -> None:
     """Refuse a key that other users may read, as ssh does."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise UnusableKey(f"`{path}` cannot be read: {reason_of(error)}") from error
-    if sys.platform != "win32" and found.st_uid == os.getuid() and found.st_mode & 0o077:
-        mode = stat.S_IMODE(found.st_mode)
+    if sys.platform != "win32" and status.st_uid == os.getuid() and status.st_mode & 0o077:
+        mode = stat.S_IMODE(status.st_mode)
         mend = f"chmod 600 {shlex.quote(str(path))}"
         raise UnusableKey(f"other users may read `{path}` (mode {mode:04o}): `{mend}`")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -83,30 +84,19 @@ class PublicKeys:
             return load(path, None)
         except PassphraseNeeded:
             account = passphrase_account(path)
-            key = self._remembered(path, account)
-            if key is not None:
-                return key
+            remembered = self._credentials.remembered(account)
+            if remembered is not None:
+                with contextlib.suppress(PassphraseNeeded):
+                    return load(path, remembered)
+                self._credentials.was_wrong(account, remembered)
             if self._destination.login.batch:
                 raise
         for _ in range(self._destination.login.prompts):
             passphrase = self._credentials.ask("passphrase", f"passphrase of the key {path}:")
             if not passphrase:
                 break
-            try:
+            with contextlib.suppress(PassphraseNeeded):
                 key = load(path, passphrase)
-            except PassphraseNeeded:
-                continue
-            self._credentials.was_right(account, passphrase)
-            return key
+                self._credentials.was_right(account, passphrase)
+                return key
         raise UnusableKey("its passphrase was not given")
-
-    def _remembered(self, path: Path, account: str) -> PrivateKey | None:
-        """Load an encrypted key with the passphrase in the keychain, which is slow to open."""
-        passphrase = self._credentials.remembered(account)
-        if passphrase is None:
-            return None
-        try:
-            return load(path, passphrase)
-        except PassphraseNeeded:
-            self._credentials.was_wrong(account, passphrase)
-            return None

@@ -69,7 +69,6 @@ class UserAuthentication:
         transport.auth_handler = self
 
     def begin(self) -> None:
-        """Ask for the authentication service."""
         request = common.cMSG_SERVICE_REQUEST + string(b"ssh-userauth")
         self._transport._send_message(paramiko.Message(request))
         self._wait(common.MSG_SERVICE_ACCEPT)
@@ -91,11 +90,7 @@ class UserAuthentication:
         return self._ask("publickey", details + string(signature))
 
     def password(self, password: str) -> Outcome:
-        """Send a password.
-
-        Raises:
-            PasswordExpired: the server wants a new one.
-        """
+        """Send a password; `PasswordExpired` if the server wants a new one."""
         self._send("password", b"\0" + string(password.encode()))
         kind, message = self._wait()
         if kind == _METHOD_SPECIFIC:
@@ -115,7 +110,7 @@ class UserAuthentication:
         return self._outcome(kind, message)
 
     def turned_away(self) -> bool:
-        """Return whether the server ended the login: so it refuses the last permitted attempt."""
+        """Return whether the server hung up, as it does after the last permitted attempt."""
         return TOO_MANY in self._transport.disconnection.lower()
 
     def server_signatures(self) -> tuple[str, ...] | None:
@@ -129,8 +124,7 @@ class UserAuthentication:
 
     def _send(self, method: str, details: bytes) -> None:
         self.attempts[method] += 1
-        message = paramiko.Message(self._request(method, details))
-        self._transport._send_message(message)
+        self._transport._send_message(paramiko.Message(self._request(method, details)))
 
     def _request(self, method: str, details: bytes) -> bytes:
         names = (self._user, _SERVICE, method)
@@ -161,10 +155,10 @@ class UserAuthentication:
     @property
     def _handler_table(self) -> dict[int, Callable[[Any], None]]:
         kinds = (common.MSG_SERVICE_ACCEPT, common.MSG_USERAUTH_FAILURE, _METHOD_SPECIFIC)
-        table = {kind: self._queue(kind) for kind in kinds}
-        table[common.MSG_USERAUTH_SUCCESS] = self._succeed
-        table[common.MSG_USERAUTH_BANNER] = self._show
-        return table
+        return {kind: self._queue(kind) for kind in kinds} | {
+            common.MSG_USERAUTH_SUCCESS: self._succeed,
+            common.MSG_USERAUTH_BANNER: self._show,
+        }
 
     def _queue(self, kind: int) -> Callable[[Any], None]:
         def put(message: Any) -> None:

@@ -25,12 +25,14 @@ From Jupyter to the browser:
    decrypts packet by packet. Data goes to the channel's sink, other messages to paramiko.
 7. Same thread: `TunnelChannel._take` counts the window, and `SocketBridge.received` writes to the
    browser's socket, straight from the packet's memory. A relay's frames are taken apart between
-   the two (`forward/relay.py`).
+   the two (`forward/container_relay.py`).
 8. Forward's thread: what the browser did not take at once follows in `SocketBridge._flush`.
    `TunnelChannel._grant` lets the host send more; `ChannelRegistry`
    (`channels/channel_registry.py`) decides how much.
 
-Read `transport`, `packetizer`, `packet_reader`, then `channel_messages` (how channels get theirs).
-`algorithms` and `paramiko_defaults` hold choices.
-`tests/ssh/test_private_names.py` lists what we rely on.
+Behind a jump host the connection's socket is one end of a pair; a `SocketBridge` over the jump
+host's connection has the other (`connect.py`).
+
+Read `server_socket`, `transport`, `packetizer` and `packet_reader`. `algorithms` and
+`paramiko_defaults` hold choices. `tests/ssh/test_private_names.py` lists what we rely on.
 """

@@ -72,18 +72,16 @@ class PacketReader:
         sinks: take the data of a channel, by its number; channels without one get messages from
             the transport.
         windows: are told how many more bytes a channel may send, by its number.
-
-    A `sock` that is no socket is not read from.
     """
 
-    def __init__(self, sock: Any, is_exchange_due: Callable[[], bool]) -> None:
+    def __init__(self, sock: socket.socket, is_exchange_due: Callable[[], bool]) -> None:
         self.keys: Keys | None = None
         self.decompress: Callable[[bytes], bytes] | None = None
         self.sinks: dict[int, Sink] = {}
         self.windows: dict[int, Callable[[int], None]] = {}
         self._socket = sock
         self._is_exchange_due = is_exchange_due
-        self._buffer = memoryview(bytearray(_BUFFER if isinstance(sock, socket.socket) else 0))
+        self._buffer = memoryview(bytearray(_BUFFER))
         self._start = self._end = 0
 
     def read(self, keys: Keys) -> bytes | None:
@@ -120,7 +118,6 @@ class PacketReader:
         return True
 
     def _widen(self, plain: bytes) -> bool:
-        """Tell a channel of more room; sshd does so thousands of times for a large upload."""
         if len(plain) < DATA.size:
             return False
         _, _, number, more = DATA.unpack_from(plain)
@@ -133,20 +130,11 @@ class PacketReader:
         """Return the next packet, decrypted: the padding's length, the payload, the padding."""
         if self._end - self._start < LENGTH.size:
             self._fill(LENGTH.size)
-        size = self._size()
-        if self._end - self._start < LENGTH.size + size + TAG:
-            self._fill(LENGTH.size + size + TAG)
-        return self._decrypt(keys, size)
-
-    def _size(self) -> int:
-        """Return the size of the next packet, whose length has arrived."""
         size: int = LENGTH.unpack_from(self._buffer, self._start)[0]
         if not BLOCK <= size <= LARGEST_PACKET or size % BLOCK:
             raise paramiko.SSHException(f"a packet claims to have {size} bytes")
-        return size
-
-    def _decrypt(self, keys: Keys, size: int) -> bytes:
-        """Return the next packet, which has arrived and has `size` bytes."""
+        if self._end - self._start < LENGTH.size + size + TAG:
+            self._fill(LENGTH.size + size + TAG)
         start = self._start
         begin = start + LENGTH.size
         self._start = end = begin + size + TAG
@@ -159,23 +147,18 @@ class PacketReader:
             return b"\0" + self.decompress(plain[1 : size - plain[0]])
         return plain
 
-    def _fill(self, wanted: int) -> None:
-        """Read until the buffer holds `wanted` bytes."""
-        while self._end - self._start < wanted:
-            self._receive(wanted)
-
-    def _receive(self, wanted: int) -> None:
-        """Read what has arrived, after making room for `wanted` bytes."""
+    def _fill(self, needed: int) -> None:
         if self._start == self._end:
             self._start = self._end = 0
-        elif self._start + wanted > _BUFFER:
+        elif self._start + needed > _BUFFER:
             rest = bytes(self._buffer[self._start : self._end])
             self._buffer[: len(rest)] = rest
             self._start, self._end = 0, len(rest)
-        try:
-            count: int = self._socket.recv_into(self._buffer[self._end :])
-        except OSError as error:
-            raise EOFError("the connection broke") from error
-        if not count:
-            raise EOFError("the server closed the connection")
-        self._end += count
+        while self._end - self._start < needed:
+            try:
+                count = self._socket.recv_into(self._buffer[self._end :])
+            except OSError as error:
+                raise EOFError("the connection broke") from error
+            if not count:
+                raise EOFError("the server closed the connection")
+            self._end += count

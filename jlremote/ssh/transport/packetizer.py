@@ -42,12 +42,11 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     # both directions for two round trips.
     REKEY_BYTES = 1 << 32
 
-    def __init__(self, sock: Any) -> None:
+    def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
         self.already_sent = b""
         self.reader = PacketReader(sock, self.need_rekey)
-        self._socket = sock
-        self._is_socket = isinstance(sock, socket.socket)
+        self._socket: Any = sock
         self._keys_out: Keys | None = None
         self._uncounted_out = 0  # packets of these keys before numbers began anew
         self._compress: Callable[[bytes], bytes] | None = None
@@ -70,9 +69,8 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
 
     def close(self) -> None:
         """Close the socket, and wake the threads that wait for it."""
-        if self._is_socket:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         super().close()
 
     def set_inbound_cipher(self, *, aead: bool = False, iv_in: Any = None, **rest: Any) -> None:
@@ -81,7 +79,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         self._exchange_asked = False
         self._exchanging = False  # the outbound keys came before, with what compresses
         self.reader.keys = None
-        if aead and self._is_socket:
+        if aead:
             self.reader.keys = self._new_keys(rest["block_engine"], iv_in)
             # Its end wakes the reading thread, which need not check whether it was closed.
             self._socket.settimeout(None)
@@ -99,7 +97,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         self._Packetizer__sequence_number_out += sent - self._uncounted_out
         self._Packetizer__sequence_number_out &= _ALL
         self._keys_out, self._uncounted_out = None, 0
-        if aead and self._is_socket:
+        if aead:
             self._keys_out = self._new_keys(rest["block_engine"], iv_out)
 
     def set_inbound_compressor(self, compressor: Callable[[bytes], bytes]) -> None:
@@ -152,7 +150,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
             return True
 
     def _send(self, payloads: Sequence[tuple[bytes | memoryview, ...]]) -> None:
-        """Send messages; hold `_sending`."""
         keys = self._keys_out
         if keys is None:
             for parts in payloads:
@@ -173,7 +170,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
         return length, keys.encrypt(keys.nonce(len(plain)), plain, length)
 
     def _write(self, pieces: list[bytes]) -> None:
-        """Write pieces; hold `_sending`."""
         while pieces:
             some, pieces = pieces[:_MOST_PIECES], pieces[_MOST_PIECES:]
             sent = self._socket.sendmsg(some) if _CAN_GATHER else 0
@@ -195,14 +191,14 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
             raise NeedRekeyException
 
 
-def send_at_once(sock: Any) -> None:
+def send_at_once(sock: socket.socket) -> None:
     """Let small messages go at once, also beside an upload.
 
     Nagle's algorithm costs 40 ms a message against delayed ACKs. And the system takes up to 4 MB
     that a slow line has no room for, behind which a keystroke waits: on 1 MB/s 2.2 s, with this
     limit 0.3 s, and uploads are as fast, on loopback as well as over 50 ms.
     """
-    if isinstance(sock, socket.socket) and sock.family in {socket.AF_INET, socket.AF_INET6}:
+    if sock.family in {socket.AF_INET, socket.AF_INET6}:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if sys.platform != "win32":
             with contextlib.suppress(OSError):  # WSL 1 may not know it

@@ -1,4 +1,4 @@
-"""paramiko's transport without its traps; the list of them is in docs/ssh.md."""
+"""paramiko's transport without its traps; each override says which."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from paramiko import common
 
 from jlremote.errors import LinkLost
 from jlremote.ssh.transport.algorithms import Offer, is_sealed
-from jlremote.ssh.transport.channel_messages import CHANNEL_HANDLERS, WINDOW, open_channel
 from jlremote.ssh.transport.packetizer import Packetizer, send_at_once
-from jlremote.ssh.transport.paramiko_defaults import KEY_EXCHANGES, set_defaults
-from jlremote.ssh.wire_format import direct_tcpip, key_type, string
+from jlremote.ssh.transport.paramiko_defaults import CHANNEL_HANDLERS, KEY_EXCHANGES, set_defaults
+from jlremote.ssh.wire_format import key_type, string
 
 # paramiko logs to stderr where logging is not configured.
 _LOG = logging.getLogger("paramiko")
 _LOG.addHandler(logging.NullHandler())
 set_defaults()
 
+# Begins why a channel is refused that the server's settings do not permit.
+PROHIBITED = "administratively prohibited"
 _RSA_SIGNATURE = re.compile(r"rsa-sha2-(?:256|512)")
 # Seconds between needless wake-ups of the reading thread; `close` wakes it at once.
 _IDLE_SECONDS = 5.0
@@ -51,11 +52,9 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
     _active_check_timeout = _IDLE_SECONDS
     _kex_info = paramiko.Transport._kex_info | KEY_EXCHANGES
 
-    def __init__(self, sock: Any, offer: Offer, *, has_greeted: bool = False) -> None:
+    def __init__(self, sock: socket.socket, offer: Offer, *, has_greeted: bool = False) -> None:
         send_at_once(sock)
-        super().__init__(
-            sock, default_window_size=WINDOW, strict_kex=True, packetizer_class=Packetizer
-        )
+        super().__init__(sock, strict_kex=True, packetizer_class=Packetizer)
         self.packetizer.already_sent = GREETING if has_greeted else b""
         self._preferred_ciphers = offer.ciphers
         self._preferred_macs = offer.macs
@@ -77,34 +76,21 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
 
     @property
     def preferred_keys(self) -> tuple[str, ...]:
-        """The host key algorithms; certificates only where an authority is known."""
         return self._host_key_names
 
     @property
     def description(self) -> str:
-        """The server's software, the type of its key and the cipher, for a log."""
         return f"{self.remote_version}, {self.host_key_type}, {self.remote_cipher}"
 
     @property
     def reason(self) -> str:
-        """Why the connection ended, as the server or the system says; empty if neither does."""
         return self.disconnection or str(self.saved_exception or "")
-
-    def open_tunnel(self, address: str, port: int, seconds: float) -> Any:
-        """Return a channel that the server connects to an address, as `ssh -W` opens it."""
-        details = direct_tcpip(address, port, ("127.0.0.1", 0))
-        return self.open_channel("direct-tcpip", details, timeout=seconds)
-
-    def open_channel(self, kind: str, details: bytes = b"", *, timeout: float) -> Any:
-        """Return a new channel; see `channel_messages`."""
-        return open_channel(self, kind, details, timeout)
 
     def get_exception(self) -> Exception | None:
         """Return what ended the connection; bytes that paramiko cannot read are such an error."""
         error: Exception | None = super().get_exception()
-        known = error is None or isinstance(error, paramiko.SSHException | OSError | EOFError)
-        what = f"the server sent what is no SSH: {error}"
-        return error if known else paramiko.SSHException(what)
+        is_known = error is None or isinstance(error, paramiko.SSHException | OSError | EOFError)
+        return error if is_known else paramiko.SSHException(f"the server sent no SSH: {error}")
 
     def handshake(self, seconds: float) -> None:
         """Exchange keys; the caller verifies the server's key before it does anything else.
@@ -205,8 +191,6 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
             # would wait for ever. A new channel checks `active` after it was registered.
             for channel in tuple(self._channels.values()):
                 channel._unlink()
-            for answered in tuple(self.channel_events.values()):
-                answered.set()
             if self.completion_event is not None:
                 self.completion_event.set()
             self.packetizer.complete_handshake()
@@ -239,36 +223,22 @@ class Transport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no ty
         self.reply(head + code.to_bytes(4, "big") + string(b"") + string(b""))
 
     def _parse_channel_open_success(self, message: Any) -> None:
-        """Close a channel that is granted too late: it would keep one of the server's sessions."""
-        number, theirs = message.get_int(), message.get_int()
+        number, theirs, window, packet = (message.get_int() for _ in range(4))
         channel = self._channels.get(number)
-        if channel is not None and not isinstance(channel, paramiko.Channel):
-            channel._set_remote_channel(theirs, message.get_int(), message.get_int())
-        elif number in self.channel_events:
-            message.rewind()
-            super()._parse_channel_open_success(message)
-        else:
-            self.reply(common.cMSG_CHANNEL_CLOSE + theirs.to_bytes(4, "big"))
+        if channel is not None:
+            channel._set_remote_channel(theirs, window, packet)
 
     def _parse_channel_open_failure(self, message: Any) -> None:
-        """Keep the server's own words, which tell a refused connection from one not permitted."""
+        """Pass on the server's own words; sshd says "open failed" for what is not permitted."""
         number, code = message.get_int(), message.get_int()
         words = message.get_string().decode("utf-8", "replace")
+        if code == common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
+            words = f"{PROHIBITED}: {words}"
         channel = self._channels.get(number)
-        if channel is not None and not isinstance(channel, paramiko.Channel):
-            if code == common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED:
-                words = f"administratively prohibited: {words}"  # sshd says only "open failed"
+        if channel is not None:
             channel.refuse(words or f"code {code}")
-            return
-        with self.lock:
-            self.saved_exception = paramiko.ChannelException(code, words)
-            self._channels.delete(number)
-            event = self.channel_events.pop(number, None)
-        if event is not None:
-            event.set()
 
     def _parse_global_request(self, message: Any) -> None:
-        """Refuse a request, whose name may be any bytes."""
         message.get_string()
         if message.get_boolean():
             self.reply(common.cMSG_REQUEST_FAILURE)

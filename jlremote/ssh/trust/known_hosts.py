@@ -52,14 +52,12 @@ class KnownKey:
 
     def matches(self, name: str) -> bool:
         """Return whether the line is about `name`, as ssh's match_hostname does."""
-        found = False
-        for pattern in self.names.split(","):
-            negated = pattern.startswith("!")
-            if _matches(pattern[negated:], name):
-                if negated:
-                    return False
-                found = True
-        return found
+        patterns = self.names.split(",")
+        refused = (pattern[1:] for pattern in patterns if pattern.startswith("!"))
+        accepted = (pattern for pattern in patterns if not pattern.startswith("!"))
+        return any(_matches(pattern, name) for pattern in accepted) and not any(
+            _matches(pattern, name) for pattern in refused
+        )
 
 
 def _matches(pattern: str, name: str) -> bool:
@@ -88,15 +86,9 @@ def parse_line(path: Path, number: int, line: bytes) -> KnownKey | None:
     fields = line.split()
     if not fields or fields[0].startswith(b"#"):
         return None
-    marker: Marker = ""
-    if fields[0].startswith(b"@"):
-        known = _MARKERS.get(fields[0])
-        if known is None:
-            return None
-        marker, fields = known, fields[1:]
-    if len(fields) < 3:
-        return None
-    blob = decode_key(fields[2])
+    marker = _MARKERS.get(fields[0], "")
+    fields = fields[1:] if marker else fields
+    blob = decode_key(fields[2]) if len(fields) >= 3 else None
     if blob is None or key_type(blob).encode() != fields[1]:
         return None
     return KnownKey(path, number, marker, fields[0].decode("utf-8", "surrogateescape"), blob)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jlremote.ssh.channels.session_slots import KEPT
+from jlremote.ssh.channels.channel_registry import KEPT
 from tests.jupyter.ports.parts import listens_inside, only, word_at
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jlremote.link.connection.host_side import HostSide
-from jlremote.ssh.contract import Output
+from jlremote.ssh.interfaces import Output
 from tests.link.fakes import FakeConnection, until
 
 

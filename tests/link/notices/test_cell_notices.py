@@ -17,7 +17,7 @@ from jlremote.link.notices import cell_notices
 from jlremote.link.notices.cell_notices import CellNews, CellNotices
 from jlremote.output import pieces
 from jlremote.output.records import Record
-from jlremote.ssh.contract import Output
+from jlremote.ssh.interfaces import Output
 from tests.link.fakes import FakeConnection, until
 
 

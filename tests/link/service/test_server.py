@@ -18,7 +18,7 @@ from jlremote.link.client.remote_process import TerminalKind
 from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion, Unproved, authenticate_link, receive, send
 from jlremote.questions import Asker, Question
-from jlremote.ssh.contract import Output
+from jlremote.ssh.interfaces import Output
 from tests.link.fakes import Call, FakePerson, new_endpoint, until
 from tests.link.service.parts import SECRET, Parts, new_parts, served
 from tests.outages.parts import within

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from jlremote.ssh.channels.event_loop import READ, WRITE, EventLoop
+from jlremote.ssh.channels.event_loop import EventLoop
 
 
 @pytest.fixture
@@ -43,37 +42,6 @@ def test_timers_run_by_their_time_and_then_by_their_order(loop: EventLoop) -> No
     loop.call(start)
     loop.run()
     assert done == ["first", "second", "late"]
-
-
-def test_an_action_may_add_another(loop: EventLoop) -> None:
-    done: list[str] = []
-
-    def inner() -> None:
-        done.append("inner")
-        loop.stop()
-
-    loop.call(lambda: loop.call(inner))
-    loop.run()
-    assert done == ["inner"]
-
-
-def test_a_socket_is_watched_for_what_was_asked_last(loop: EventLoop) -> None:
-    ours, theirs = socket.socketpair()
-    seen: list[int] = []
-
-    def handle(events: int) -> None:
-        seen.append(events)
-        if events == WRITE:
-            loop.watch(ours, WRITE, READ, handle)
-            theirs.send(b"x")
-        else:
-            loop.watch(ours, READ, 0, handle)
-            loop.call_later(0.01, loop.stop)
-
-    with ours, theirs:
-        loop.call(lambda: loop.watch(ours, 0, WRITE, handle))
-        loop.run()
-    assert seen == [WRITE, READ]
 
 
 def test_an_error_of_one_handler_does_not_end_the_loop(

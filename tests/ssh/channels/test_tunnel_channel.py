@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from paramiko import Message, common
 
-from jlremote.ssh.channels import session_slots
+from jlremote.ssh.channels import session_channel
 from jlremote.ssh.channels.channel_registry import (
     BUFFER_LIMIT,
     FIRST_WINDOW,
+    KEPT,
     ChannelRegistry,
-    window_for,
+    SessionSlots,
 )
-from jlremote.ssh.channels.session_slots import KEPT, SessionChannel, SessionSlots
+from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
-from jlremote.ssh.wire_format import direct_tcpip, string
+from jlremote.ssh.wire_format import direct_tcpip
 from tests.link.fakes import until
 from tests.ssh.channels.parts import Handler, Transport
 
@@ -32,34 +33,10 @@ def transport() -> Transport:
 def opened(transport: Transport, handler: Handler, window: int = 5000) -> TunnelChannel:
     loop: Any = transport
     channel = TunnelChannel(transport, handler, loop)
-    channel.ask(b"direct-tcpip", direct_tcpip("10.0.0.2", 8888, ("127.0.0.1", 50000)))
+    channel.ask(b"direct-tcpip", direct_tcpip("10.0.0.2", 8888))
     channel._set_remote_channel(77, window, PACKET)
     transport.sent.clear()
     return channel
-
-
-def test_an_opening_names_the_target_and_where_it_comes_from() -> None:
-    details = direct_tcpip("10.0.0.2", 8888, ("127.0.0.1", 50000))
-    assert details == (
-        string(b"10.0.0.2")
-        + struct.pack(">I", 8888)
-        + string(b"127.0.0.1")
-        + struct.pack(">I", 50000)
-    )
-
-
-def test_a_small_message_is_one_packet_and_takes_room(transport: Transport) -> None:
-    channel = opened(transport, Handler(), window=3000)
-    channel.send(memoryview(b"hello"))
-    assert transport.sent == [struct.pack(">BII", common.MSG_CHANNEL_DATA, 77, 5) + b"hello"]
-    assert channel.room() == 3000 - 5
-
-
-def test_large_data_is_split_into_packets_that_the_peer_takes(transport: Transport) -> None:
-    channel = opened(transport, Handler())
-    channel.send(memoryview(bytes(range(250)) * 10))
-    assert [len(message) - 9 for message in transport.sent] == [1000, 1000, 500]
-    assert b"".join(message[9:] for message in transport.sent) == bytes(range(250)) * 10
 
 
 def test_during_a_key_exchange_a_message_takes_the_way_that_waits(transport: Transport) -> None:
@@ -160,15 +137,6 @@ def test_the_window_is_given_back_when_data_was_passed_on(transport: Transport) 
     assert int.from_bytes(adjust[5:], "big") >= len(piece)
 
 
-def test_standard_error_goes_to_its_own_taker(transport: Transport) -> None:
-    said: list[bytes] = []
-    loop: Any = transport
-    channel = TunnelChannel(transport, Handler(), loop, said.append)
-    channel._set_remote_channel(1, 10, 10)
-    channel._feed_extended(Message((1).to_bytes(4, "big") + string(b"oops")))
-    assert said == [b"oops"]
-
-
 def test_windows_shrink_with_the_number_of_channels(transport: Transport) -> None:
     registry = ChannelRegistry.of(transport)
     assert ChannelRegistry.of(transport) is registry
@@ -186,12 +154,12 @@ def test_windows_grow_with_the_round_trip_until_too_much_is_unread(transport: Tr
     registry.answered(0.2)
     registry.answered(0.03)
     registry.answered(0.5)
-    assert registry.grown(1 << 30) == window_for(0.03)
+    assert registry.grown(1 << 30) == 4_800_000
     assert registry.grown(1 << 10) == 4 << 10
     registry.unread(BUFFER_LIMIT + 1)
     assert registry.grown(1 << 30) == FIRST_WINDOW
     registry.unread(-BUFFER_LIMIT - 1)
-    assert registry.grown(1 << 30) == window_for(0.03) == 4_800_000
+    assert registry.grown(1 << 30) == 4_800_000
 
 
 def test_one_session_too_many_is_refused_with_their_number(transport: Transport) -> None:
@@ -206,7 +174,7 @@ def test_one_session_too_many_is_refused_with_their_number(transport: Transport)
 def test_a_refusal_of_the_server_is_tried_again_and_names_max_sessions(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_slots, "PAUSES", (0.0,) * 3)
+    monkeypatch.setattr(session_channel, "PAUSES", (0.0,) * 3)
     handler = Handler()
     loop: Any = transport
     channel = SessionChannel(transport, handler, loop)

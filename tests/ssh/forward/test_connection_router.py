@@ -74,24 +74,6 @@ def test_a_refusal_has_the_target_checked_again(desk: Desk) -> None:
     assert is_closed(client)
 
 
-def test_a_waiting_browser_gets_its_page_before_others_are_closed(desk: Desk) -> None:
-    desk.gateway.error = ConnectionTimedOut("`lab` is away")
-    browser, script = desk.connect(PAGE), desk.connect(POST)
-    desk.turn_until(lambda: len(desk.router._bridges) == 1)
-    assert b"`lab` is away" in browser.recv(100000)
-    assert not is_closed(script)
-    desk.turn_until(lambda: is_closed(script))
-
-
-def test_a_connection_whose_host_was_lost_before_the_answer_is_opened_again(desk: Desk) -> None:
-    desk.connect(b"hello")
-    first = desk.channel()
-    first._unlink()
-    desk.turn()
-    assert len(desk.transport.sent) == 2
-    assert desk.channel() is not first
-
-
 def test_only_connections_with_a_far_end_are_cut(desk: Desk) -> None:
     served = desk.connect(b"one")
     desk.channel()._set_remote_channel(3, 1000, 1000)
@@ -117,20 +99,6 @@ def test_a_pages_own_request_waits_longer_than_a_programs_while_the_page_is_ther
     desk.gateway.error = None
     desk.turn_until(lambda: desk.transport.sent)
     assert not is_closed(asking)
-
-
-def test_a_get_that_was_lost_finds_the_next_connection(desk: Desk) -> None:
-    client = desk.connect(FETCH)
-    desk.channel()._set_remote_channel(3, 1000, 1000)
-    desk.turn()
-    assert desk.transport.sent[-1].endswith(FETCH)
-    desk.gateway.error = ConnectionTimedOut("away")
-    desk.channel()._unlink()
-    desk.turn()
-    desk.gateway.error = None
-    sent = len(desk.transport.sent)
-    desk.turn_until(lambda: len(desk.transport.sent) > sent)
-    assert not is_closed(client)
 
 
 def test_of_many_requests_that_wait_lists_make_room_for_others(desk: Desk) -> None:

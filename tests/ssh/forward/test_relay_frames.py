@@ -20,10 +20,9 @@ from jlremote.remote.relay import (
     END,
     HEAD,
     OPEN,
-    OPENED,
 )
-from jlremote.ssh.forward import relay as relay_module
-from jlremote.ssh.forward.relay import WINDOW, Relay, window_beside
+from jlremote.ssh.forward import container_relay
+from jlremote.ssh.forward.container_relay import WINDOW, Relay, window_beside
 
 PROGRAM = sending.packed("jlremote.remote.relay")
 TARGET = Target("127.0.0.1", 8888, ("docker", "exec", "-i", "cont1", "python3"))
@@ -128,7 +127,7 @@ class Desk:
 
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(relay_module, "SessionChannel", Channel)
+    monkeypatch.setattr(container_relay, "SessionChannel", Channel)
     return Desk()
 
 
@@ -147,7 +146,7 @@ def test_the_program_that_runs_is_as_old_as_the_link() -> None:
 def test_the_relay_replaces_the_shell_unless_sudo_needs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(relay_module, "SessionChannel", Channel)
+    monkeypatch.setattr(container_relay, "SessionChannel", Channel)
     plain = Desk()
     plain.relay.opened()
     assert plain.channel.requests[0][0] == b"exec"
@@ -157,28 +156,6 @@ def test_the_relay_replaces_the_shell_unless_sudo_needs_it(
     behind_sudo.relay.opened()
     assert behind_sudo.channel.sent.startswith(b"sudo -A -k docker -c ")
     assert behind_sudo.channel.sent.endswith(b"\nexit\n")
-
-
-def test_frames_wait_until_the_program_is_ready(desk: Desk) -> None:
-    bridge = desk.connect()
-    desk.relay.opened()
-    desk.channel.sent = b""
-    assert bridge.far.room() == 0
-    desk.say(b"Welcome!\nLast login: ")
-    assert desk.frames() == []
-    desk.say(desk.relay._marker.encode() + b"\n")
-    desk.channel.sent = desk.channel.sent[len(PROGRAM) :]
-    opening = b'[%d, "127.0.0.1", 8888]' % WINDOW
-    assert desk.frames() == [(OPEN, 1, len(opening), opening)]
-
-
-def test_frames_arrive_in_any_pieces(desk: Desk) -> None:
-    bridge = desk.start().connect()
-    stream = HEAD.pack(OPENED, 1, 0) + HEAD.pack(DATA, 1, 5) + b"hello" + HEAD.pack(END, 1, 0)
-    for byte in stream:
-        desk.say(bytes((byte,)))
-    assert bridge.events == ["opened", "ended"]
-    assert bridge.data == b"hello"
 
 
 def test_data_takes_credit_and_stops_without_any(desk: Desk) -> None:
@@ -202,14 +179,6 @@ def test_a_relay_that_sends_more_than_it_was_granted_ends(desk: Desk) -> None:
     bridge.takes = 1 << 30
     desk.say(HEAD.pack(DATA, 1, 1) + b"x" + piece)
     assert (bridge.events, bridge.data, desk.channel.closed) == (["lost"], b"", True)
-
-
-def test_what_a_relay_is_granted_again_it_may_send(desk: Desk) -> None:
-    bridge = desk.start().connect()
-    for _ in range(20):
-        desk.say(HEAD.pack(DATA, 1, WINDOW // 2) + bytes(WINDOW // 2))
-    assert bridge.events == []
-    assert len(bridge.data) == 10 * WINDOW
 
 
 def test_many_streams_share_their_windows(desk: Desk) -> None:
@@ -264,18 +233,6 @@ def test_late_frames_of_a_closed_stream_are_skipped(desk: Desk) -> None:
     desk.say(HEAD.pack(DATA, 1, 4) + b"late" + HEAD.pack(END, 1, 0) + HEAD.pack(CLOSE, 2, 0))
     assert (bridge.data, bridge.events, other.events) == (b"", [], ["closed"])
     assert [frame[0] for frame in desk.frames()].count(CLOSE) == 1
-
-
-def test_a_relay_that_ends_loses_its_streams_and_serves_no_more(desk: Desk) -> None:
-    bridge = desk.start().connect()
-    assert desk.relay.leads_to(desk.transport, TARGET)
-    assert not desk.relay.leads_to(object(), TARGET)
-    assert not desk.relay.leads_to(desk.transport, Target("127.0.0.1", 1))
-    desk.say(HEAD.pack(OPENED, 1, 0))
-    desk.relay.ended()
-    assert bridge.events == ["opened", "lost"]
-    assert not desk.relay.leads_to(desk.transport, TARGET)
-    assert desk.channel.closed
 
 
 @pytest.mark.parametrize(

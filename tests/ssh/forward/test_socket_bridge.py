@@ -94,15 +94,6 @@ def desk() -> Iterator[Desk]:
     made.loop.close()
 
 
-def test_nothing_is_read_before_the_far_end_accepted(desk: Desk) -> None:
-    desk.local.send(b"early")
-    desk.turn()
-    assert desk.far.sent == b""
-    desk.open()
-    assert desk.owner.events == ["accepted"]
-    assert desk.far.sent == b"early"
-
-
 def test_no_more_is_read_than_the_far_end_has_room_for(desk: Desk) -> None:
     desk.far.space = 4
     desk.open()
@@ -143,13 +134,6 @@ def test_the_end_of_the_far_end_waits_for_kept_data(desk: Desk) -> None:
     assert got == len(data)
     desk.turn()
     assert desk.owner.events[-1] == "finished"
-
-
-def test_a_refusal_closes_the_socket_after_its_owner_was_told(desk: Desk) -> None:
-    desk.bridge.refused("no such port")
-    desk.turn()
-    assert desk.owner.events == ["refused: no such port", "finished"]
-    assert desk.local.recv(1) == b""
 
 
 def test_a_lost_connection_is_tried_again_only_before_the_first_byte(desk: Desk) -> None:
@@ -316,17 +300,6 @@ def test_nothing_flows_either_way_before_the_first_bytes_are_admitted(judged: Ju
     assert judged.judged == [(b"+question", False)]
     assert judged.far.sent == b"+question"
     assert judged.local.recv(100) == b"early answer"
-
-
-def test_what_is_refused_closes_both_sides(judged: Judged) -> None:
-    judged.open()
-    judged.bridge.received(memoryview(b"early answer"))
-    judged.local.send(b"-question")
-    judged.turn()
-    assert judged.far.sent == b""
-    assert judged.far.closed
-    assert judged.local.recv(100) == b""
-    assert judged.owner.events == ["accepted", "finished"]
 
 
 def test_a_server_that_talks_first_is_heard_by_a_client_that_is_silent(judged: Judged) -> None:

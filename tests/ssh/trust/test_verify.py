@@ -21,13 +21,12 @@ from jlremote.questions import Question
 from jlremote.ssh.config.destination import Destination
 from jlremote.ssh.config.rules import Algorithms, HostKeyRules, LoginRules
 from jlremote.ssh.trust.host_certificates import read_certificate, why_invalid
-from jlremote.ssh.trust.host_keys import look_up, verify
+from jlremote.ssh.trust.host_keys import verify
 from jlremote.ssh.trust.known_hosts import append, format_line
 from tests.long import WANTED
 from tests.ssh.certificates import blob_of, certificate, new_key, wire_blob
 
 HOST = "lab.example.org"
-ECDSA = "AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTY="
 
 
 @dataclass
@@ -71,24 +70,6 @@ def host_certificate(key: Ed25519PrivateKey, authority: Ed25519PrivateKey, **how
     return blob_of(certificate(key, authority, **how))
 
 
-@pytest.mark.parametrize("strict", ["no", "accept-new"])
-def test_an_unknown_key_is_accepted_without_a_question(known: Path, strict: str) -> None:
-    key, person = new_key(), Person()
-    verify(destination(known, strict=strict), wire_blob(key), person)
-    verify(destination(known, strict="yes"), wire_blob(key), person)
-    assert person.asked == []
-
-
-def test_a_line_of_another_type_beside_the_right_one_is_fine(known: Path) -> None:
-    key = new_key()
-    append(known, f"{HOST} ecdsa-sha2-nistp256 {ECDSA}\n".encode())
-    with pytest.raises(HostKeyChanged, match=f"{known}:1 has the ECDSA key"):
-        verify(destination(known), wire_blob(key), Person("yes"))
-    remember(known, HOST, key)
-    append(known, f"{HOST} ssh-rsa AAAAB3NzaC1yc2EAAAADAQAB\n".encode())
-    verify(destination(known, strict="yes"), wire_blob(key), Person())
-
-
 @pytest.mark.parametrize("marker", ["@cert-authority", "@revoked"])
 def test_an_authority_or_a_revoked_key_makes_no_other_key_a_changed_one(
     known: Path, marker: str
@@ -104,22 +85,6 @@ def test_a_bare_key_behind_a_foreign_certificate_has_changed_beside_a_line(known
     remember(known, HOST, new_key())
     with pytest.raises(HostKeyChanged, match=f"{known}:2 has"):
         verify(destination(known), host_certificate(new_key(), new_key()), Person("yes"))
-
-
-def test_a_key_of_the_bare_name_counts_on_another_port_only_if_it_is_the_same(known: Path) -> None:
-    key = new_key()
-    remember(known, HOST, key)
-    verify(destination(known, port=2222), wire_blob(key), Person())
-    with pytest.raises(HostKey):
-        verify(destination(known, port=2222), wire_blob(new_key()), Person("no"))
-
-
-def test_an_alias_is_the_only_name_that_counts(known: Path) -> None:
-    key = new_key()
-    remember(known, "alias", key)
-    verify(destination(known, alias="alias", port=2222), wire_blob(key), Person())
-    with pytest.raises(NeedsAuthentication):
-        verify(destination(known), wire_blob(key), Person())
 
 
 def test_a_certificate_for_all_names_or_a_pattern_counts(known: Path) -> None:
@@ -160,13 +125,6 @@ def test_a_broken_certificate_is_refused(known: Path) -> None:
     blob = host_certificate(new_key(), new_key())
     with pytest.raises(HostKey, match="its certificate cannot be read"):
         verify(destination(known), blob[:60], Person("yes"))
-
-
-def test_a_known_rsa_key_is_asked_for_by_its_signatures(known: Path) -> None:
-    append(known, b"lab.example.org ssh-rsa AAAAB3NzaC1yc2EAAAADAQAB\n")
-    remember(known, HOST, new_key())
-    expected = ("rsa-sha2-512", "rsa-sha2-256", "ssh-ed25519")
-    assert look_up(destination(known)).algorithms() == expected
 
 
 @pytest.mark.parametrize(

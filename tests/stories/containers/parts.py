@@ -8,8 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from jlremote.hosts.requests import StartRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.link.client.link import Link
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.runtimes.engine.kinds import DOCKER

@@ -5,18 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
 from jlremote.doctor import laptop
-from jlremote.doctor.findings import Diagnosis, Finding
-from jlremote.errors import JlrError, Unreachable
+from jlremote.doctor.diagnosis import Diagnosis, Finding
+from jlremote.errors import JlrError
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.link.wire.status import LinkStatus
 from jlremote.mounts import sshfs
-from tests.stories.parts import context
 
 
 class NoSSHFS:
@@ -46,7 +43,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def look(host: str | None = None) -> dict[str, Finding]:
-    found = Diagnosis().judged(laptop.GROUP, laptop.checks(context(), host), None)
+    found = Diagnosis().judged(laptop.GROUP, laptop.CHECKS, host)
     return {finding.check: finding for finding in found}
 
 
@@ -101,31 +98,10 @@ def test_the_browser_is_that_of_the_settings(machine: Path, config: str, browser
     assert found["settings"].exit_code == (2 if config == "wrong" else 0)
 
 
-def linked(answer: LinkStatus | JlrError) -> Any:
-    class Link:
-        def status(self) -> LinkStatus:
-            if isinstance(answer, JlrError):
-                raise answer
-            return answer
-
-    return lambda *_: Link()
-
-
-def test_sessions_are_listed_with_the_state_of_their_links(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_sessions_are_counted() -> None:
     sessions.save(SessionRecord("lab", "cont1", "docker", 8888))
     sessions.save(SessionRecord("lab", "cont2", "docker", 8889, forwarded=False))
-    up = SimpleNamespace(state="up", forward=lambda _: SimpleNamespace(state="up", detail=None))
-    away = LinkStatus("reconnecting", 0.0, "no route", (), ())
-    for answer, mark, text in (
-        (Unreachable("no link"), "warning", "`lab/cont1` is not connected"),
-        (away, "warning", "`lab/cont1` is reconnecting (no route)"),
-        (up, "ok", "lab/cont1 up, 1 stopped"),
-    ):
-        monkeypatch.setattr(laptop, "link_of", linked(cast("Any", answer)))
-        found = look()["sessions"]
-        assert (found.mark, found.text) == (mark, text)
+    assert look()["sessions"].text == "1 forwarded, 1 stopped"
 
 
 def test_a_record_that_cannot_be_read_is_named(machine: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jlremote import __version__
-from jlremote.doctor.findings import Finding, Mark, Verdict
-from jlremote.doctor.report import LINES, report
+from jlremote.doctor.bug_report import LINES, report
+from jlremote.doctor.diagnosis import Finding, Mark, Verdict
 from jlremote.laptop import paths
 from jlremote.link.wire.link_files import link_files
 from tests.stories.parts import context

@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from jlremote.doctor import session_checks
-from jlremote.doctor.findings import Diagnosis, Finding, fine, skip
+from jlremote.doctor.diagnosis import Diagnosis, Finding, fine, skip
 from jlremote.doctor.host_facts import HostFacts, ImageFacts
 from jlremote.doctor.session_checks import SessionChecks
-from jlremote.doctor.trial import RunningSession, Trial, judge_gpus
+from jlremote.doctor.trial import NOTHING, Trial, judge_gpus
 from jlremote.errors import JlrError
 from jlremote.gpus.inventory import Gpu, Inventory
 from jlremote.hosts.requests import StartRequest
@@ -89,11 +89,11 @@ class Chain:
         self, runtime: Runtime | None = None, *, runs: bool = False, image: str | None = "me/x"
     ) -> dict[str, Finding]:
         """Examine it after all earlier checks passed; return the findings by their checks."""
-        record = SessionRecord("lab", "cont1", "docker", 8888)
-        here = RunningSession(record, CONTAINER, cast("Any", object())) if runs else None
+        record = SessionRecord("lab", "cont1", "docker", 8888) if runs else None
+        found = Survey(CONTAINER, None) if runs else NOTHING
         request = StartRequest("lab", "x", image=image)
         link = cast("Any", self.link)
-        trial = Trial(link, HostFacts("lab"), runtime or Containers(DOCKER), here, request)
+        trial = Trial(link, HostFacts("lab"), runtime or Containers(DOCKER), record, found, request)
         diagnosis = Diagnosis()
         for check in ("shell", "permission", "driver", "disk", "forwarding", "image"):
             diagnosis.add("lab", check, fine("well"))
@@ -173,10 +173,10 @@ def judge(facts: HostFacts, answer: Completed | str, *, gpus: str | None = None)
     """Judge the toolkit on a session's container with `gpus`, or on a new one."""
     record = SessionRecord("lab", "cont1", "docker", 8888)
     container = replace(CONTAINER, gpus=gpus)
-    here = RunningSession(record, container, cast("Any", object())) if gpus else None
+    found = Survey(container, None) if gpus else NOTHING
     link: Any = FakeLink("lab", {"script": answer})
     request = StartRequest("lab", "x", image="me/x")
-    trial = Trial(link, facts, Containers(DOCKER), here, request)
+    trial = Trial(link, facts, Containers(DOCKER), record if gpus else None, found, request)
     return judge_gpus(trial, Diagnosis(), "doctor-gpus", context())
 
 

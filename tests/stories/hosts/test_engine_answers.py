@@ -72,7 +72,7 @@ class RealShell:
 
 def test_a_daemon_that_hangs_is_not_asked_again_behind_sudo(tmp_path: Path) -> None:
     host = RealShell(tmp_path)
-    assert searched(host, sudo=False).found is None
+    assert searched(host, sudo=False).engine is None
     asked = [line.split()[:2] for line in host.asked.read_text().splitlines()]
     assert asked == [["10", "docker"], ["3", "podman"]]
 

@@ -142,7 +142,7 @@ class Cluster:
 def test_a_scheduler_that_a_silent_script_waits_for_is_tried_and_told_once(
     monkeypatch: pytest.MonkeyPatch, status: int, notes: int
 ) -> None:
-    monkeypatch.setattr(links, "_told_waiting", set())
+    monkeypatch.setattr(links, "_noted_waiting", set())
     told = Notes()
     host = Cluster(status, context(told))
     host.silent("sleep 60")

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -30,13 +29,6 @@ def test_steps_are_undone_in_reverse_order() -> None:
     with pytest.raises(Busy):
         fail(Busy("later"), partial(undone.append, "first"), partial(undone.append, "second"))
     assert undone == ["second", "first"]
-
-
-def test_a_success_undoes_nothing() -> None:
-    undone: list[str] = []
-    with undone_on_failure() as undo:
-        undo.callback(undone.append, "first")
-    assert undone == []
 
 
 def test_a_failure_to_undo_does_not_hide_the_first_one() -> None:
@@ -73,19 +65,6 @@ def test_ctrl_c_works_again_after_the_clean_up() -> None:
     with undisturbed():
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_a_thread_leaves_the_signal_alone() -> None:
-    handlers = []
-
-    def look() -> None:
-        with undisturbed():
-            handlers.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    thread.join()
-    assert handlers == [signal.getsignal(signal.SIGINT)]
 
 
 def test_an_ignored_ctrl_c_ends_no_interpreter_that_is_ending() -> None:

@@ -101,8 +101,8 @@ def test_what_would_be_gone_or_is_anothers_is_not_stopped(
 
 HERE = Container("1", "cont1", True, "then")
 IN_DOCKER = replace(RECORD, runtime="docker")
-VARIABLES = "TOKEN HOME_OF\n"
-ENVIRONMENT = "PATH=/bin\0TOKEN=s3same\0HOME_OF=a=b\0"
+VARIABLES = "TOKEN $(evil)\n"
+ENVIRONMENT = "PATH=/bin\0TOKEN=s3same\0$(evil)=a=b\0"
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, answer: Completed | str) -> None:
@@ -125,37 +125,21 @@ def test_variables_that_cannot_be_given_again_are_named(
     notes = Notes()
     with pytest.raises(JlrError, match="no space"):
         restart(monkeypatch, record=IN_DOCKER, found=replace(RUNS, container=HERE), notes=notes)
-    assert asked[0].options.environment == ("TOKEN=s3same", "HOME_OF=a=b")
+    assert asked[0].options.environment == ("TOKEN=s3same", "$(evil)=a=b")
     [note] = notes.notes
     assert note == (
-        "`--env TOKEN --env HOME_OF` is lost, as Jupyter has ended: "
-        "`jlr start dgx cont1 --env TOKEN=… --env HOME_OF=…` gives it again"
+        "`--env TOKEN --env '$(evil)'` is lost, as Jupyter has ended: "
+        "`jlr start dgx cont1 --env TOKEN=… --env '$(evil)'=…` gives it again"
     )
     assert len(done) == 1
 
 
-def test_variables_that_went_with_a_dead_jupyter_are_named(
-    done: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answering(monkeypatch, f"TOKEN $(evil)\n{END}")
-    dead, notes = Survey(HERE, Findings("/tmp/jlr-0/cont1", "jupyter-lab", 137, ())), Notes()
-    restart(monkeypatch, replace(AGAIN, force=True), IN_DOCKER, dead, notes)
-    assert done[-1].options.environment == ()
-    [note] = notes.notes
-    assert note == (
-        "`--env TOKEN --env '$(evil)'` is lost, as Jupyter had ended before: "
-        "after `jlr stop dgx/cont1`, `jlr start dgx cont1 --env TOKEN=… --env '$(evil)'=…` "
-        "gives it again"
-    )
-
-
 @pytest.mark.parametrize("printed", ["", f"TOKEN\n{END}"])
-@pytest.mark.parametrize("servers", [(SERVER,), ()])
 def test_nothing_is_stopped_whose_variables_cannot_be_read(
-    printed: str, servers: tuple[Any, ...], done: list[Any], monkeypatch: pytest.MonkeyPatch
+    printed: str, done: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering(monkeypatch, Completed(1, printed, "cat: /proc/7/environ: Permission denied\n"))
-    found = Survey(HERE, Findings("/tmp/jlr-0/cont1", "jupyter-lab", None, servers))
+    found = replace(RUNS, container=HERE)
     with pytest.raises(JlrError, match=r"cannot read the variables .*: Permission denied"):
         restart(monkeypatch, record=IN_DOCKER, found=found)
     assert done == []

@@ -11,8 +11,7 @@ import pytest
 from jlremote.containers import jupyter_launch, provision
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus import allocation
-from jlremote.hosts.requests import StartRequest
-from jlremote.hosts.start_context import StartContext
+from jlremote.hosts.requests import StartContext, StartRequest
 from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.jupyter.survey import Survey
 from jlremote.link.client.link import Link

@@ -27,11 +27,13 @@ from jlremote.place.host.contract import RECORD as RECORD_END
 from jlremote.place.runtimes.runtime import Container, Volume
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.sessions import losses, stop
+from jlremote.sessions.losses import Ending
 from tests.link.fakes import new_endpoint, new_server
 from tests.stories.parts import FakeHost, Person, context
 
 HERE = Container("a" * 64, "cont1", True, "2026")
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901, ports=(PortRecord(6006, 7001),))
+NOTHING = Survey(None, None)
 OURS = new_server(1)
 THEIRS = replace(new_server(2), ours=False)
 FORWARDED = replace(new_server(3), ours=False)
@@ -43,6 +45,16 @@ FORWARD = ForwardStatus(
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def ending(
+    request: StopRequest,
+    found: Survey = NOTHING,
+    runtime: str = "docker",
+    host: Any = None,
+) -> Ending:
+    link: Any = host or FakeHost("dgx")
+    return Ending(link, runtime_named(runtime), RECORD, request, found)
 
 
 def found(*servers: Server) -> Survey:
@@ -66,31 +78,37 @@ def test_the_forwarded_server_is_ended_or_else_the_one_that_jlr_launched(
     request_: StopRequest,
     ended: Server | None,
 ) -> None:
-    assert stop._server(found(*servers), forward, request_) == ended
+    assert stop._server(ending(request_, found(*servers)), forward) == ended
 
 
-def refuse(request: StopRequest, *programs: str, silent: str | None = None) -> None:
+@pytest.mark.parametrize(
+    ("request_", "programs", "silent", "message"),
+    [
+        (StopRequest(remove=True), (), None, "`dgx/cont1` has busy kernels: `a.ipynb`"),
+        (
+            StopRequest(container=True),
+            ("the program `x`", "an open shell"),
+            None,
+            "`dgx/cont1` runs the program `x`, an open shell",
+        ),
+        (
+            StopRequest(container=True),
+            (),
+            "no answer",
+            "cannot ask `dgx/cont1` for busy kernels: no answer",
+        ),
+    ],
+)
+def test_what_works_is_named_and_the_hint_keeps_target_and_options(
+    request_: StopRequest, programs: tuple[str, ...], silent: str | None, message: str
+) -> None:
     kernels = (Kernel("a.ipynb", "busy", ""), Kernel("b.ipynb", "idle", ""))
     work = losses.Work(() if silent or programs else kernels, programs, silent)
-    losses.refuse_if_busy(RECORD, work, request)
-
-
-def test_busy_kernels_are_named_and_the_hint_keeps_target_and_options() -> None:
-    with pytest.raises(Busy, match="has busy kernels") as caught:
-        refuse(StopRequest(remove=True))
-    assert caught.value.message == "`dgx/cont1` has busy kernels: `a.ipynb`"
-    assert caught.value.hint == "`jlr stop dgx/cont1 --remove --force` stops it anyway"
-
-
-def test_programs_are_refused_like_kernels() -> None:
-    with pytest.raises(Busy, match="`dgx/cont1` runs the program `x`, an open shell"):
-        refuse(StopRequest(container=True), "the program `x`", "an open shell")
-    refuse(StopRequest(container=True, force=True), "the program `x`")
-
-
-def test_a_server_that_does_not_answer_counts_as_busy() -> None:
-    with pytest.raises(Busy, match="cannot ask `dgx/cont1` for busy kernels: no answer"):
-        refuse(StopRequest(container=True), silent="no answer")
+    with pytest.raises(Busy) as caught:
+        losses.refuse_if_busy(ending(request_), work)
+    forced = f"`jlr stop dgx/cont1{request_.options} --force` stops it anyway"
+    assert (caught.value.message, caught.value.hint) == (message, forced)
+    losses.refuse_if_busy(ending(replace(request_, force=True)), work)
 
 
 @pytest.mark.parametrize(("servers", "silent"), [((), None), ((OURS,), "no answer")])
@@ -107,7 +125,7 @@ def test_a_server_that_has_just_ended_has_no_kernels_to_ask_for(
         losses, "survey", lambda *_: replace(before, findings=found(*servers).findings)
     )
     host, api = FakeHost("dgx", {"": "", "script": ""}), Silent(8901, OURS)
-    assert losses.work(host, runtime_named("none"), before, api, StopRequest()).silent == silent
+    assert losses.work(ending(StopRequest(), before, "none", host), api).silent == silent
 
 
 @pytest.mark.parametrize(
@@ -120,7 +138,7 @@ def test_a_container_that_has_ended_since_the_survey_has_no_programs_to_ask_for(
     monkeypatch.setattr(losses, "survey", lambda *_: Survey(now, None))
     host = FakeHost("dgx", {"script": Completed(1, "", "container abc is not running\n")})
     request = StopRequest(container=True)
-    work = losses.work(host, runtime_named("docker"), Survey(HERE, None), None, request)
+    work = losses.work(ending(request, Survey(HERE, None), host=host), None)
     told = "container abc is not running" if now is not None and now.paused else None
     assert (work.unseen, work.whole) == (told, told is not None)
 
@@ -139,10 +157,10 @@ def test_programs_that_cannot_be_asked_for_are_no_reason_to_stop(
         return survey
 
     monkeypatch.setattr(losses, "survey", again)
-    work = losses.work(host, runtime_named(runtime), survey, None, StopRequest(container=True))
+    work = losses.work(ending(StopRequest(container=True), survey, runtime, host), None)
     with pytest.raises(Busy, match="cannot ask `dgx/cont1` for programs: srun: error: Unable"):
-        losses.refuse_if_busy(RECORD, work, StopRequest(container=True))
-    losses.refuse_if_busy(RECORD, work, StopRequest(force=True))
+        losses.refuse_if_busy(ending(StopRequest(container=True)), work)
+    losses.refuse_if_busy(ending(StopRequest(force=True)), work)
     assert work.losses == ("programs that could not be asked for",)
 
 
@@ -153,17 +171,17 @@ def test_with_a_session_in_a_job_all_that_runs_in_the_job_ends(runtime: str) -> 
     shell = f"process{FIELD}{stat}{FIELD}/bin/bash\0{RECORD_END}"
     host = FakeHost("dgx", {"script": f"self{FIELD}9{RECORD_END}{shell}"})
     survey = Survey(Container("cont1", "cont1", True, "2026", in_job=True, job="12"), None)
-    seen = losses.work(host, runtime_named(runtime), survey, None, StopRequest())
+    seen = losses.work(ending(StopRequest(), survey, runtime, host), None)
     in_job = runtime != "none"
     assert seen.programs == (("an open shell",) if in_job else ())
     assert ("SLURM_JOB_ID=12" in host.asked.get("script", "")) == in_job
 
 
 def test_a_server_that_was_started_by_hand_is_only_ended_on_request() -> None:
-    assert losses.ends(OURS, StopRequest())
-    assert not losses.ends(THEIRS, StopRequest())
+    assert ending(StopRequest()).ends(OURS)
+    assert not ending(StopRequest()).ends(THEIRS)
     for request in (StopRequest(force=True), StopRequest(container=True), StopRequest(remove=True)):
-        assert losses.ends(THEIRS, request)
+        assert ending(request).ends(THEIRS)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +204,7 @@ A /data/kept
 """
     host = FakeHost("dgx", {"": changed, "script": changed})
     work = losses.Work((Kernel("a.ipynb", "idle", ""),), whole=request_.ends_container)
-    runtime = runtime_named("docker")
-    planned = losses.planned(host, runtime, RECORD, Survey(container, None), work, request_)
+    planned = losses.planned(ending(request_, Survey(container, None), host=host), work)
     told = "; ".join(planned.losses)
     assert all(word in told for word in lost)
     assert bool(planned.losses) == bool(lost)
@@ -216,8 +233,7 @@ def test_programs_that_a_forced_stop_takes_a_mount_from_are_named(
     system = SimpleNamespace(mounted=lambda: [held], holders=holders)
     monkeypatch.setattr(unmount, "this_system", lambda: system)
     monkeypatch.setattr(known_mounts, "is_served", lambda record: True)
-    host, runtime = FakeHost("dgx"), runtime_named("docker")
-    planned = losses.planned(host, runtime, RECORD, found(), losses.Work(), request_)
+    planned = losses.planned(ending(request_, found()), losses.Work())
     lost = f"the mount {held.path}: vim (process 7) has a file open in it"
     assert planned.losses == ((lost,) if told else ())
 
@@ -231,9 +247,8 @@ class PortsOnly(FakeHost):
 
 @pytest.mark.parametrize("remove", [True, False])
 def test_another_users_session_is_stopped_only_by_force(saved: SessionRecord, remove: bool) -> None:
-    link: Any = PortsOnly("dgx")
     with pytest.raises(JlrError, match="`dgx/cont1` belongs to `bob`") as refused:
-        stop._left(link, saved, "bob", StopRequest(remove=remove))
+        stop._left(ending(StopRequest(remove=remove), host=PortsOnly("dgx")), "bob")
     hint = str(refused.value.hint)
     assert ("`--force`" in hint, "jlr stop" in hint) == (True, False), "no command to copy"
     assert sessions.find("dgx", "cont1") == saved
@@ -242,9 +257,8 @@ def test_another_users_session_is_stopped_only_by_force(saved: SessionRecord, re
 def test_the_question_before_anothers_session_ends_says_whose_it_is() -> None:
     container = Container("a" * 64, "cont1", True, "2026")
     theirs = Survey(container, None, owner="bob")
-    host, runtime = FakeHost("dgx"), runtime_named("docker")
     request = StopRequest(remove=True, force=True, yes=True)
-    planned = losses.planned(host, runtime, RECORD, theirs, losses.Work(), request)
+    planned = losses.planned(ending(request, theirs), losses.Work())
     assert planned.question == "Stop and delete the container of dgx/cont1 of `bob`?"
     assert planned.losses[0] == "work of another user, `bob`"
 

@@ -228,9 +228,11 @@ def _request(
 
 def _start(request: StartRequest, notebook: str | None, context: Context) -> SessionReport:
     """Start the session; with `notebook`, its URL opens that."""
-    from jlremote.sessions.prepare import begin
+    from jlremote.hosts.links import begin
+    from jlremote.selection.naming import session_of
 
-    begin(request, context)
+    session_of(request)  # a name that no engine takes begins nothing
+    begin(request.host, context)
     # These imports are slow, and so is the start of the link, which goes on meanwhile.
     from jlremote.sessions.start import start as start_session
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -65,9 +66,7 @@ def forward(
     if on_host and port is None:
         raise Usage("`--host` needs a port", hint="`jlr forward SESSION PORT --host`")
     if remove is not None and port is not None:
-        from jlremote.sessions import further_ports
-
-        removal = further_ports.removal(session, remove)
+        removal = f"jlr forward {shlex.quote(session or 'SESSION')} --remove {remove}"
         raise Usage("`--remove` already names the port", hint=f"`{removal}`")
     from jlremote.sessions import further_ports
 

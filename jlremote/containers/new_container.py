@@ -1,0 +1,296 @@
+"""Creation of a container, without its entrypoint or by another engine if need be; packages."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+from jlremote.errors import JlrError
+from jlremote.gpus.allocation import AllocatedGpus
+from jlremote.hosts.context import Context
+from jlremote.hosts.requests import StartContext, StartRequest
+from jlremote.images import commands
+from jlremote.jupyter import scripts
+from jlremote.place.host.contract import USER_LABEL, Completed, run_script
+from jlremote.place.host.shell_text import command_line, stdin_of, wait_while
+from jlremote.place.runtimes.docker import docker_commands as docker
+from jlremote.place.runtimes.docker import docker_errors, networks, old_docker
+from jlremote.place.runtimes.docker.old_docker import OtherWay
+from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
+from jlremote.place.runtimes.runtime import START_LABEL, Container, ContainerSpec
+from jlremote.place.runtimes.scripts import packages, variables, waiting
+from jlremote.place.runtimes.table import AUTO
+from jlremote.selection import naming
+from jlremote.text import one_line, printable
+
+_TIMEOUT_SECONDS = 60.0 + waiting.ENTRYPOINT_SECONDS
+_NOT_CREATED, _NOT_STARTED, _ENDED = 125, 126, 117
+_KILLED = 128  # sh: and the signal's number
+_LAST_LINES = 6  # of pip's output, in an error
+_LOST_SECONDS = 10.0  # of the wait for a creation whose connection is lost
+
+
+def create(
+    start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus
+) -> tuple[StartContext, Container, bool] | None:
+    """Create and start a container in one round trip; return `None` if its image is missing.
+
+    With the container come the context with the engine that created it, and whether it runs our
+    command; else its entrypoint runs a program of its own. A container that cannot start (no such
+    GPU, a port taken) is removed at once, and an entrypoint that ends it is left out. The lease on
+    its GPUs is for the start at first, then for as long as it runs.
+
+    Raises:
+        JlrError: the engine refused.
+    """
+    # The mark is known before the answer, as Ctrl-C may be pressed in between.
+    mark = secrets.token_hex(8)
+    start.undo.callback(remove_marked, start, mark)
+
+    def attempt(engine: Engine, spec: ContainerSpec) -> Completed:
+        return _attempt(start.with_engine(engine), spec, gpus, mark)
+
+    engine, spec, done = attempted(start.engine, spec, start.request, start.context, attempt)
+    start = start.with_engine(engine)
+    if spec.own_entrypoint and (why := _does_not_stay(done)) is not None:
+        start.note(f"left out the entrypoint of `{spec.image}`: {why}")
+        spec = replace(spec, own_entrypoint=False)
+        done = _attempt(start, spec, gpus, mark)
+    if done.status == 0:
+        return _read(start, spec, done)
+    if docker_errors.image_missing(done):
+        return None
+    if done.status == _ENDED:
+        raise docker_errors.ended_error(start.engine, spec.name, spec.image, done.stderr)
+    raise docker_errors.creation_error(start.engine, spec, done)
+
+
+def _attempt(start: StartContext, spec: ContainerSpec, gpus: AllocatedGpus, mark: str) -> Completed:
+    labels = {**gpus.labels, **naming.label(start.request.container, start.name), START_LABEL: mark}
+    create = docker.create_argv(start.engine, spec, labels)
+    script = _script(start, spec, with_owner(create, spec.options.environment, own_network=True))
+    network = networks.creation(start.engine, spec.name, mark, spec.options)
+    script = f"{unless_missing(start.engine, spec.image)}{network}{script}"
+    steps = {"create": script} | gpus.keep_for(start.engine, spec.name)
+    return start.host.run(steps, timeout=_TIMEOUT_SECONDS)["create"]
+
+
+def _script(start: StartContext, spec: ContainerSpec, create: str) -> str:
+    engine, name = start.engine, spec.name
+    begin, remove = (
+        command_line(make(engine, name)) for make in (docker.start_argv, docker.remove_argv)
+    )
+    inspect = networks.described(engine, name)
+    running = command_line(docker.state_argv(engine, name, "Running"))
+    last_line = command_line(docker.logs_argv(engine, name, 1, follow=False))
+    other = scripts.until_foreign_server("exit 1")
+    ready = start.runtime.inside(name, waiting.until_ready(other))
+    # An `exec` that was killed ends a moment before the engine knows of its container's end.
+    until_known = wait_while(f'[ "$ready" -gt {_KILLED} ] && [ "$({running})" = true ]', 5)
+    return f"""\
+undo() {{ {remove} >/dev/null; forget; exit "$1"; }}
+{create} >/dev/null || {{ forget; exit {_NOT_CREATED}; }}
+{begin} >/dev/null || undo {_NOT_STARTED}
+how=launches; facts=$({inspect}) || exit 1
+case $facts in
+*'"Entrypoint": null'*|*'"Entrypoint": ""'*) ;;
+*)
+  {ready} 2>/dev/null; ready=$?
+  # Now the user for each later `exec` is known.
+  [ "$ready" != {waiting.ANOTHER_USER} ] || {{ {ready} 2>/dev/null; ready=$?; }}
+  [ "$ready" = 0 ] || how=else
+  [ "$ready" != {waiting.ANOTHER_USER} ] || undo {waiting.ANOTHER_USER}
+  {until_known}
+  [ "$({running})" = true ] || {{ {last_line} >&2; undo {_ENDED}; }}
+  facts=$({inspect}) || exit 1;;
+esac
+printf '%s\\n' "$how" "$(printf %s "$why" | tr '\\n' ' ')" "$facts"
+"""
+
+
+def unless_missing(engine: Engine, image: str) -> str:
+    """Return the beginning of a script that ends if an image is missing.
+
+    For engines that would pull it by themselves; C locale, as errors are recognised by their words.
+    """
+    if engine.kind.pulls_never:
+        return ""
+    inspect = command_line(commands.inspect_image_argv(engine, image))
+    return f"LC_ALL=C; export LC_ALL\n{inspect} >/dev/null || exit {_NOT_CREATED}\n"
+
+
+def with_owner(create: Argv, environment: Iterable[str] = (), *, own_network: bool = False) -> str:
+    """Return a command that creates a container, with a label of the user who runs it.
+
+    The host's shell finds out that user, and the network where it has set one (`networks`).
+    Variables may precede the engine's name. The values of `environment` are taken off its
+    arguments, which all users of the host can read.
+    """
+    words, own, lines = variables.off_arguments(create, environment)
+    head = words.index("create") + 1
+    label = f'"--label={USER_LABEL}=$(id -un || id -u)"'
+    assigned = (
+        f"{name}={shlex.quote(value)} " for name, _, value in (x.partition("=") for x in own)
+    )
+    network = "${own:+--network=$own} " if own_network else ""
+    command = f"{command_line(words[:head])} {label} {network}{command_line(words[head:])}"
+    command = "".join((*assigned, command))
+    return f"{{ {command} {stdin_of(lines)}}}" if lines else command
+
+
+def _does_not_stay(done: Completed) -> str | None:
+    if done.status == waiting.ANOTHER_USER:
+        return "it changes the user, and the image has no `setpriv` to follow; `--user` sets one"
+    if done.status == _ENDED:
+        last = one_line(done.stderr.strip())
+        return "the container ends at once with it" + (f": {last}" if last else "")
+    if done.status == _NOT_STARTED and docker_errors.program_refused(done):
+        return reason(done)
+    return None
+
+
+def _read(
+    start: StartContext, spec: ContainerSpec, done: Completed
+) -> tuple[StartContext, Container, bool] | None:
+    how, _, rest = done.stdout.partition("\n")
+    why, _, facts = rest.partition("\n")
+    if why:
+        start.note(
+            f"`{start.name}` has no network of its own: {reason(replace(done, stderr=why))}; its "
+            f"bytes go through `{start.engine.shown('exec')}`, because others are on the default "
+            f"one. `jlr prune {start.request.host}` removes networks that are left over"
+        )
+    container = start.runtime.read(spec.name, {"container": replace(done, stdout=facts)})
+    return None if container is None else (start, container, how == "launches")
+
+
+def remove_marked(start: StartContext, mark: str) -> None:
+    """Remove the container that this start created, found by its mark.
+
+    Another command may have been faster to create one of the same name. It stays if another start
+    has joined its server.
+    """
+    find = docker.find_argv(start.engine, START_LABEL, mark)
+    remove = docker.remove_argv(start.engine, "")[:-1]
+    shared = start.runtime.inside(
+        start.name, scripts.is_shared(start.runtime, start.name, start.launch_id)
+    )
+    # The script of a lost connection goes on; the brackets keep `grep` from finding itself.
+    creating = f"grep -qs '[{mark[0]}]{mark[1:]}' /proc/[0-9]*/cmdline"
+    script = (
+        f"{wait_while(creating, _LOST_SECONDS)}"
+        f"ids=$({command_line(find)}) || exit 1\n"
+        f'[ -z "$ids" ] || {{ ! {shared} >/dev/null 2>&1 && {command_line(remove)} $ids; }} ||\n'
+        f"  exit 1\n"
+        f"{networks.removal(start.engine, mark)}"
+    )
+    with suppress(JlrError):
+        removed = run_script(start.host, script)
+        if removed.status == 0:
+            if removed.stdout.strip():
+                start.note(f"removed the new container `{start.name}`")
+            return
+    start.note(f"left behind on `{start.request.host}`: the container `{start.name}`")
+
+
+def attempted(
+    engine: Engine,
+    spec: ContainerSpec,
+    request: StartRequest,
+    context: Context,
+    attempt: Callable[[Engine, ContainerSpec], Completed],
+) -> tuple[Engine, ContainerSpec, Completed]:
+    """Create a container by `attempt`; return the engine that did, of what, and the outcome.
+
+    Only a refusal costs a second attempt. An engine that the person named is not replaced.
+    """
+    done = attempt(engine, spec)
+    while done.status != 0 and (other := old_docker.instead(engine, done)) is not None:
+        if other.why is not None and request.runtime != AUTO:
+            break
+        again = attempt(other.engine, spec)
+        if again.status != 0 and isinstance(engine_error(other.engine, again), EngineUnusable):
+            break  # without such a tool, docker's own refusal is what matters
+        _note(other, context)
+        engine, done = other.engine, again
+    if docker_errors.init_missing(done):
+        context.progress.note(
+            f"created without `--init`: {engine.name} on `{request.host}` needs the package "
+            f"`{engine.kind.init_package}` for it; ended processes may stay as zombies"
+        )
+        spec = replace(spec, options=replace(spec.options, init=False))
+        done = attempt(engine, spec)
+    return engine, spec, done
+
+
+def foreseen_engine(start: StartContext) -> Engine:
+    """Return the engine that would create a container; asks the host."""
+    steps = old_docker.steps(start.engine)
+    if not steps:
+        return start.engine
+    gpus = start.request.runtime == AUTO and start.request.gpus not in (None, "none")
+    other = old_docker.foreseen(start.engine, start.host.run(steps), gpus=gpus)
+    _note(other, start.context)
+    return other.engine
+
+
+def _note(other: OtherWay, context: Context) -> None:
+    if other.why is not None:
+        context.progress.note(f"using {other.engine.name}, because {other.why}")
+
+
+def install(
+    start: StartContext, wanted: tuple[str, ...], script: Callable[[tuple[str, ...]], str]
+) -> None:
+    """Install packages (in pip's notation) by `script`, as a step that shows pip's last line.
+
+    Raises:
+        JlrError: pip failed; with its last lines.
+    """
+    if not wanted:
+        return
+    doing = start.runtime.in_image(start.name, script(wanted))
+    lines, begun = list[str](), ""
+    with start.context.progress.step(one_line(f"Install {', '.join(wanted)}")):
+        with start.host.stream(doing) as output:
+            for text in output:
+                *whole, begun = re.split(r"[\r\n]+", begun + text)
+                lines += [line for line in whole if line.strip()]
+                if lines:
+                    start.context.progress.advance(one_line(lines[-1]))
+        if output.status != 0:
+            raise _pip_failed(start, [*lines, begun])
+
+
+def install_again(start: StartContext, container: Container) -> bool:
+    """Install a container's packages again if they are gone; return whether they were.
+
+    A `/tmp` in memory loses them when the container stops. A failure is only noted.
+    """
+    wanted = container.options.packages
+    if not wanted:
+        return False
+    looked = run_script(start.host, start.runtime.in_image(start.name, packages.are_there(wanted)))
+    if looked.status != packages.GONE:
+        return False
+    try:
+        install(start, wanted, packages.install)
+    except JlrError as failure:
+        start.note(f"`{start.name}` has lost its packages: {failure.message}")
+    return True
+
+
+def _pip_failed(start: StartContext, lines: list[str]) -> JlrError:
+    lines = [printable(line).rstrip() for line in lines if line.strip()]
+    last = "\n".join(lines[-_LAST_LINES:]) or "(no output)"
+    hint = "check the names; `-e PIP_INDEX_URL=…` lets the container reach another index"
+    if start.runtime.has_containers and "no space left" in last.lower():
+        hint = docker_errors.space_hint(start.engine)
+    return JlrError(
+        f"cannot install the packages in `{start.name}`; pip's last lines:\n{last}", hint=hint
+    )

@@ -1,0 +1,241 @@
+"""Checks of the host: its disks, engine, driver and image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from jlremote.doctor.diagnosis import (
+    WITHOUT_CONTAINERS,
+    Check,
+    Finding,
+    fail,
+    fine,
+    from_error,
+    skip,
+    warn,
+)
+from jlremote.doctor.host_facts import DiskSpace, HostFacts
+from jlremote.errors import NotFound
+from jlremote.gpus.inventory import Inventory
+from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, NvidiaSmiSilent
+from jlremote.place.host import installation
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.engine.engine_errors import (
+    DockerIsPodman,
+    EngineMissing,
+)
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.text import listed, size_in_words
+
+LITTLE_IN_HOME = 1 * 1000**3
+LITTLE_FOR_IMAGES = 10 * 1000**3  # NVIDIA's PyTorch image takes more than 20 GB
+_SHOWN = 5  # names of networks
+
+# Architectures that images call otherwise than `uname -m`.
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+NO_GPU = "this host has no NVIDIA GPU"
+UNKNOWN_GPUS = "cannot tell whether this host has NVIDIA GPUs: "
+
+
+def _disk(facts: HostFacts) -> Finding:
+    folders = [(facts.home, LITTLE_IN_HOME), (facts.temporary, LITTLE_IN_HOME)]
+    if facts.storage is not None:
+        folders.append((facts.storage, LITTLE_FOR_IMAGES))
+    unusable = [space for space, _ in folders if space.complaint is not None]
+    if unusable:
+        return fail(
+            "; ".join(f"nothing can be written to {s.folder}: {s.complaint}" for s in unusable),
+            *(_who_takes_it(space.folder) for space in unusable),
+        )
+    scarce = [
+        f"{_size(space)} free in {space.folder}"
+        for space, least in folders
+        if space.free_bytes is not None and space.free_bytes < least
+    ]
+    if scarce:
+        also = (facts.engine.shown("system", "df"),) if facts.engine else ()
+        return warn(f"little space is left: {'; '.join(scarce)}", "df -h", *also)
+    return fine("; ".join(_together([space for space, _ in folders])))
+
+
+def _together(spaces: list[DiskSpace]) -> Iterator[str]:
+    for free in dict.fromkeys(map(_size, spaces)):  # once for folders that are on one disk
+        yield f"{free} free in {', '.join(s.folder for s in spaces if _size(s) == free)}"
+
+
+def _size(space: DiskSpace) -> str:
+    return "?" if space.free_bytes is None else size_in_words(space.free_bytes)
+
+
+def _who_takes_it(folder: str) -> str:
+    shown = command_line((folder,))
+    return f"df -h {shown}; du -xh --max-depth=1 {shown} | sort -h | tail"
+
+
+def _logout(facts: HostFacts) -> Finding:
+    if facts.has_containers:
+        return fine("containers stay")
+    if facts.kills_at_logout:
+        return warn(
+            "systemd ends all your processes, Jupyter too, when your last login ends "
+            "(`KillUserProcesses`)",
+            command_line(("sudo", "loginctl", "enable-linger", facts.user)),
+        )
+    return fine("what you run survives the logout")
+
+
+def _scheduler(facts: HostFacts) -> Finding:
+    scheduler = facts.scheduler
+    assert scheduler is not None
+    if scheduler.complaint is not None:
+        return warn(
+            f"{scheduler.version} does not answer: {scheduler.complaint}",
+            "its jobs go on meanwhile; `scontrol ping` on the host shows when it is back",
+        )
+    return fine("; ".join(filter(None, (scheduler.version, scheduler.choices))))
+
+
+def _apptainer(facts: HostFacts) -> Finding:
+    if facts.apptainer:
+        return fine(facts.apptainer)
+    where = f" ({facts.unasked or facts.looked})" if facts.looked else ""
+    return skip(
+        f"not on the login node{where}; `--image` needs it on the nodes, and then `--pull-on job`",
+        "where the site has it as a module: `module load` in `~/.bashrc` there",
+    )
+
+
+def _engine(facts: HostFacts) -> Finding:
+    engine, error = facts.required_engine, facts.engine_error
+    if isinstance(error, EngineMissing) and facts.scheduler is not None:
+        return skip("no container engine; `jlr run --slurm` and `--runtime none` need none")
+    if facts.engine_version is None:
+        # It may be there, and `sudo` before it refuse.
+        if error and not isinstance(error, EngineMissing):
+            return from_error(error)
+        return _no_engine(facts)
+    if "podman" in facts.engine_version and engine.kind is DOCKER.kind:
+        return from_error(DockerIsPodman())
+    by, others = facts.gpus_by, facts.others
+    besides = [f"{by.engine.name} gives GPUs, as {by.why}"] if by and by.why else []
+    text = "; ".join((facts.engine_version, *besides, *(other.message for other in others)))
+    broken = [o for o in others if not isinstance(o, EngineMissing | DockerIsPodman)]
+    return warn(text, *(o.hint for o in broken if o.hint)) if broken else fine(text)
+
+
+def _no_engine(facts: HostFacts) -> Finding:
+    engine = facts.required_engine
+    both = any(isinstance(other, EngineMissing) for other in facts.others)
+    where = f": {facts.looked}" if facts.looked else ""
+    if facts.unasked:
+        which = "docker or podman" if both else f"`{engine.name}`"
+        return fail(f"cannot tell whether the host has {which}{where}")
+    return fail(
+        f"{'neither docker nor podman' if both else f'`{engine.name}`'} was "
+        f"{'' if both else 'not '}found on the host{where}",
+        *installation.commands(engine.everyday.kind.program, facts.distribution),
+        *(("or images by Apptainer: `--runtime apptainer`",) if facts.apptainer else ()),
+        "or without containers: `--runtime none`",
+    )
+
+
+def _permission(facts: HostFacts) -> Finding:
+    engine, error = facts.required_engine, facts.engine_error
+    if error is None:
+        runs = ", and it runs" if engine.kind.daemon else ""
+        return fine(f"{facts.user} may use {engine.name}{runs}")
+    if "may not use" in error.message:
+        group = engine.kind.daemon or engine.kind.program
+        again = f"then `jlr disconnect {facts.host}`: a login reads groups"
+        joins = command_line(("sudo", "usermod", "-aG", group, facts.user))
+        return from_error(error, joins, again)
+    return from_error(error)
+
+
+def _networks(facts: HostFacts) -> Finding:
+    if facts.left_over is None:
+        return skip("the engine does not list them")
+    if not facts.left_over:
+        return fine("none is left over")
+    names = listed(facts.left_over, _SHOWN)
+    return warn(f"left over from sessions that are gone: {names}", f"jlr prune {facts.host}")
+
+
+def _driver(facts: HostFacts) -> Finding:
+    gpus = facts.gpus
+    if isinstance(gpus, Inventory) and gpus.gpus:
+        version = f"{facts.driver}, " if facts.driver else ""
+        return fine(f"{version}{_counted(gpus)}")
+    reason = gpus.message if isinstance(gpus, CannotAsk) else ""
+    if isinstance(gpus, NvidiaSmiSilent):
+        have = f"the driver {facts.driver} is loaded, but " if facts.driver else UNKNOWN_GPUS
+        return fail(f"{have}{reason}", *((gpus.hint,) if gpus.hint else ()))
+    if not facts.hardware and not facts.driver:
+        if isinstance(gpus, NvidiaSmiMissing) and facts.unasked:
+            return warn(f"{UNKNOWN_GPUS}{reason}, and {facts.unasked}")
+        return warn(f"{NO_GPU} ({reason})" if reason else NO_GPU)
+    if facts.driver:
+        return fail(
+            f"the driver {facts.driver} is loaded but does not work: {reason or 'it lists no GPU'}",
+            "`sudo reboot` is needed after an update of the driver; "
+            "`sudo dmesg | grep -i nvrm` on the host tells more",
+        )
+    return fail(
+        f"there are {facts.hardware} NVIDIA GPUs, but no driver is loaded",
+        *installation.commands("nvidia-driver", facts.distribution),
+    )
+
+
+def _counted(gpus: Inventory) -> str:
+    names = [gpu.name for gpu in gpus.gpus]
+    return ", ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names))
+
+
+def _image(facts: HostFacts) -> Finding:
+    if facts.image is None:
+        return skip("no image is named")
+    if facts.image.found:
+        return fine(facts.image.name)
+    if not facts.image_needed:
+        return skip(f"`{facts.image.name}` is gone from the host, but the session does not need it")
+    if facts.image.complaint is not None:
+        return fail(f"the engine cannot describe the image: {facts.image.complaint}")
+    pull = command_line(("jlr", "pull", facts.host, facts.image.name))
+    missing = NotFound(f"the image `{facts.image.name}` is not on the host", hint=f"`{pull}`")
+    return from_error(missing)
+
+
+def _architecture(facts: HostFacts) -> Finding:
+    assert facts.image is not None
+    here = ARCHITECTURES.get(facts.machine, facts.machine)
+    made_for = facts.image.architecture
+    if made_for and made_for != here:
+        engine = facts.engine or DOCKER
+        pull = engine.shown("pull", "--platform", f"linux/{here}", facts.image.name)
+        return fail(
+            f"the image is made for {made_for}, and the host is {here}",
+            f"pull or build the image for that architecture: `{pull}`",
+        )
+    return fine(f"{here}, as the host")
+
+
+def _of_engine(judge: Callable[[HostFacts], Finding]) -> Callable[[HostFacts], Finding]:
+    return lambda facts: judge(facts) if facts.has_containers else WITHOUT_CONTAINERS
+
+
+# For a login node of a cluster only.
+CLUSTER: tuple[Check[HostFacts], ...] = (
+    Check("scheduler", _scheduler, needs=("shell",)),
+    Check("apptainer", _apptainer, needs=("shell",)),
+)
+CHECKS: tuple[Check[HostFacts], ...] = (
+    Check("system", lambda f: fine(f"{f.system}, {f.machine}".strip(", ")), needs=("shell",)),
+    Check("disk", _disk, needs=("shell",)),
+    Check("logout", _logout, needs=("shell",)),
+    Check("engine", _of_engine(_engine), needs=("shell",)),
+    Check("permission", _of_engine(_permission), needs=("engine",)),
+    Check("networks", _of_engine(_networks), needs=("permission",)),
+    Check("driver", _driver, needs=("shell",)),
+    Check("image", _image, needs=("permission",)),
+    Check("architecture", _architecture, needs=("image",)),
+)

@@ -1,0 +1,223 @@
+"""Session channels: one that counts among `MaxSessions`, and the one of a script with its bytes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from jlremote.ssh.channels.channel_registry import PAUSES, SessionSlots
+from jlremote.ssh.channels.tunnel_channel import TunnelChannel
+from jlremote.ssh.interfaces import Stream
+
+Label = TypeVar("Label")
+Piece = bytes | memoryview
+
+# Bytes that are taken at once, unless a single piece has more.
+AT_ONCE = 256 << 10
+
+
+class SessionChannel(TunnelChannel):
+    """A lasting channel that counts among the sessions of its connection; see `TunnelChannel`."""
+
+    _refusals = 0
+
+    @property
+    def _slots(self) -> SessionSlots:
+        return SessionSlots.of(self._transport)
+
+    def ask_session(self) -> None:
+        """Open the session; `refused` if too many are open."""
+        if self._slots.keep(self):
+            self._loop.call(self._ask)
+        else:
+            super().refuse(self._slots.too_many())
+
+    def _ask(self) -> None:
+        self.ask(b"session")
+
+    def refuse(self, reason: str) -> None:
+        """Ask again soon while another session may end; sshd says only "open failed"."""
+        may_end = self._slots.make_room(0) or self._refusals < len(PAUSES)
+        if may_end and not self._close_sent and self._transport.is_active():
+            pause = PAUSES[min(self._refusals, len(PAUSES) - 1)]
+            self._refusals += 1
+            again = threading.Timer(pause, lambda: self._loop.call(self._ask))
+            again.daemon = True
+            again.start()
+            return
+        super().refuse(
+            f"no further session on this connection ({reason}); the host's `MaxSessions` may be low"
+        )
+
+    def _release(self) -> None:
+        super()._release()
+        self._slots.end(self)
+
+
+class Pieces(Generic[Label]):
+    """Labelled pieces that one thread adds and another takes, in order."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[Label, Piece]] = deque()
+
+    def add(self, label: Label, data: Piece) -> None:
+        self._waiting.append((label, data))
+
+    def add_first(self, label: Label, data: Piece) -> None:
+        self._waiting.appendleft((label, data))
+
+    def take(self) -> tuple[Label, list[Piece]] | None:
+        """Return neighbours of one label, `None` if nothing waits."""
+        if not self._waiting:
+            return None
+        label, pieces, size = self._waiting[0][0], list[Piece](), 0
+        while size < AT_ONCE and self._waiting and self._waiting[0][0] == label:
+            pieces.append(self._waiting.popleft()[1])
+            size += len(pieces[-1])
+        return label, pieces
+
+
+class StdinPieces:
+    """Input of a script, as its `Stdin`; an empty piece is the end.
+
+    Nothing is taken before `open`: the shell reads its script first, and may read ahead.
+    `on_taken` is called with how many pieces were taken; `waiting` is how many bytes were not.
+    """
+
+    def __init__(self, on_taken: Callable[[int], None] = lambda _: None) -> None:
+        self.wake: Callable[[], None] = lambda: None
+        self._on_taken = on_taken
+        self._pieces: Pieces[bool] = Pieces()
+        self._is_open = False
+        self._added = self._taken = 0  # bytes, each counted by one thread
+
+    @property
+    def waiting(self) -> int:
+        return self._added - self._taken
+
+    def open(self, first: bytes = b"") -> None:
+        """Let the input pass, after what comes `first`. Twice is fine."""
+        if not self._is_open:
+            if first:
+                self._taken -= len(first)
+                self._pieces.add_first(True, first)
+            self._is_open = True
+            self.wake()
+
+    def add(self, piece: Piece) -> None:
+        self._added += len(piece)
+        self._pieces.add(bool(piece), piece)
+        self.wake()
+
+    # `Stdin`, in the script's thread.
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        self.wake = wake
+
+    def take(self) -> bytes | None:
+        taken = self._pieces.take() if self._is_open else None
+        if taken is None:
+            return None
+        self._taken += sum(map(len, taken[1]))
+        self._on_taken(len(taken[1]))
+        return b"".join(taken[1])
+
+
+class ScriptChannel(TunnelChannel):
+    """A channel that one thread opens, sends on and takes from, such as a script's.
+
+    The transport's thread leaves here what comes, and sets `wake`. So this is the handler and the
+    loop of the channel, too.
+
+    Attributes:
+        wake: set when something has come, or there is room to send more.
+        answered: set once the server has granted or refused the channel, or is gone.
+        exit: set once `exit_status` is known, or will never be.
+        exited_at: when it came, in seconds of the monotonic clock; output may follow it.
+        is_granted: whether the server opened the channel.
+        refusal: why it did not; sshd says no more than "open failed" of a session.
+        is_accepted: whether it accepted the last request that wanted a reply.
+        has_ended: whether the far end sends no more output.
+        is_over: whether the far end has closed the channel, or is gone.
+    """
+
+    def __init__(self, transport: Any) -> None:
+        super().__init__(transport, self, self)
+        self.wake = threading.Event()
+        self.answered = threading.Event()
+        self.exit = threading.Event()
+        self.exit_status: int | None = None
+        self.exited_at = 0.0
+        self.is_granted = self.is_accepted = self.has_ended = self.is_over = False
+        self.refusal: str | None = None
+        self._output: Pieces[Stream] = Pieces()
+        self._actions: deque[Callable[[], None]] = deque()
+
+    def take(self) -> tuple[Stream, bytes] | None:
+        """Return output of one stream, `None` if there is none; report it to `consumed`."""
+        taken = self._output.take()
+        return None if taken is None else (taken[0], b"".join(taken[1]))
+
+    def run_actions(self) -> None:
+        """Send what other threads left to this one."""
+        while self._actions:
+            self._actions.popleft()()
+
+    # `ChannelLoop`.
+
+    def call(self, action: Callable[[], None]) -> None:
+        self._actions.append(action)
+        self.wake.set()
+
+    # `ChannelHandler`, in the transport's thread.
+
+    def opened(self) -> None:
+        self.is_granted = True
+        self.answered.set()
+
+    def refused(self, reason: str) -> None:
+        self.refusal = reason
+        self.lost()
+
+    def received(self, data: memoryview) -> int:
+        self._keep("stdout", data)
+        return 0
+
+    def _feed_extended(self, message: Any) -> None:
+        message.get_int()
+        data = message.get_binary()
+        self._keep("stderr", data)
+        self._count(len(data), len(data))
+
+    def _keep(self, stream: Stream, data: Piece) -> None:
+        self._output.add(stream, data)
+        self.wake.set()
+
+    def ended(self) -> None:
+        self.has_ended = True
+        self.wake.set()
+
+    def writable(self) -> None:
+        self.wake.set()
+
+    def exited(self, status: int) -> None:
+        self.exit_status = status
+        self.exited_at = time.monotonic()
+        self.exit.set()
+        self.wake.set()
+
+    def lost(self) -> None:
+        self.is_over = True
+        for event in (self.answered, self.exit, self.wake):
+            event.set()
+
+    closed = lost
+
+    def _request_success(self, _message: Any) -> None:
+        self.is_accepted = True
+
+    def _request_failed(self, _message: Any) -> None:
+        self.lost()

@@ -1,0 +1,277 @@
+"""One script on the host: `/bin/sh -s` with the script on its stdin."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from collections.abc import Mapping
+from string import ascii_letters, digits
+from typing import Any
+
+from jlremote.errors import Busy, LinkLost, NotBegun
+from jlremote.ssh.channels.channel_registry import PAUSES, SessionSlots
+from jlremote.ssh.channels.session_channel import ScriptChannel
+from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Terminal
+from jlremote.ssh.wire_format import string
+
+# Without `exec`, which a `ForceCommand exec $SSH_ORIGINAL_COMMAND` has already.
+SHELL = "/bin/sh -s"
+# zsh splits no words, and takes the place of `sh` where a startup file of bash ends in `exec zsh`.
+# It reads a line at a time, so what follows is left to `sh`. With TMOUT, which hardened hosts set,
+# `read` gives up after so many seconds. A path without these two programs lacks the engines, too;
+# the folders are sshd's own default, and come after those of the user's own `PATH`.
+MENDING = b"""\
+[ -z "${ZSH_VERSION-}" ] || exec /bin/sh -s
+unset TMOUT
+command -v cat >/dev/null 2>&1 && command -v id >/dev/null 2>&1 || {
+  PATH=${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin; export PATH
+}
+"""
+_OPEN_SECONDS = 60.0
+_CANCEL_SECONDS = 0.2  # how long a cancelled call may go unnoticed
+# A process that the shell left behind may hold its output open for ever.
+_QUIET_SECONDS = 1.0
+_END_SECONDS = 1.0  # for a shell that was sent a signal, which it may ignore
+# RFC 4254, section 8, and RFC 8160: the erase key erases a letter, not a byte.
+_IUTF8, _INPUT_SPEED, _OUTPUT_SPEED = 42, 128, 129
+_MODES = {_IUTF8: 1, _INPUT_SPEED: 38400, _OUTPUT_SPEED: 38400}
+_MODES_END = b"\0"
+_PLAIN = frozenset((ascii_letters + digits + " _-./:,=+@").encode())
+# A server may refuse a terminal and run the command; engines say no more than "not a TTY" of it.
+_TELL = b"""\
+[ -t 0 ] || printf '%s\\n' \
+  'the SSH server gives no terminal (`PermitTTY no`); with `</dev/null` none is asked for' >&2
+"""
+# `printf %b` reads `\0ooo` in every POSIX shell.
+_COMMAND = """exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '{}'"""
+
+
+def pty_request(kind: str, size: os.terminal_size) -> bytes:
+    """Return the details of a `pty-req`."""
+    modes = b"".join(bytes((mode,)) + value.to_bytes(4, "big") for mode, value in _MODES.items())
+    return string(kind.encode()) + window_change(size) + string(modes + _MODES_END)
+
+
+def window_change(size: os.terminal_size) -> bytes:
+    """Return the details of a `window-change`; the size in pixels is not known."""
+    return struct.pack(">IIII", size.columns, size.lines, 0, 0)
+
+
+def terminal_command(script: bytes) -> str:
+    """Return the command line that runs `script` with the terminal as its stdin."""
+    return _COMMAND.format(
+        "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in _TELL + script)
+    )
+
+
+class Deadline:
+    """The time limit of a call in seconds, `None` for none, and the event that cancels it."""
+
+    def __init__(self, timeout: float | None, cancelled: threading.Event | None) -> None:
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._timeout = timeout
+        self._cancelled = cancelled
+
+    @property
+    def is_limited(self) -> bool:
+        return self._deadline is not None
+
+    def remaining(self, longest: float = 60.0) -> float:
+        """Return the seconds that the call may wait before its next `check`."""
+        if self._cancelled is not None:
+            longest = min(longest, _CANCEL_SECONDS)
+        if self._deadline is not None:
+            longest = min(longest, max(0.0, self._deadline - time.monotonic()))
+        return longest
+
+    def check(self) -> None:
+        """Check that the call may go on.
+
+        Raises:
+            LinkLost: the call was cancelled.
+            TimeoutError: its time is over.
+        """
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise LinkLost("the command was cancelled")
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            raise TimeoutError(f"no end within {self._timeout:g} s")
+
+
+class StdinSender:
+    """Sends a script and then its input over a channel, in the script's thread.
+
+    Nothing here waits for the far end. With `hold` the channel's stdin stays open at the end.
+    """
+
+    def __init__(self, channel: Any, script: bytes, stdin: Stdin | None, *, hold: bool) -> None:
+        self._channel = channel
+        self._unsent = memoryview(script)
+        self._stdin = stdin
+        self._hold = hold
+        self._over = False
+
+    def send(self) -> None:
+        """Send what has arrived, as far as the channel's window takes it."""
+        while not self._over:
+            if self._unsent:
+                self._over = self._channel.is_over  # its status and output tell the rest
+                room = self._channel.room()
+                if self._over or not room:
+                    return
+                piece, self._unsent = self._unsent[:room], self._unsent[room:]
+                self._channel.send(piece)
+            elif self._stdin is None:
+                self._over = True
+                if not self._hold:
+                    self._channel.send_end()
+            elif (taken := self._stdin.take()) is None:
+                return
+            else:
+                self._unsent = memoryview(taken)
+                self._stdin = self._stdin if taken else None
+
+
+class ShellSession:
+    """One session channel that runs one script."""
+
+    def __init__(
+        self,
+        transport: Any,
+        deadline: Deadline,
+        terminal: Terminal | None,
+        variables: Mapping[str, str] = NOTHING,
+    ) -> None:
+        self._transport = transport
+        self._deadline = deadline
+        self._terminal = terminal
+        self._size = None if terminal is None else terminal.size
+        self._variables = variables
+        self._slots = SessionSlots.of(transport)
+        self._channel = self._open()
+        if deadline.is_limited:
+            self._slots.begin_command(self)
+
+    def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
+        """Send the script, pass on the output, and return the exit status.
+
+        Raises:
+            TimeoutError: the deadline has passed; the shell was sent a TERM signal.
+            LinkLost: the connection broke, or the call was cancelled.
+        """
+        try:
+            script = self._begin(script)
+            hold_stdin = hold_stdin or self._terminal is not None
+            sender = StdinSender(self._channel, script, stdin, hold=hold_stdin)
+            if stdin is not None:
+                stdin.on_ready(self._channel.wake.set)
+            self._exchange(sender, output)
+            return self._status()
+        except BaseException:
+            self._terminate()
+            raise
+        finally:
+            self._channel.close()
+            self._slots.end(self)
+
+    def _open(self) -> ScriptChannel:
+        pauses = iter(PAUSES)
+        while True:
+            channel = ScriptChannel(self._transport)
+            channel.ask(b"session")
+            try:
+                self._await_answer(channel)
+            except BaseException:
+                channel.close()
+                raise
+            if channel.is_granted:
+                return channel
+            channel.close()
+            self._deadline.check()
+            if not self._transport.is_active():
+                raise NotBegun("the connection is gone")
+            if self._slots.make_room(self._deadline.remaining(PAUSES[-1])):
+                continue
+            pause = next(pauses, None)
+            if pause is None:
+                raise Busy(
+                    "the server opens no more sessions on this connection",
+                    hint="try again when other commands have ended: its `MaxSessions` is low",
+                )
+            self._transport.ended.wait(self._deadline.remaining(pause))
+
+    def _await_answer(self, channel: ScriptChannel) -> None:
+        """Wait until the server grants or refuses the session; silence is no refusal."""
+        ends = time.monotonic() + _OPEN_SECONDS
+        while not channel.answered.wait(self._deadline.remaining(ends - time.monotonic())):
+            self._deadline.check()
+            if time.monotonic() >= ends:
+                raise NotBegun(f"the server did not answer within {_OPEN_SECONDS:g} s")
+
+    def _begin(self, script: bytes) -> bytes:
+        """Request the shell without waiting; return the script for stdin, in the same round trip.
+
+        In a terminal that is `b""`: stdin is the person's there.
+        """
+        terminal = self._terminal
+        if terminal is not None and self._size is not None:
+            self._channel.request(b"pty-req", pty_request(terminal.kind, self._size))
+        for name, value in self._variables.items():
+            self._channel.request(b"env", string(os.fsencode(name)) + string(os.fsencode(value)))
+        command = SHELL if terminal is None else terminal_command(script)
+        self._channel.request(b"exec", string(command.encode()), want_reply=True)
+        return script if terminal is None else b""
+
+    def _resize(self) -> None:
+        if self._terminal is not None and self._terminal.size != self._size:
+            self._size = self._terminal.size
+            self._channel.request(b"window-change", window_change(self._size))
+
+    def _exchange(self, sender: StdinSender, output: Output) -> None:
+        channel = self._channel
+        quiet_since = time.monotonic()
+        while True:
+            channel.wake.clear()
+            # Before the output is taken: what came before the end is taken as well.
+            is_finished = self._is_finished(quiet_since)
+            channel.run_actions()
+            self._resize()
+            sender.send()
+            if (taken := channel.take()) is not None:
+                output(*taken)
+                channel.consumed(len(taken[1]))
+                quiet_since = time.monotonic()
+                self._deadline.check()  # endless output must not outlast the deadline
+                continue
+            if is_finished:
+                return
+            self._deadline.check()
+            pause = _QUIET_SECONDS if channel.exit.is_set() else 60.0
+            channel.wake.wait(self._deadline.remaining(pause))
+
+    def _is_finished(self, quiet_since: float) -> bool:
+        channel = self._channel
+        if channel.is_over:
+            return True
+        if not channel.exit.is_set():
+            return False
+        # sshd may send the exit status before the last output of a script that was long quiet.
+        quiet_since = max(quiet_since, channel.exited_at)
+        return channel.has_ended or time.monotonic() - quiet_since >= _QUIET_SECONDS
+
+    def _status(self) -> int:
+        if self._channel.exit_status is not None:
+            return self._channel.exit_status
+        if self._transport.is_active() and not self._channel.is_accepted:
+            raise LinkLost(
+                "the server refused to run a command",
+                hint="ask its administrator: the account may only forward or transfer files",
+            )
+        raise LinkLost("the connection broke while a command ran")
+
+    def _terminate(self) -> None:
+        """Let sshd (7.9 and later) end the shell and its foreground processes."""
+        if not self._channel.is_over:
+            self._channel.request(b"signal", string(b"TERM"))
+            self._channel.exit.wait(_END_SECONDS)

@@ -1,0 +1,246 @@
+"""A socket to the server: to its first address that answers, or to a ProxyCommand."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from jlremote.errors import NameNotResolved, Unreachable
+from jlremote.ssh.config.destination import Destination
+from jlremote.text import one_line
+
+ASK_AGAIN_SECONDS = 1.0
+# Where there is a connection and no greeting.
+SILENT_PAUSES = (1.5, 1.5, 1.5, 2.0, 2.0)
+LONGEST_SILENT_PAUSE = 3.0
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+_FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
+
+_END_SECONDS = 2.0
+_KEPT = 4096  # bytes of a proxy command's last output
+
+_Address = tuple[socket.AddressFamily, Any]
+
+
+def connect_tcp(destination: Destination, greeting: bytes) -> socket.socket:
+    """Return a socket to the first address that answers, on which the server has greeted.
+
+    Our own `greeting` is sent first; some servers wait for it.
+
+    Raises:
+        OSError: none did; the error is that of the address that failed last.
+        NameNotResolved: there is no address of the wanted family.
+    """
+    addresses = list(dict.fromkeys(_addresses(destination)))
+    if not addresses:
+        raise NameNotResolved(
+            f"`{destination.hostname}` has no address of the family `{destination.address_family}`",
+            hint="check `AddressFamily` in your ssh config",
+        )
+    with selectors.DefaultSelector() as attempts:
+        return _Caller(destination, addresses, greeting, attempts).call()
+
+
+def _addresses(destination: Destination) -> list[_Address]:
+    host, family = destination.hostname, _FAMILIES[destination.address_family]
+    try:
+        answers = socket.getaddrinfo(host, destination.port, family, socket.SOCK_STREAM)
+    except UnicodeError as error:  # a part between dots is empty or has more than 63 letters
+        raise NameNotResolved(
+            f"`{host}` cannot be the name of a host: {error.__cause__ or error}",
+            hint="check the name, and `HostName` in your ssh config",
+        ) from error
+    return [(answer[0], answer[4]) for answer in answers]
+
+
+@dataclass(frozen=True)
+class _Caller:
+    """Connects to each address in turn, again and again, until one of the attempts is answered.
+
+    The kernel repeats a lost SYN after 1, 3, 7 and 15 s, so on a network that has just come back a
+    first attempt may wait for long, while another one is answered at once; and what a NAT box or a
+    proxy has swallowed is never answered. The first of each address waits all the same: a line may
+    be slow. A server that is slow to greet is tried ever more rarely. Of several addresses, as
+    login nodes have them, a dead one costs a second and not the whole `ConnectTimeout`.
+    """
+
+    destination: Destination
+    addresses: list[_Address]  # those that have not failed, the next one first
+    greeting: bytes
+    attempts: selectors.BaseSelector
+    first: dict[_Address, socket.socket] = field(default_factory=dict)
+
+    def call(self) -> socket.socket:
+        seconds = self.destination.step_seconds
+        limit = time.monotonic() + seconds + ASK_AGAIN_SECONDS * (len(self.addresses) - 1)
+        pauses = iter(SILENT_PAUSES)
+        try:
+            while (left := limit - time.monotonic()) > 0:
+                self._begin()
+                silent = any(key.events == _READ for key in self._under_way())
+                pause = next(pauses, LONGEST_SILENT_PAUSE) if silent else ASK_AGAIN_SECONDS
+                answered = self._answered(min(left, pause))
+                if answered is not None:
+                    self.attempts.unregister(answered)
+                    answered.settimeout(seconds)
+                    return answered
+                self._give_up(
+                    lambda key: key.events == _WRITE and key.fileobj not in self.first.values()
+                )
+        finally:
+            self._give_up(lambda _: True)
+        raise TimeoutError
+
+    def _begin(self) -> None:
+        """Call the next address that does not fail at once."""
+        while True:
+            family, address = next_one = self.addresses.pop(0)
+            self.addresses.append(next_one)
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                sock.setblocking(False)
+                _bind(sock, self.destination.bind_address, family)
+                _check(sock.connect_ex(address))
+            except OSError as error:
+                sock.close()
+                self._drop(next_one, error)
+                continue
+            self.attempts.register(sock, _WRITE, next_one)
+            self.first.setdefault(next_one, sock)
+            return
+
+    def _drop(self, failed: _Address, error: OSError) -> None:
+        """Call an address no more; raise its `error` if it is the last one."""
+        self.addresses.remove(failed)
+        self._give_up(lambda key: key.data == failed)
+        if not self.addresses:
+            raise error
+
+    def _answered(self, seconds: float) -> socket.socket | None:
+        """Return the first socket on which something arrives within `seconds`.
+
+        Return `None` at once where an address fails, for another may be called.
+        """
+        limit = time.monotonic() + seconds
+        while (left := limit - time.monotonic()) > 0:
+            for key, _ in self.attempts.select(left):
+                sock = cast("socket.socket", key.fileobj)
+                if key.events == _READ:
+                    return sock
+                try:
+                    _check(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+                    sock.send(self.greeting)  # nothing was sent before, so there is room
+                except OSError as error:
+                    self._drop(key.data, error)
+                    return None
+                self.attempts.modify(sock, _READ, key.data)
+        return None
+
+    def _under_way(self) -> list[selectors.SelectorKey]:
+        return list(self.attempts.get_map().values())
+
+    def _give_up(self, given_up: Callable[[selectors.SelectorKey], bool]) -> None:
+        for key in filter(given_up, self._under_way()):
+            self.attempts.unregister(key.fileobj)
+            cast("socket.socket", key.fileobj).close()
+
+
+def _check(code: int) -> None:
+    if code not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
+        raise OSError(code, os.strerror(code))
+
+
+def _bind(sock: socket.socket, ours: str | None, family: socket.AddressFamily) -> None:
+    if ours is None:
+        return
+    try:
+        sock.bind(socket.getaddrinfo(ours, 0, family, socket.SOCK_STREAM)[0][4])
+    except (OSError, UnicodeError) as error:  # no address of this machine, or no address at all
+        reason = getattr(error, "strerror", None) or "it cannot be an address"
+        raise OSError(errno.EADDRNOTAVAIL, f"`BindAddress {ours}`: {reason}") from error
+
+
+class ProxyProcess:
+    """The process of a proxy command, in `folder` or ours; its `socket` is our end.
+
+    A socket pair instead of paramiko's `ProxyCommand`: the command's death closes its end, so the
+    connection ends at once, where paramiko's wrapper spins.
+    """
+
+    def __init__(self, command: str, folder: Path | None = None) -> None:
+        ours, theirs = socket.socketpair()
+        shell = os.environ.get("SHELL") or "/bin/sh"
+        try:
+            self._process = subprocess.Popen(
+                (shell, "-c", f"exec {command}"),
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self.socket = ours
+        self._last_output = b""
+        # Read all the time: a command that prints much, such as `ssh -v`, would block.
+        self._reader = threading.Thread(target=self._read, name="jlr proxy", daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as stream:
+            while output := os.read(stream.fileno(), _KEPT):
+                self._last_output = (self._last_output + output)[-_KEPT:]
+
+    def receive_descriptor(self, seconds: float) -> socket.socket:
+        """Return the connected socket that the command hands over (ProxyUseFdpass).
+
+        Raises:
+            Unreachable: it handed over none.
+            TimeoutError: it sent nothing within `seconds`.
+        """
+        if sys.platform == "win32":
+            raise NotImplementedError  # `connect` has refused
+        self.socket.settimeout(seconds)
+        _, descriptors, _, _ = socket.recv_fds(self.socket, 1, 1)
+        if not descriptors:
+            raise Unreachable(
+                "the proxy command handed over no connection",
+                hint="remove `ProxyUseFdpass`, or pass a descriptor as `nc -F` does",
+            )
+        return socket.socket(fileno=descriptors[0])
+
+    def complaint(self) -> str:
+        """Return the last lines that a dead command printed."""
+        self._reader.join(_END_SECONDS)
+        lines = self._last_output.decode("utf-8", "replace").strip().splitlines()
+        return one_line(" / ".join(lines[-3:]))
+
+    def close(self) -> None:
+        """End the command and everything that it started. Never raises."""
+        self.socket.close()
+        if sys.platform == "win32":
+            raise NotImplementedError
+        for signal_number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal_number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_SECONDS)
+                break
+        self._reader.join(_END_SECONDS)

@@ -1,0 +1,143 @@
+"""The creation of a container, with a host that only answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from jlremote.containers import new_container
+from jlremote.errors import Busy, JlrError
+from jlremote.gpus.allocation import AllocatedGpus
+from jlremote.gpus.leases import Lease
+from jlremote.hosts.requests import StartRequest
+from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.runtime import ContainerSpec
+from tests.stories.containers.parts import Answer, Start, inspected, refused, start
+
+SPEC = ContainerSpec("cont1", "torch")
+RUNS = inspected("launches")
+
+
+def creating(*answers: Answer, request: StartRequest | None = None) -> Start:
+    return start({"create": list(answers)}, request)
+
+
+def test_a_container_is_created_in_one_round_trip() -> None:
+    begun = creating(RUNS)
+    made = new_container.create(begun.context, SPEC, AllocatedGpus())
+    assert made is not None
+    context, container, launches = made
+    assert (context.engine, container.id, launches) == (DOCKER, "c0ffee", True)
+    assert [step for step, _ in begun.host.scripts] == ["create"]
+    assert begun.notes.notes == []
+
+
+def test_a_host_without_room_for_a_network_is_told() -> None:
+    begun = creating(inspected("launches", "Error response from daemon: no address pool is left "))
+    assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
+    [note] = begun.notes.notes
+    assert note.startswith("`cont1` has no network of its own: no address pool is left; its bytes")
+    assert "`jlr prune dgx`" in note
+
+
+@pytest.mark.parametrize(
+    ("options", "own"),
+    [
+        (ContainerOptions(), True),
+        (ContainerOptions(engine_arguments=("--cap-add", "NET_ADMIN")), True),
+        (ContainerOptions(network="bridge"), False),
+        (ContainerOptions(engine_arguments=("--net=mine",)), False),
+        (ContainerOptions(engine_arguments=("--network", "mine")), False),
+        (ContainerOptions(engine_arguments=("--link", "db")), False),
+    ],
+)
+def test_a_container_gets_a_network_of_its_own_unless_one_was_chosen(
+    options: ContainerOptions, own: bool
+) -> None:
+    begun = creating(RUNS)
+    new_container.create(begun.context, replace(SPEC, options=options), AllocatedGpus())
+    [script] = begun.host.texts("create")
+    assert ("docker network create" in script) == own
+
+
+def test_a_missing_image_is_no_error_but_nothing() -> None:
+    begun = creating(refused("Error: No such image: torch"))
+    assert new_container.create(begun.context, SPEC, AllocatedGpus()) is None
+
+
+def test_podman_without_an_init_creates_it_without() -> None:
+    begun = creating(refused("Error: container-init binary not found on the host"), RUNS)
+    assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
+    assert "created without `--init`" in begun.notes.notes[0]
+    assert ["--init " in text for text in begun.host.texts("create")] == [True, False]
+
+
+def test_docker_before_20_10_is_not_told_not_to_pull() -> None:
+    begun = creating(refused("unknown flag: --pull"), RUNS)
+    assert new_container.create(begun.context, SPEC, AllocatedGpus()) is not None
+    first, second = begun.host.texts("create")
+    assert "--pull=never" in first
+    assert "--pull=never" not in second
+    assert second.startswith("LC_ALL=C"), "it looks for the image instead"
+    assert begun.notes.notes == [], "a person notices no difference"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (refused("the name is already in use by container"), Busy, "another command"),
+        (refused("port is already allocated", 126), Busy, "a port of the host is in use"),
+        (refused("no space left on device"), JlrError, "no space is left"),
+    ],
+)
+def test_a_refusal_is_an_error_that_says_why(
+    answer: Answer, kind: type[JlrError], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        new_container.create(creating(answer).context, SPEC, AllocatedGpus())
+
+
+def test_a_container_that_ends_without_its_entrypoint_too_is_an_error() -> None:
+    begun = creating(refused("bad", 117), refused("sh: not found", 117))
+    with pytest.raises(JlrError, match="`cont1` ended at once: sh: not found"):
+        new_container.create(begun.context, SPEC, AllocatedGpus())
+
+
+def test_a_failed_start_removes_only_the_container_of_its_own_mark() -> None:
+    begun = creating(RUNS)
+    new_container.create(begun.context, SPEC, AllocatedGpus())
+    begun.context.undo.close()
+    [removal] = begun.host.texts("script")
+    [created] = begun.host.texts("create")
+    mark = removal.partition("org.jlremote.start=")[2].split()[0].rstrip("')")
+    assert f"--label=org.jlremote.start={mark}" in created
+    assert "docker rm --force --volumes $ids" in removal
+
+
+@pytest.mark.parametrize(
+    ("answer", "note"),
+    [
+        ("f00d\n", "removed the new container `cont1`"),
+        (refused("gone", 1), "left behind on `dgx`: the container `cont1`"),
+    ],
+)
+def test_a_container_that_is_removed_or_left_is_named(answer: Answer, note: str) -> None:
+    begun = start({"create": [RUNS], "script": [answer]})
+    new_container.create(begun.context, SPEC, AllocatedGpus())
+    begun.context.undo.close()
+    assert begun.notes.notes == [note]
+
+
+def test_leased_gpus_are_tied_to_the_container_in_the_same_round_trip() -> None:
+    begun = start({"create": [RUNS], "lease": [""]})
+    lease = Lease("cont1", ("GPU-1",), "w", "boot")
+    new_container.create(begun.context, SPEC, AllocatedGpus(engine="device=0", lease=lease))
+    assert [step for step, _ in begun.host.scripts] == ["create", "lease"]
+    assert "{{.State.Pid}}" in begun.host.texts("lease")[0]
+
+
+def test_the_owner_s_label_is_found_out_by_the_host() -> None:
+    text = new_container.with_owner(DOCKER("create", "--name=x", "torch"))
+    assert text == 'docker create "--label=org.jlremote.user=$(id -un || id -u)" --name=x torch'
