@@ -31,7 +31,9 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
     config = None if context.ssh_config is None else str(context.ssh_config)
     place = place_of(selector_of(name, config), context)
     ssh = _ssh_with_descriptor(stdin, stdout)
-    shares = ssh is not None and connection_sharing.is_wanted(name, _configuration(ssh))
+    # The file of ssh's `-F` counts.
+    own = next((file for option, file in pairwise(ssh or ()) if option == "-F"), None)
+    shares = ssh is not None and connection_sharing.is_wanted(name, own)
     with place.host.serve_ssh(place.served, name, shares=shares) as link:
         if ssh is not None:
             _pass_on(link, stdout)
@@ -56,10 +58,6 @@ def _ssh_with_descriptor(stdin: int, stdout: int) -> tuple[str, ...] | None:
         parent = psutil.Process(os.getppid())
         return tuple(parent.cmdline()) if parent.name() == "ssh" else None
     return None
-
-
-def _configuration(ssh: tuple[str, ...]) -> str | None:
-    return next((file for option, file in pairwise(ssh) if option == "-F"), None)
 
 
 def _pass_on(link: socket.socket, stdout: int) -> None:

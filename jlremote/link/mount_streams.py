@@ -59,9 +59,8 @@ class MountStreams:
             self._streams[stream] = name
             if not self._watching:
                 self._watching = True
-                threading.Thread(
-                    target=self._keep_watching, name="mount-watch", daemon=True
-                ).start()
+                watch = ("mount-watch", self._watch)
+                threading.Thread(target=keep_going, args=watch, daemon=True).start()
 
     def abort(self, name: str) -> None:
         for stream in self._all():
@@ -79,9 +78,6 @@ class MountStreams:
     def _all(self) -> tuple[SftpStream, ...]:
         with self._lock:
             return tuple(self._streams)
-
-    def _keep_watching(self) -> None:
-        keep_going("mount-watch", self._watch)
 
     def _watch(self) -> None:
         while True:

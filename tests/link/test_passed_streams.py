@@ -12,11 +12,8 @@ from typing import Any
 import pytest
 
 from jlremote.errors import JlrError, LinkLost
-from jlremote.link.ssh_server.passed_streams import (
-    PassedStreams,
-    close_all,
-    opened_anew,
-)
+from jlremote.link.ssh_server import passed_streams
+from jlremote.link.ssh_server.passed_streams import PassedStreams
 from tests.link.fakes import until
 
 MARKER = "jlr-c0ffee"
@@ -32,7 +29,7 @@ class Passed:
         self.stdout, out = os.pipe()
         self.stderr, err = os.pipe()
         self.theirs = [self.stdin_there, out, err]
-        own = opened_anew((self.stdin_there, out if stdout is None else stdout, err))
+        own = passed_streams.opened_anew((self.stdin_there, out if stdout is None else stdout, err))
         assert own is not None
         self.streams = PassedStreams(own, MARKER)
         for one in self.theirs:
@@ -114,22 +111,22 @@ def test_a_full_disk_is_told() -> None:
 def test_a_pipe_of_others_does_not_change() -> None:
     there, here = os.pipe()
     before = fcntl.fcntl(here, fcntl.F_GETFL)
-    own = opened_anew((there, here, here))
+    own = passed_streams.opened_anew((there, here, here))
     assert own is not None
     assert not any(map(os.get_blocking, own))
     assert fcntl.fcntl(here, fcntl.F_GETFL) == before
-    close_all(own)
-    assert opened_anew((there, here, 1 << 30)) is None, "there is no such descriptor"
+    passed_streams.close_all(own)
+    assert passed_streams.opened_anew((there, here, 1 << 30)) is None, "there is no such descriptor"
     os.close(there)
     os.close(here)
 
 
 def test_a_terminal_is_read_by_the_client_itself() -> None:
     main, terminal = os.openpty()
-    assert opened_anew((terminal, main, main)) is None
+    assert passed_streams.opened_anew((terminal, main, main)) is None
     null = os.open(os.devnull, os.O_RDWR)
-    own = opened_anew((null, terminal, terminal))
+    own = passed_streams.opened_anew((null, terminal, terminal))
     assert own is not None
-    close_all(own)
+    passed_streams.close_all(own)
     for one in (main, terminal, null):
         os.close(one)

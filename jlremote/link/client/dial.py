@@ -12,15 +12,9 @@ from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from jlremote.errors import Bug, JlrError, from_json
+from jlremote.link.wire import protocol
 from jlremote.link.wire.link_files import LinkFiles, write_destination
-from jlremote.link.wire.protocol import (
-    READY,
-    Message,
-    NotProved,
-    authenticate_link,
-    is_there,
-    receive,
-)
+from jlremote.link.wire.protocol import Message
 
 if TYPE_CHECKING:
     import subprocess
@@ -55,8 +49,8 @@ def dial(files: LinkFiles) -> Socket:
         raise NoLink(f"no link to `{files.host}` runs") from missing
     try:
         _wait_for_challenge(socket, files)
-        authenticate_link(socket, secret)
-    except (OSError, EOFError, NotProved) as leaving:
+        protocol.authenticate_link(socket, secret)
+    except (OSError, EOFError, protocol.NotProved) as leaving:
         socket.close()
         raise NoLink(f"the link to `{files.host}` is ending") from leaving
     except BaseException:
@@ -93,16 +87,16 @@ def next_message(
         LinkStuck: the link does not answer; its process may be suspended.
         OSError, EOFError, ValueError: see `receive`.
     """
-    while not is_there(socket, SILENCE_SECONDS):
+    while not protocol.is_there(socket, SILENCE_SECONDS):
         with suppress(NoLink):  # it is ending, and its last message may be under way
             dial(files).close()
         on_silence()
-    return receive(socket)
+    return protocol.receive(socket)
 
 
 def _wait_for_challenge(socket: Socket, files: LinkFiles) -> None:
     """Wait for the link's first message; a suspended process accepts and says nothing."""
-    if is_there(socket, ANSWER_SECONDS):
+    if protocol.is_there(socket, ANSWER_SECONDS):
         return
     pid = _listening_process(socket)
     if pid is None:
@@ -171,7 +165,7 @@ def _wait_until_it_listens(process: subprocess.Popen[bytes], files: LinkFiles) -
     if said.startswith(b"{"):
         process.wait()
         raise from_json(json.loads(said))
-    if said != READY:
+    if said != protocol.READY:
         raise Bug(
             f"the link to `{files.host}` did not start (exit status {process.wait()})",
             hint=f"its log is {files.log}",

@@ -77,7 +77,8 @@ class RemoteProcess:
                 for _ in range(message["taken"]):
                     self._on_ready()
             elif "result" in message:
-                self._check_begun()
+                if not self._in_terminal and not self._streams["stdout"].begun:
+                    raise ended_early(*(stream.noise for stream in self._streams.values()))
                 self.status = message["result"]
 
     def _printed(self, name: str, data: bytes) -> bytes:
@@ -86,15 +87,10 @@ class RemoteProcess:
         begun = self._streams["stdout"].begun
         data = self._streams[name].take(data)
         if self._streams["stdout"].begun and not begun:
-            for _ in range(
-                PIECES
-            ):  # by now the shell has read its whole script, and nothing beyond
+            # By now the shell has read its whole script, and nothing beyond.
+            for _ in range(PIECES):
                 self._on_ready()
         return data
-
-    def _check_begun(self) -> None:
-        if not self._in_terminal and not self._streams["stdout"].begun:
-            raise ended_early(*(stream.noise for stream in self._streams.values()))
 
     def give(self, data: bytes) -> bool:
         """Send a piece of stdin (empty at its end) once most pieces before it were read.

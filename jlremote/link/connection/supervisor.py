@@ -6,6 +6,7 @@ import gc
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from jlremote.errors import (
     Authentication,
@@ -61,7 +62,8 @@ class Supervisor:
             return self._condition
 
     def start(self) -> None:
-        threading.Thread(target=self._keep_watching, name="supervisor", daemon=True).start()
+        watch = partial(keep_going, "supervisor", self._watch, wanted=lambda: not self._ended)
+        threading.Thread(target=watch, name="supervisor", daemon=True).start()
 
     def connection(self, asker: Asker) -> Connection:
         """Return the live connection, or make one; the host's questions go to `asker`.
@@ -177,9 +179,6 @@ class Supervisor:
             self._connection = connection
             self._condition = self._condition.then(state, error)
             self._changed.notify_all()
-
-    def _keep_watching(self) -> None:
-        keep_going("supervisor", self._watch, wanted=lambda: not self._ended)
 
     def _watch(self) -> None:
         while not self._ended:

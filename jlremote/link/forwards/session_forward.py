@@ -279,8 +279,9 @@ class SessionForward:
     ) -> None:
         with self._changed:
             if self._end_proof(proof):
-                moved = state in CUT or self._is_elsewhere(endpoint)
-                if moved and self._listener is not None:
+                known = self._endpoint.target
+                moved = endpoint is not None and known is not None and endpoint.target != known
+                if (moved or state in CUT) and self._listener is not None:
                     self._listener.cut()  # the far end is gone and never closes a connection
                 self._proved = True
                 self._condition = self._condition.then(state, error)
@@ -296,10 +297,6 @@ class SessionForward:
         self.prove_again(self._connection)
         if not self.settled(_PROOF_SECONDS) or self._endpoint.until == until:
             self._ending(self.session, until)
-
-    def _is_elsewhere(self, endpoint: Endpoint | None) -> bool:
-        known = self._endpoint.target
-        return endpoint is not None and known is not None and endpoint.target != known
 
     def _end_proof(self, proof: int) -> bool:
         with self._changed:

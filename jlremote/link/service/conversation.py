@@ -9,7 +9,6 @@ import os
 import socket as plain_sockets
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from jlremote.errors import JlrError, LinkLost, NeedsAuthentication, from_json
@@ -171,9 +170,10 @@ def run(
     request = conversation.request
     cancelled = threading.Event()
     given = CommandStdin(conversation) if request.get("gives") else None
-    terminal = _terminal(request)
+    asked = request.get("terminal")
+    terminal = Terminal(str(asked["kind"]), _size(asked["size"])) if asked else None
 
-    def told(message: Message) -> None:
+    def take(message: Message) -> None:
         if "end" in message:
             cancelled.set()
             if given is not None:
@@ -186,13 +186,17 @@ def run(
         else:
             given.arrived(message)
 
-    conversation.when_gone(cancelled.set, told)
+    def pass_on(stream: Stream, data: Piece) -> None:
+        # Raises, because a flood of output leaves no time to look at `cancelled`.
+        _say(conversation, {"stream": stream, DATA: data})
+
+    conversation.when_gone(cancelled.set, take)
     _say(conversation, {"connected": True, **({} if shown is None else {"script": shown})})
 
     try:
         return connection.execute(
             bytes_of(script),
-            partial(_pass_on, conversation),
+            pass_on,
             timeout=request.get("timeout"),
             cancelled=cancelled,
             stdin=given,
@@ -207,21 +211,11 @@ def run(
         ) from late
 
 
-def _pass_on(conversation: Conversation, stream: Stream, data: Piece) -> None:
-    # Raises, because a flood of output leaves no time to look at `cancelled`.
-    _say(conversation, {"stream": stream, DATA: data})
-
-
 def _say(conversation: Conversation, message: Message) -> None:
     try:
         conversation.say(message)
     except OSError as gone:
         raise LinkLost("the command has ended") from gone
-
-
-def _terminal(request: Message) -> Terminal | None:
-    asked = request.get("terminal")
-    return Terminal(str(asked["kind"]), _size(asked["size"])) if asked else None
 
 
 def _size(value: Any) -> os.terminal_size:

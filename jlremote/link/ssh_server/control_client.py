@@ -21,13 +21,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from jlremote.errors import JlrError
-from jlremote.link.ssh_server import served_place
-from jlremote.link.ssh_server.passed_streams import (
-    PassedStreams,
-    ReaderLeft,
-    close_all,
-    opened_anew,
-)
+from jlremote.link.ssh_server import passed_streams, served_place
+from jlremote.link.ssh_server.passed_streams import PassedStreams
 from jlremote.link.ssh_server.served_place import FAILED, PIPE_CLOSED, Connect, ServedPlace
 from jlremote.link.wire.protocol import bytes_of
 from jlremote.place.host.framing import announced, new_marker
@@ -76,7 +71,6 @@ class ControlClient:
         self._cancelled = threading.Event()
         self._stop: Callable[[], None] = lambda: None
         self._command: threading.Thread | None = None
-        self._denied: Denied | None = None
         self._reason = ""  # why it was ended, if the client did not leave by itself
 
     def serve(self) -> None:
@@ -91,16 +85,12 @@ class ControlClient:
             self._greet()
             while (message := self._messages.receive()) is not None:
                 self._answer(message)
-        except Denied as denied:
-            self._denied = denied
         finally:
             self._cancelled.set()
             self._stop()
             if self._command is not None:
                 self._command.join()
             self._socket.close()
-        if self._denied is not None:
-            raise self._denied
 
     def end(self, reason: str) -> None:
         """End the command from another thread, and tell the person why."""
@@ -123,12 +113,27 @@ class ControlClient:
             self._messages.send(ALIVE, request, os.getpid())
             return
         try:
-            self._begin(kind, request, message)
+            argv, given, streams = self._command_of(kind, message)
         except Denied as denied:
             self._messages.send(DENIED, request, str(denied).encode())
             raise
+        marker = new_marker()
+        passed = PassedStreams(streams, marker, bytes_of(given))
+        run = partial(self._run, argv, given, passed, marker)
+        command = threading.Thread(target=run, name="shared-command", daemon=True)
+        try:
+            self._messages.send(OPENED, request, _SESSION)
+            self._socket.settimeout(None)
+            command.start()
+        except BaseException:
+            passed.close()
+            raise
+        self._stop, self._command = passed.stop, command
 
-    def _begin(self, kind: int, request: int, message: ControlFields) -> None:
+    def _command_of(
+        self, kind: int, message: ControlFields
+    ) -> tuple[tuple[str, ...], str, tuple[int, ...]]:
+        """Return the argv, the variables and the streams that a client asks for."""
         if kind != NEW_SESSION or self._command is not None:
             raise Denied("only commands share the connection of jlr")
         message.string()  # reserved
@@ -137,64 +142,43 @@ class ControlClient:
         line = os.fsdecode(message.string())
         pairs = (os.fsdecode(each).partition("=") for each in message.strings())
         _, given = variables.parted(served_place.allowed({name: value for name, _, value in pairs}))
-        streams = self._take_streams()
-        if streams is None or terminal or x11 or agent:
-            close_all(streams or ())
-            raise Denied("a terminal or agent has a connection of its own")
-        if subsystem and line != "sftp":
-            close_all(streams)
-            raise Denied(f"there is no subsystem `{line}`")
-        argv = (
-            shell_scripts.sftp_argv() if subsystem else served_place.line_argv(line) if line else ()
-        )
-        run = partial(self._run, request, argv, given, streams)
-        self._socket.settimeout(None)
-        self._command = threading.Thread(target=run, name="shared-command", daemon=True)
-        self._command.start()
-
-    def _take_streams(self) -> tuple[int, ...] | None:
         taken = self._messages.take_descriptors(3)
         try:
-            return opened_anew(taken)
+            self._check(
+                more=bool(terminal or x11 or agent), other=bool(subsystem) and line != "sftp"
+            )
+            streams = passed_streams.opened_anew(taken)
         finally:
-            close_all(taken)
+            passed_streams.close_all(taken)
+        if streams is None:
+            raise Denied("a terminal has a connection of its own")
+        if subsystem:
+            return shell_scripts.sftp_argv(), given, streams
+        return served_place.line_argv(line) if line else (), given, streams
 
-    # In the command's thread.
-
-    def _run(
-        self, request: int, argv: tuple[str, ...], given: str, streams: tuple[int, ...]
-    ) -> None:
-        try:
-            try:
-                self._check_runs()
-                self._messages.send(OPENED, request, _SESSION)
-            except BaseException:
-                close_all(streams)
-                raise
-            marker = new_marker()
-            passed = PassedStreams(streams, marker, bytes_of(given))
-            with closing(passed):
-                self._stop = passed.stop
-                if self._cancelled.is_set():  # the client had no time to stop it
-                    passed.stop()
-                status = self._status(argv, given, passed, marker)
-            self._messages.send(EXIT, _SESSION, status)
-        except Denied as denied:
-            self._denied = denied
-            with suppress(OSError):
-                self._messages.send(DENIED, request, str(denied).encode())
-        except OSError as gone:
-            log.info("a client of `%s` has left: %r", self._shared.place.selector, gone)
-        finally:
-            self._hang_up()
-
-    def _check_runs(self) -> None:
+    def _check(self, *, more: bool, other: bool) -> None:
+        if more:
+            raise Denied("a terminal or agent has a connection of its own")
+        if other:
+            raise Denied("`sftp` is the only subsystem")
         try:
             connection = self._shared.connect(_CONNECTION_SECONDS)
         except JlrError as error:
             raise Denied(error.message) from error
         if not self._shared.is_sure(connection):
             raise Denied(f"jlr has to look whether `{self._shared.place.selector}` runs")
+
+    # In the command's thread.
+
+    def _run(self, argv: tuple[str, ...], given: str, passed: PassedStreams, marker: str) -> None:
+        try:
+            with closing(passed):
+                status = self._status(argv, given, passed, marker)
+            self._messages.send(EXIT, _SESSION, status)
+        except OSError as gone:
+            log.info("a client of `%s` has left: %r", self._shared.place.selector, gone)
+        finally:
+            self._hang_up()
 
     def _status(self, argv: tuple[str, ...], given: str, passed: PassedStreams, marker: str) -> int:
         mark = secrets.token_hex(8)
@@ -209,7 +193,7 @@ class ControlClient:
         try:
             status = served_place.on_free_session(self._shared.connect, self._cancelled, execute)
             passed.check_begun()
-        except ReaderLeft:
+        except passed_streams.ReaderLeft:
             return PIPE_CLOSED
         except JlrError as error:
             if self._reason:

@@ -151,7 +151,9 @@ class PassedStreams:
         while data:
             if self.stdin.waiting >= _MOST_INPUT:
                 with self._changed:
-                    self._changed.wait_for(self._has_room)
+                    self._changed.wait_for(
+                        lambda: self._stopped or self.stdin.waiting < _MOST_INPUT // 2
+                    )
             if self._stopped or not self._is_ready(self._stdin, select.POLLIN):
                 return
             try:
@@ -161,9 +163,6 @@ class PassedStreams:
             except OSError:
                 data = b""
             self.stdin.add(data)
-
-    def _has_room(self) -> bool:
-        return self._stopped or self.stdin.waiting < _MOST_INPUT // 2
 
     def _is_ready(self, end: _End, event: int) -> bool:
         if sys.platform == "win32":
@@ -198,7 +197,9 @@ class _End:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         is_socket = stat.S_ISSOCK(os.fstat(descriptor).st_mode)
-        self.never_waits = is_socket or not _may_wait(descriptor)
+        self.never_waits = is_socket or (
+            sys.platform != "win32" and not os.get_blocking(descriptor)
+        )
         self._socket = socket.socket(fileno=descriptor) if is_socket else None
 
     def read(self) -> bytes:
@@ -213,9 +214,3 @@ class _End:
 
     def close(self) -> None:
         os.close(self.descriptor) if self._socket is None else self._socket.close()
-
-
-def _may_wait(descriptor: int) -> bool:
-    if sys.platform == "win32":
-        raise NotImplementedError
-    return os.get_blocking(descriptor)

@@ -18,12 +18,7 @@ from jlremote import __version__
 from jlremote.errors import Bug, JlrError, Unreachable
 from jlremote.link.client.dial import start_link
 from jlremote.link.client.link import Link
-from jlremote.link.service.link_process import (
-    IDLE_SECONDS,
-    IDLE_VARIABLE,
-    MOST_LOG_BYTES,
-    idle_seconds,
-)
+from jlremote.link.service import link_process
 from jlremote.link.service.link_socket import LinkSocket
 from jlremote.link.wire.link_files import LinkFiles, link_files
 from jlremote.questions import NeverAsks
@@ -186,14 +181,16 @@ def test_a_log_is_bounded_while_the_link_runs_whoever_writes(tmp_path: Path) -> 
     path = tmp_path / "link.log"
     program = f"""
 for number in range(50):
-    logging.info("x" * {MOST_LOG_BYTES // 10})
+    logging.info("x" * {link_process.MOST_LOG_BYTES // 10})
     os.write(2, b"from stderr\\n")
 logging.info("the latest")"""
     text = logged(path, program)
     assert {file.name for file in tmp_path.iterdir()} == {"link.log", "link.log.1"}
     assert "the latest" in text
     assert "from stderr" in text
-    assert all(file.stat().st_size < 1.2 * MOST_LOG_BYTES for file in tmp_path.iterdir())
+    assert all(
+        file.stat().st_size < 1.2 * link_process.MOST_LOG_BYTES for file in tmp_path.iterdir()
+    )
 
 
 def test_a_servers_words_in_a_log_cannot_drive_the_terminal_that_shows_it(tmp_path: Path) -> None:
@@ -229,8 +226,14 @@ def test_a_signal_adds_the_stacks_of_a_link_that_goes_on(
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [(None, IDLE_SECONDS), ("60", 60.0), ("0", 1.0), ("-5", 1.0), ("soon", IDLE_SECONDS)],
+    [
+        (None, link_process.IDLE_SECONDS),
+        ("60", 60.0),
+        ("0", 1.0),
+        ("-5", 1.0),
+        ("soon", link_process.IDLE_SECONDS),
+    ],
 )
 def test_an_idle_link_stays_as_long_as_the_variable_says(value: str | None, seconds: float) -> None:
-    environment = {} if value is None else {IDLE_VARIABLE: value}
-    assert idle_seconds(environment) == seconds
+    environment = {} if value is None else {link_process.IDLE_VARIABLE: value}
+    assert link_process.idle_seconds(environment) == seconds
