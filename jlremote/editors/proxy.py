@@ -42,10 +42,9 @@ def proxy(name: str, context: Context, *, stdin: int, stdout: int) -> None:
 
 
 def _ssh_with_descriptor(stdin: int, stdout: int) -> tuple[str, ...] | None:
-    """Return the argv of an `ssh` that runs this with `ProxyUseFdpass`: it takes the socket itself.
+    """Return the argv of an `ssh` that runs this with `ProxyUseFdpass`, else `None`.
 
-    It gives one socket as stdin and stdout then, and pipes otherwise. Others give one socket, too,
-    and want bytes (libssh), so ssh must be the parent.
+    ssh gives one socket as stdin and stdout then; so does libssh, which wants bytes.
     """
     if sys.platform == "win32":
         return None

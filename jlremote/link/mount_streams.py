@@ -27,10 +27,7 @@ TICK_SECONDS = 1.0
 
 
 class MountStreams:
-    """The open streams, with the names of their mounts.
-
-    `lost` is called with a connection that did not answer.
-    """
+    """The open streams by mount; `lost` is called with a connection that did not answer."""
 
     def __init__(self, opener: SftpStreams, lost: Callable[[Connection, JlrError], None]) -> None:
         self._opener = opener
@@ -43,10 +40,7 @@ class MountStreams:
     def open(
         self, name: str, connection: Connection, local: Any, root: str, refused: Ended
     ) -> None:
-        """Open another stream for a mount of the host's folder `root`.
-
-        `refused` is called with the reason for a refusal.
-        """
+        """Open another stream for a mount of `root`; `refused` gets the reason for a refusal."""
 
         def ended(reason: str | None) -> None:
             with self._lock:
@@ -144,9 +138,7 @@ class Mounts:
         return len(self._failures)
 
     def add(self, name: str, root: str) -> None:
-        """Admit the sshfs of that name, which shows the host's folder `root`.
-
-        Repeating it is harmless.
+        """Admit the sshfs of that name, which shows the host's folder `root`; may be repeated.
 
         Raises:
             JlrError: the socket cannot be made.

@@ -40,10 +40,9 @@ class Folder:
 def find(
     link: Link, session: SessionRecord, remote: str | None, local: str, *, on_host: bool
 ) -> Folder:
-    """Return the folder to mount: `remote`, or with `None` the session's project folder.
+    """Return the folder to mount: `remote`, else the session's project folder, else a namesake.
 
-    A folder of the name of `local` in the home is the last resort. With `on_host` an absolute
-    `remote` is a path of the host and not of the container.
+    With `on_host` an absolute `remote` is a path of the host and not of the container.
 
     Raises:
         NotFound: the folder is missing, or exists only in the container.
@@ -144,6 +143,4 @@ def _advice(path: str, container: Container | None) -> str | None:
                 f"the engine keeps the volume `{volume.name}` where only root may look; "
                 "give the container a folder of yours: `--volume ~/FOLDER:TARGET`"
             )
-    if path.startswith(f"{Path.home()}/"):
-        return "the shell has replaced `~` by your home on this machine: write `'~/…'`, in quotes"
     return None

@@ -63,10 +63,7 @@ def environment(door: Path) -> dict[str, str]:
 
 
 def start(command: tuple[str, ...], environment: dict[str, str]) -> str | None:
-    """Run sshfs until it has mounted and gone to the background; return its complaint if it fails.
-
-    It outlives us, so it gets neither our folder nor our terminal or output.
-    """
+    """Run sshfs, which goes to the background; return its complaint if it cannot mount."""
     return refusal(command, START_SECONDS, env=environment, cwd="/", start_new_session=True)
 
 
@@ -97,10 +94,7 @@ def end(name: str, *, patience: float = END_SECONDS) -> None:
 
 
 def _left_after(seconds: float, waited_for: list[psutil.Process]) -> list[psutil.Process]:
-    """Wait until processes have ended, and return those that have not after that time.
-
-    One that nothing has reaped yet has ended: in a container without an init nothing ever does.
-    """
+    """Wait until processes have ended, and return those that run on; a zombie has ended."""
     limit = time.monotonic() + seconds
     while (left := [each for each in waited_for if _runs(each)]) and time.monotonic() < limit:
         time.sleep(0.02)

@@ -78,10 +78,7 @@ def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> 
 
 
 def unmount_session(host: str, session: str, context: Context, *, force: bool) -> list[str]:
-    """Unmount the folders of a session and return what was done, a sentence for each.
-
-    It names the programs that lost a folder by `force`.
-    """
+    """Unmount the folders of a session; return a sentence for each, with programs that lost it."""
     sentences = []
     for record in mounts.load_all():
         if (record.host, record.session) != (host, session):

@@ -23,10 +23,9 @@ class TerminalKind:
 class RemoteProcess:
     """A process that runs over the link; one thread reads it, others may write meanwhile.
 
-    Its output begins after the line `marker`, `None` in a terminal. `say` sends a message to the
-    link. `on_ready` is called when the next piece of stdin may be sent; without it `give` waits for
-    that. `on_script` is called with a script that the link made. The exit `status` is known once
-    the iteration has ended.
+    Its output begins after the line `marker`, `None` in a terminal. `on_ready` is called when the
+    next piece of stdin may be sent; without it `give` waits for that. `on_script` gets a script
+    that the link made. The exit `status` is known once the iteration has ended.
     """
 
     def __init__(

@@ -68,8 +68,7 @@ class Supervisor:
     def connection(self, asker: Asker) -> Connection:
         """Return the live connection, or make one; the host's questions go to `asker`.
 
-        Of many callers at once only one dials; the others share its result. If the dialer could not
-        ask a person, a caller that can dials once more.
+        Of many callers only one dials, and the others share its result, unless that needs a person.
 
         Raises:
             Authentication: the host refuses the login, or a person must be asked.

@@ -93,8 +93,7 @@ Ending = Callable[[str, float], None]
 class SessionForward:
     """A local listener, and the endpoint that was proved on the present connection.
 
-    Requests wait until the endpoint is proved. A proof for an older connection or endpoint does not
-    count.
+    Requests wait for the proof; one for an older connection or endpoint does not count.
     """
 
     def __init__(

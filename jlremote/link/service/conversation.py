@@ -108,11 +108,7 @@ class Conversation:
         return plain_sockets.socket(fileno=os.dup(self._socket.fileno()))
 
     def end(self) -> None:
-        """Close the socket.
-
-        A thread that waits for the command to hang up closes it instead: the descriptor could be
-        another conversation's by the time that it reads.
-        """
+        """Close the socket, unless the thread that waits for the command to hang up does it."""
         if not self._watched:
             self._socket.close()
 

@@ -39,10 +39,7 @@ _NO_SIZE = os.terminal_size((80, 24))
 
 
 class CommandChannel(asyncssh.SSHServerSession[bytes]):
-    """A channel of a client: its events come in the event loop's thread.
-
-    Its command runs on the host in a thread of its own.
-    """
+    """A channel of a client, with its events in the loop's thread and its command in another."""
 
     def __init__(self, place: ServedPlace, connect: Connect, forwards: PlaceForwards) -> None:
         self._place = place
@@ -127,10 +124,7 @@ class CommandChannel(asyncssh.SSHServerSession[bytes]):
         return True
 
     def _reader_left(self, _packet: Any) -> bool:
-        """End the command as a closed pipe would: what reads the client's stdout has gone.
-
-        See OpenSSH's PROTOCOL 2.1.
-        """
+        """End the command: what reads the client's stdout has gone (OpenSSH's PROTOCOL 2.1)."""
         self._has_reader = False
         self._room.release()  # the client may take no more
         return True

@@ -34,9 +34,9 @@ class ReaderLeft(JlrError):
 def opened_anew(descriptors: Sequence[int]) -> tuple[int, ...] | None:
     """Return the three streams opened once more; `None` if one of them cannot be used.
 
-    The link must never wait for them, and a flag set on the one that is here would count for every
-    program that has it. Only Linux can open a pipe again (`/proc/self/fd`). A terminal as stdin is
-    not used: who reads it without belonging to it would take the keys of other programs.
+    The link must never wait for them, and a flag set on the first would count for every program
+    that has it. Only Linux opens a pipe again (`/proc/self/fd`). A terminal's keys are for the
+    programs that belong to it.
     """
     if sys.platform != "linux" or os.isatty(descriptors[0]):
         return None

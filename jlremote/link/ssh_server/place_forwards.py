@@ -77,10 +77,7 @@ class PlaceForwards:
         return None
 
     async def lend_agent(self, agent: str) -> tuple[PlaceSocket, str] | None:
-        """Make a socket in the place that leads to the client's agent, here at the path `agent`.
-
-        Return it and its path there.
-        """
+        """Lead a socket in the place to the client's agent at `agent`; return it and its path."""
 
         async def open_channel(factory: Callable[[], asyncssh.SSHForwarder]) -> None:
             await asyncio.get_running_loop().create_unix_connection(factory, agent)

@@ -39,17 +39,9 @@ class FakeHost(FakeConnection):
     def __init__(self) -> None:
         super().__init__()
         self.run: Run = lambda script, output, options: 0
-        self.refusals: dict[tuple[str, int], str] = {}
-        self.sockets: set[str] = set()
 
     def execute(self, script: bytes, output: Output, **options: Any) -> int:
         return self.run(script, output, options)
-
-    def refusal(self, address: str, port: int, timeout: float) -> str | None:
-        return self.refusals.get((address, port))
-
-    def reaches(self, path: str, timeout: float) -> bool:
-        return path in self.sockets
 
 
 class FakeSupervisor:
@@ -92,30 +84,21 @@ class FakeDialer:
     def elevate(self, connection: Connection, script: str, asker: Asker) -> None:
         self.elevated.append(script)
 
-    def forget(self) -> tuple[str, ...]:
-        return ("password ada@dgx",)
-
 
 class FakeMounts:
     """Mounts by their names alone."""
 
     def __init__(self) -> None:
-        self.names: set[str] = set()
+        self.names: list[str] = []
 
     def __len__(self) -> int:
         return len(self.names)
 
     def add(self, name: str, root: str) -> None:
-        assert root.startswith("/")
-        self.names.add(name)
-
-    def remove(self, name: str) -> bool:
-        there = name in self.names
-        self.names.discard(name)
-        return there
+        self.names.append(name)
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [{"name": name, "connected": True, "failure": None} for name in sorted(self.names)]
+        return [{"name": name, "connected": True, "failure": None} for name in self.names]
 
 
 class Parts:
