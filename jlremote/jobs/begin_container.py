@@ -151,12 +151,7 @@ def _new_container(
 def _waiting(
     start: StartContext, request: RunRequest, new: _NewContainer
 ) -> tuple[StartContext, str]:
-    """Begin a job that waits on the host and then creates its container there.
-
-    Raises:
-        Busy: there is a container or job of that name.
-        Usage: it needs the laptop once the container runs.
-    """
+    """Begin a job that waits on the host and then creates its container there."""
     spec = new.spec
     if start.request.options.packages or spec.interactive:
         raise Usage(
