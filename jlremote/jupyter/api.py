@@ -130,8 +130,8 @@ class JupyterApi:
         """Return whether the server says that there is no file or folder `path` below its root."""
         from http import HTTPStatus
 
-        found = f"api/contents/{quote(path.strip('/'))}?content=0"
-        return self._exchange("GET", found, None)[0].status == HTTPStatus.NOT_FOUND
+        query = f"api/contents/{quote(path.strip('/'))}?content=0"
+        return self._exchange("GET", query, None)[0].status == HTTPStatus.NOT_FOUND
 
     def kernels(self) -> tuple[Kernel, ...]:
         # Without this `jlr status --watch` would keep an idle server alive.
@@ -155,7 +155,7 @@ class JupyterApi:
         answer = self._request("GET", "api/kernelspecs")
         with understood("Jupyter"):
             kinds = answer["kernelspecs"].items()
-            return {argument(str(name)): dict(told["spec"]) for name, told in kinds}
+            return {argument(str(name)): dict(content["spec"]) for name, content in kinds}
 
     def start_kernel(self, kind: str | None = None) -> str:
         """Start a kernel, by default of the default kind, without a notebook; return its id."""
@@ -226,10 +226,10 @@ class JupyterApi:
         return NoAnswer(f"no answer from Jupyter {way}: {reason}")
 
 
-def _kernel(told: dict[str, Any], paths: dict[str, Any]) -> Kernel:
-    notebook = paths.get(told["id"], told["name"])
-    state, last = str(told["execution_state"]), str(told["last_activity"])
-    return Kernel(str(notebook), state, last, id=str(told["id"]))
+def _kernel(facts: dict[str, Any], paths: dict[str, Any]) -> Kernel:
+    notebook = paths.get(facts["id"], facts["name"])
+    state, last = str(facts["execution_state"]), str(facts["last_activity"])
+    return Kernel(str(notebook), state, last, id=str(facts["id"]))
 
 
 class _Deadline:
