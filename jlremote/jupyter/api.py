@@ -10,7 +10,8 @@ import json
 import re
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -203,21 +204,20 @@ class JupyterApi:
         from http.client import HTTPConnection, HTTPException
 
         connection = HTTPConnection(self.address, self.local_port, timeout=self.timeout)
-        late = _Deadline(self.timeout)
         text = None if content is None else json.dumps(content)
         headers = {"Host": f"{self.hostname}:{self.local_port}", **self.headers}
         try:
             connection.connect()
-            late.begin(connection.sock)
-            connection.request(method, quote(self.server.base_url) + path, text, headers=headers)
-            response = connection.getresponse()
-            body = response.read(MOST_BYTES + 1)
+            with _limited(connection.sock, self.timeout) as late:
+                url = quote(self.server.base_url) + path
+                connection.request(method, url, text, headers=headers)
+                response = connection.getresponse()
+                body = response.read(MOST_BYTES + 1)
         except (OSError, HTTPException) as error:
             raise self._no_answer(str(error) or type(error).__name__) from error
         finally:
-            late.end()
             connection.close()
-        if late.passed or len(body) > MOST_BYTES:
+        if late.is_set() or len(body) > MOST_BYTES:
             raise self._no_answer("its answer does not end")
         return response, body
 
@@ -232,25 +232,20 @@ def _kernel(facts: dict[str, Any], paths: dict[str, Any]) -> Kernel:
     return Kernel(str(notebook), state, last, id=str(facts["id"]))
 
 
-class _Deadline:
-    """A limit on the whole time of a request, as each byte begins a socket's own timeout anew."""
+@contextmanager
+def _limited(connected: socket.socket, seconds: float) -> Iterator[threading.Event]:
+    """Shut a socket down after some seconds in all, as each byte begins its own timeout anew."""
+    passed = threading.Event()
 
-    def __init__(self, seconds: float) -> None:
-        self.passed = False
-        self._seconds = seconds
-        self._timer: threading.Timer | None = None
-
-    def begin(self, connected: socket.socket) -> None:
-        """Shut a socket down when the time is over."""
-        self._timer = threading.Timer(self._seconds, self._pass, (connected,))
-        self._timer.daemon = True
-        self._timer.start()
-
-    def _pass(self, connected: socket.socket) -> None:
-        self.passed = True
+    def shut_down() -> None:
+        passed.set()
         with suppress(OSError):
             connected.shutdown(socket.SHUT_RDWR)
 
-    def end(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    timer = threading.Timer(seconds, shut_down)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield passed
+    finally:
+        timer.cancel()
