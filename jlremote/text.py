@@ -55,16 +55,16 @@ def without_controls(text: str, kept: re.Pattern[str] | None = None) -> str:
     a file's name, is shown in hexadecimal.
     """
 
-    def shown(found: re.Match[str]) -> str:
-        if "\udc80" <= found[0] <= "\udcff":
-            return f"\\x{ord(found[0]) - 0xDC00:02x}"
-        return found[0] if kept is not None and kept.fullmatch(found[0]) else ""
+    def shown(match: re.Match[str]) -> str:
+        if "\udc80" <= match[0] <= "\udcff":
+            return f"\\x{ord(match[0]) - 0xDC00:02x}"
+        return match[0] if kept is not None and kept.fullmatch(match[0]) else ""
 
     return _HOSTILE.sub(shown, text)
 
 
 def begun_sequence(text: str) -> str:
-    """Return the escape sequence that a text ends in the middle of, `""` for none."""
+    """Return the unfinished escape sequence at the end of a text, `""` for none."""
     begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_SEQUENCE))
     return begun[0] if begun else ""
 
@@ -87,7 +87,7 @@ def is_name(text: str) -> bool:
 
 
 def is_host(text: str) -> bool:
-    """Return whether ssh takes it for a destination."""
+    """Return whether `text` is a destination for ssh."""
     return bool(text) and _NO_HOST.search(text) is None
 
 
@@ -96,7 +96,7 @@ _LIKE, _SHORT_LIKE = 0.75, 0.66
 
 
 def closest(typed: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is spelled most like the typed one, `None` if none is like it.
+    """Return the known name that is spelled most like the typed one, or `None`.
 
     `known` has names of the one kind that was asked for: a host is no guess for a session. Upper
     and lower case are alike. A name that begins with the typed one is nearer than any other, as
@@ -125,6 +125,11 @@ def one_of(names: Sequence[str]) -> str:
     """Return names as a choice in words: `a`, `b` or `c`."""
     *first, last = (f"`{name}`" for name in names)
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def joined(*parts: str | None) -> str | None:
+    """Return the parts that are there as one sentence, `None` for none."""
+    return "; ".join(filter(None, parts)) or None
 
 
 def listed(items: Sequence[str], most: int) -> str:

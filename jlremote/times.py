@@ -21,8 +21,8 @@ def seconds_of(text: str, place: str) -> int:
     """
     if text.strip().lower() == "off":
         return 0
-    found = _SPAN.fullmatch(text.strip().lower())
-    counts = found.groups(default="0") if found else ()
+    span = _SPAN.fullmatch(text.strip().lower())
+    counts = span.groups(default="0") if span else ()
     seconds = sum(int(count) * size for count, size in zip(counts, UNITS.values()))  # noqa: B905
     if not seconds:
         raise Usage(
@@ -74,7 +74,7 @@ def age(since: float | None, now: float | None = None) -> str:
 
 
 def left(until: float, now: float | None = None) -> str:
-    """Return the time until a moment, in minutes from one on: `2h5m`, `40s`.
+    """Return the time until a moment in words: `2h5m`, or `40s` below a minute.
 
     Both are seconds since the epoch; `now` is by default this machine's.
     """
@@ -94,12 +94,12 @@ def by_our_clock(moment: float | None, their_now: float | None) -> float | None:
 
 
 def expected(start: float) -> str:
-    """Return the words about a start that is expected, in this machine's zone."""
+    """Return `estimated start: Mon 12:00`, in this machine's zone."""
     return f"estimated start: {time.strftime('%a %H:%M', time.localtime(start))}"
 
 
 def ago(moment: str) -> str:
-    """Return the time since an ISO 8601 moment likewise; one without a zone is in UTC."""
+    """Return `age` of an ISO 8601 moment, which is in UTC if it names no zone."""
     try:
         then = datetime.fromisoformat(moment)
         return age(then.replace(tzinfo=then.tzinfo or UTC).timestamp())

@@ -121,22 +121,22 @@ def number(value: object) -> float:
     """
     try:
         known = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-        found = float(value) if known else math.nan  # type: ignore[arg-type]
+        parsed = float(value) if known else math.nan  # type: ignore[arg-type]
     except (ValueError, OverflowError):
-        found = math.nan
-    if not math.isfinite(found):
+        parsed = math.nan
+    if not math.isfinite(parsed):
         shown = value[:40] if isinstance(value, str) else type(value).__name__
         raise Refused(f"`{one_line(shown)}` is not a number")
-    return found
+    return parsed
 
 
 def moment(value: object) -> float | None:
     """Return seconds since the epoch, `None` for what is no moment up to the year 2242."""
     try:
-        found = number(value)
+        seconds = number(value)
     except Refused:
         return None
-    return found if 0 <= found < _LATEST else None
+    return seconds if 0 <= seconds < _LATEST else None
 
 
 def document(text: str | bytes) -> Any:
@@ -149,9 +149,9 @@ def document(text: str | bytes) -> Any:
         Refused: it is no JSON, not UTF-8, or nested too deep.
     """
     try:
-        found = json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_nothing)
-        _refuse_deep(found)
-        return _encodable(found, text)
+        value = json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_nothing)
+        _refuse_deep(value)
+        return _encodable(value, text)
     except RecursionError as error:
         raise Refused("the document is nested too deep") from error
     except ValueError as error:
@@ -159,13 +159,13 @@ def document(text: str | bytes) -> Any:
 
 
 def _int(digits: str) -> int | float | None:
-    found = int(digits) if len(digits) <= _MOST_DIGITS + 1 else 2**64
-    return found if -(2**63) <= found < 2**64 else _float(digits)
+    number = int(digits) if len(digits) <= _MOST_DIGITS + 1 else 2**64
+    return number if -(2**63) <= number < 2**64 else _float(digits)
 
 
 def _float(digits: str) -> float | None:
-    found = float(digits)
-    return found if math.isfinite(found) else None
+    number = float(digits)
+    return number if math.isfinite(number) else None
 
 
 def _nothing(_: str) -> None:

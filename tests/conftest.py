@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import signal
@@ -41,12 +42,13 @@ for number in (signal.SIGQUIT, signal.SIGHUP):
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
 
 os.environ["GOGC"] = LESS_GARBAGE
+gc.set_threshold(50_000, 20, 20)  # Python's own 700 cost a tenth of the collection's time
 
 # How long an example takes tells of the machine's load, not of the code.
 settings.register_profile(
     "jlr",
     deadline=None,
-    max_examples=100 if WANTED else 40,
+    max_examples=100 if WANTED else 15,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("jlr")
@@ -77,13 +79,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderSchedu
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the lab, which `tests/run quick` leaves out.
 
-    What one worker must do alone comes first, else the others wait for it at the end.
+    What one worker must do alone comes first, and files without a lab, which take a second, come
+    last: else all but one of the workers would have nothing to do at the end.
     """
-    items.sort(key=lambda item: not item.nodeid.startswith(ONE_LAB))
+    dear = set()
     for item in items:
         given = getattr(getattr(item, "callspec", None), "params", {})  # not a fixture's value
         if LAB_FIXTURES.intersection(getattr(item, "fixturenames", ())).difference(given):
             item.add_marker("lab")
+            dear.add(item.path)
+    items.sort(key=lambda item: (not item.nodeid.startswith(ONE_LAB), item.path not in dear))
+
+
+def pytest_collection_finish() -> None:
+    """Let no search for garbage look at the thousands of tests, which live to the end."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -208,8 +218,7 @@ def laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Laptop]:
     """A new laptop that knows the remote host as `lab`; its links must end on SIGTERM."""
     with new_laptop(sshd, account, keys) as fresh:
         yield fresh
-        stubborn = fresh.shut_down()
-    assert not stubborn, f"had to be killed: {stubborn}"
+    assert not fresh.stubborn, f"had to be killed: {fresh.stubborn}"
 
 
 @pytest.fixture(scope="module")
@@ -217,8 +226,7 @@ def file_laptop(sshd: SSHServer, account: Account, keys: Keys) -> Iterator[Lapto
     """The same laptop for all tests of a file, which saves a link for each."""
     with new_laptop(sshd, account, keys) as fresh:
         yield fresh
-        stubborn = fresh.shut_down()
-    assert not stubborn, f"had to be killed: {stubborn}"
+    assert not fresh.stubborn, f"had to be killed: {fresh.stubborn}"
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -38,6 +39,7 @@ def modules() -> dict[str, ast.Module]:
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         name = ".".join(part for part in parts if part != "__init__")
         found[name] = ast.parse(path.read_text("utf-8"), str(path))
+    gc.freeze()  # no search for garbage need look at half a million nodes again
     return found
 
 

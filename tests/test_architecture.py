@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
@@ -49,3 +50,8 @@ def test_the_docstring_of_a_folder_names_its_modules_and_folders() -> None:
 def test_no_folder_has_more_than_fourteen_modules() -> None:
     sizes = {room: len(list(room.glob("*.py"))) - 1 for room in ROOMS}
     assert {room.name: size for room, size in sizes.items() if size > 14} == {}
+
+
+def test_few_file_names_stand_twice() -> None:
+    names = Counter(path.name for room in ROOMS for path in room.glob("*.py"))
+    assert len([name for name, count in names.items() if count > 1 and name[0] != "_"]) <= 9

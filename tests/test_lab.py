@@ -13,15 +13,15 @@ import pexpect
 import psutil
 import pytest
 
-from tests.conftest import SSHServerFactory
 from tests.lab import images
 from tests.lab.accounts import Account, claimed_account
-from tests.lab.engine import Engine, running_engine
+from tests.lab.engine import Engine
 from tests.lab.laptop import PROGRAMS, Laptop
 from tests.lab.place import LabError, PrivateFolder
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
+from tests.long import LONG
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -30,12 +30,6 @@ def test_ssh_logs_in_as_the_lab_user_and_not_as_root(laptop: Laptop, account: Ac
     answer = laptop.ssh("lab", "id -un; id -u; pwd")
     assert answer.stdout.split() == [account.name, str(account.uid), str(account.home)], answer
     assert account.uid != 0
-
-
-def test_images_are_built_once(engine: Engine) -> None:
-    said: list[str] = []
-    images.ensure(engine, said.append)
-    assert said == []
 
 
 def test_a_recipe_that_changed_changes_the_images_that_stand_on_it(
@@ -58,22 +52,6 @@ def test_nothing_of_an_account_outlives_its_use(
         subprocess.run(argv, user=other.uid, extra_groups=(), check=True)
         wait_until(lambda: bool(other.processes()), "the start of a process of the account")
     assert other.processes() == []
-
-
-def test_dropped_connections_end_the_client_and_not_the_server(
-    laptop: Laptop, another_sshd: SSHServerFactory, keys: Keys, account: Account
-) -> None:
-    server = another_sshd()
-    laptop.add_host("second", server, account, key=keys.private)
-    argv = ("ssh", "-F", str(laptop.ssh_config), "second", "echo here; sleep 60")
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as client:
-        assert client.stdout is not None
-        assert client.stdout.readline() == "here\n"
-        server.drop_connections()
-        assert client.wait(timeout=10) == 255
-    assert laptop.ssh("second", "true").status == 0
-    server.stop()
-    assert laptop.ssh("second", "true").status == 255
 
 
 def test_a_laptop_reports_processes_that_had_to_be_killed(laptop: Laptop) -> None:
@@ -100,13 +78,7 @@ def test_a_forked_jlr_says_and_returns_what_a_started_one_does() -> None:
     made.remove()
 
 
-def test_a_second_user_of_the_engine_leaves_it_running(engine: Engine) -> None:
-    with running_engine() as same:
-        assert same.process() == engine.process()
-    assert engine.answers()
-
-
-@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
+@pytest.mark.parametrize("shell", ["/bin/bash", LONG("/bin/sh")])
 def test_a_shell_in_the_lab_has_jlr_and_a_host_and_leaves_nothing(
     engine: Engine, shell: str
 ) -> None:
@@ -139,21 +111,6 @@ def test_a_shell_in_the_lab_has_jlr_and_a_host_and_leaves_nothing(
     assert [child for child in started if child.is_running()] == []
     assert engine.docker("ps", "--all", "--quiet", "--filter", f"name={name}") == ""
     assert engine.docker("network", "ls", "--quiet", "--filter", f"name={name}") == ""
-
-
-def test_a_lab_whose_terminal_is_closed_leaves_nothing(engine: Engine) -> None:
-    with pexpect.spawn(sys.executable, ["-m", "tests.lab"], cwd=str(REPOSITORY)) as opened:
-        opened.expect(rb"laptop:\s+(\S+) ", timeout=60)
-        assert isinstance(opened.match, re.Match)
-        folder = Path(opened.match[1].decode())
-        opened.expect(rb"\(lab\)")
-        lab = psutil.Process(opened.pid)
-        started = lab.children(recursive=True)
-        lab.send_signal(1)
-        opened.expect(pexpect.EOF)
-    assert not folder.exists()
-    assert [child for child in started if child.is_running()] == []
-    assert engine.answers()
 
 
 def test_the_folder_of_a_killed_run_is_deleted_by_the_next() -> None:

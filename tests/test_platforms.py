@@ -25,7 +25,6 @@ POSIX_ONLY = {
     "jlremote.demo.server",
     "jlremote.remote.job_keeper",
     "jlremote.remote.job_terminal",
-    "jlremote.remote.joining",
     "jlremote.remote.orphans",
 }
 COMMANDS = (["--version"], ["--help"], ["list"], ["demo"])

@@ -16,7 +16,6 @@ from jlremote.times import in_words, seconds_of
     [
         ("90s", 90, "1m30s"),
         ("30m", 1800, "30m"),
-        ("2h", 7200, "2h"),
         ("1H30M", 5400, "1h30m"),
         (" 1d12h ", 129600, "1d12h"),
         ("off", 0, "0s"),
@@ -35,33 +34,19 @@ def test_a_text_that_is_not_a_span_is_refused_with_its_place(text: str) -> None:
         seconds_of(text, "`idle-stop`")
 
 
-def since(**age: float) -> str:
-    now = datetime.datetime.now(datetime.UTC)
-    return (now - datetime.timedelta(**age)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
 @pytest.mark.parametrize(
     ("age", "words"),
-    [
-        ({"seconds": 40.4}, "40s"),
-        ({"minutes": 5}, "5m"),
-        ({"hours": 3, "minutes": 59}, "3h"),
-        ({"days": 2}, "2d"),
-        ({"seconds": -30}, "0s"),
-    ],
+    [(40.4, "40s"), (300, "5m"), (14340, "3h"), (172_800, "2d"), (-30, "0s")],
 )
-def test_a_time_is_told_in_its_largest_unit(age: dict[str, float], words: str) -> None:
-    assert times.ago(since(**age)) == words
-
-
-def test_a_moment_without_a_zone_is_utc_and_nonsense_is_a_question_mark() -> None:
-    assert times.ago(since(hours=3).removesuffix("Z")) == "3h"
+def test_a_time_is_told_in_its_largest_unit(age: float, words: str) -> None:
+    then = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=age)
+    moment = then.strftime("%Y-%m-%dT%H:%M:%S.%f")
+    assert times.ago(f"{moment}Z") == times.ago(moment) == words
     assert times.ago("yesterday") == "?"
 
 
 @pytest.mark.parametrize(
-    ("since", "words"),
-    [(None, "?"), (1000.0, "0s"), (940.6, "59s"), (940.0, "1m"), (2000.0, "0s")],
+    ("since", "words"), [(None, "?"), (1000.0, "0s"), (940.6, "59s"), (940.0, "1m"), (2000.0, "0s")]
 )
 def test_an_age_is_counted_from_a_given_moment(since: float | None, words: str) -> None:
     assert times.age(since, now=1000.0) == words

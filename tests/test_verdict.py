@@ -74,17 +74,9 @@ def test_pytests_own_record_is_understood(tmp_path: Path) -> None:
         "def test_not_here(): pytest.skip('nothing')\n"
     )
     record = tmp_path / "record.xml"
-    argv = (
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        "/dev/null",
-        f"--junitxml={record}",
-    )
-    subprocess.run((sys.executable, *argv, str(tmp_path)), stdout=subprocess.DEVNULL, check=False)
+    options = ("-q", "-p", "no:cacheprovider", "-c", "/dev/null", f"--junitxml={record}")
+    argv = (sys.executable, "-m", "pytest", *options, str(tmp_path))
+    subprocess.run(argv, stdout=subprocess.DEVNULL, check=False)
     assert verdict.outcomes(record) == {
         "test_it::test_yes": "passed",
         "test_it::test_no[a[b]": "failed",

@@ -3,7 +3,7 @@
 Read `boundary` (errors become messages and exit codes), `program` (the table of commands),
 `command` and `invocation` (click's classes with our additions); then one of `commands/`. `options/`
 has what several commands share, `screen/` the output, `keyboard/` the input, `completion/` the
-shells' candidates. `kernel` is the program that a kernel spec names.
+shells' candidates. `kernel_program` is what a kernel spec names.
 
 Why is a command imported only when it is called? `jlr --version` and a completion should cost
 little more than `import click`; `tests/bench/startup.py` measures it, at most 1.5 times.

@@ -11,7 +11,7 @@ from types import FrameType
 
 import click
 
-from jlremote.cli.command import ALIASES, DESTRUCTIVE
+from jlremote.cli.command import DESTRUCTIVE
 from jlremote.cli.screen.terminal import json_text, tell
 from jlremote.errors import EXIT_INTERRUPTED, Bug, JlrError, Usage
 from jlremote.text import closest, one_line, printable, reason_of, redacted
@@ -47,9 +47,9 @@ def _run() -> int:
     from jlremote.cli.program import jlr
 
     if "_JLR_COMPLETE" in os.environ:
-        from jlremote.cli.completion import shells
+        from jlremote.cli.completion import shell_answers
 
-        shells.register()
+        shell_answers.register()
     status = jlr.main(prog_name="jlr", standalone_mode=False)
     sys.stdout.flush()
     return status if isinstance(status, int) else 0
@@ -62,7 +62,7 @@ def _explain(failure: Exception) -> int:
         message, hint = _log_bug(failure)
         code = Bug.exit_code
     if _as_json():
-        tell(json_text({"error": message, "hint": hint, "exit": code}), as_it_is=True)
+        tell(json_text({"error": message, "hint": hint, "exit": code}))
         return code
     tell(f"{click.style('error', fg='red', bold=True)}: {printable(message)}")
     if hint:
@@ -100,7 +100,6 @@ def _log_bug(failure: Exception) -> tuple[str, str]:
 
 
 def _as_json() -> bool:
-    """Return whether `--json` was typed, also in a command line that cannot be read."""
     typed = sys.argv[1:]
     return "--json" in typed[: typed.index("--") if "--" in typed else None]
 
@@ -108,14 +107,13 @@ def _as_json() -> bool:
 def _interrupted(words: str) -> int:
     if _as_json():
         error = {"error": words or "interrupted", "hint": None, "exit": EXIT_INTERRUPTED}
-        tell(json_text(error), as_it_is=True)
+        tell(json_text(error))
     elif words:
         tell(words)
     return EXIT_INTERRUPTED
 
 
 def _in_our_words(failure: click.ClickException) -> JlrError:
-    """Return click's error in our form: lower case, no final period, literals in backticks."""
     has_option = getattr(failure, "option_name", None) is not None
     message = failure.message if has_option else failure.format_message()
     message = re.sub(r"'([^']*)'", r"`\1`", " ".join(message.split())).rstrip(".")
@@ -129,25 +127,11 @@ def _in_our_words(failure: click.ClickException) -> JlrError:
     if takes_command and (unknown or "extra argument" in message):
         hint = f"put the command after `--`: `{path} … -- COMMAND`"
     if unknown and context:
-        hint = _after_command(unknown, context) or _resembling(unknown, context.command) or hint
+        hint = _resembling(unknown, context.command) or hint
     return Usage(message[:1].lower() + message[1:], hint=hint)
 
 
-def _after_command(typed: str, context: click.Context) -> str | None:
-    """Return the hint for an option of a command that was typed before the command."""
-    group = context.command
-    if not isinstance(group, click.Group):
-        return None
-    for word in sys.argv[1:]:
-        command = group.get_command(context, ALIASES.get(word, (word,))[0])
-        if command is not None:
-            known = any(typed in option.opts for option in command.params)
-            return f"put `{typed}` after the command `{word}`" if known else None
-    return None
-
-
 def _resembling(typed: str, command: click.Command) -> str | None:
-    """Return the hint with the option that is spelled like the typed one, if one is."""
     never = _NEVER_OFFERED | ({"--all"} if command.name in DESTRUCTIVE else set())
     if not typed.startswith("--"):  # a letter is like no word
         return None
@@ -158,7 +142,6 @@ def _resembling(typed: str, command: click.Command) -> str | None:
 
 
 def _told_of_disk(failure: OSError) -> Exception:
-    """Return the error of a full or broken disk, which is no bug of jlr; any other as it is."""
     if failure.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
         return failure
     what = f"`{failure.filename}`" if failure.filename else "the output"
@@ -166,7 +149,6 @@ def _told_of_disk(failure: OSError) -> Exception:
 
 
 def _forget_output() -> None:
-    """Redirect the output, so that the interpreter's exit writes nothing to a broken pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.dup2(nowhere, sys.stderr.fileno())
@@ -186,7 +168,6 @@ def _fill_standard_streams() -> None:
 
 
 def _end_cleanly_on_signals() -> None:
-    """Unwind on a signal that ends the process, to restore the cursor and the terminal's echo."""
     numbers = [signal.SIGTERM]
     if sys.platform != "win32":
         numbers.append(signal.SIGHUP)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from inspect import cleandoc
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from jlremote.cli.invocation import global_options
 from jlremote.errors import Usage
+from jlremote.text import closest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -42,22 +46,36 @@ DESTRUCTIVE = {"stop", "restart", "forget", "unmount", "disconnect", "rmi", "pru
 # Stands for a hyphen while click breaks lines, which it would do in the middle of `--dry-run`.
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
-_SHELL_WORD = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class GroupedOption(click.Option):
-    """An option that stands under a heading of its command's help, one of `GROUPS`."""
+class Option(click.Option):
+    """An option under a heading of its command's help: one of `GROUPS`, or none."""
 
     def __init__(self, *declarations: Any, group: str, **settings: Any) -> None:
         super().__init__(*declarations, **settings)
         self.group = group
 
 
-def option(group: str, *names: str, **settings: Any) -> Callable[[Function], Function]:
-    """Decorate a function with an option under a heading; otherwise as `click.option`."""
-    return click.option(*names, cls=GroupedOption, group=group, **settings)
+def option(
+    names: str, text: str, *, group: str = "", **settings: Any
+) -> Callable[[Function], Function]:
+    """Decorate a function with an option; `text` is its help, `settings` are as for `click.option`.
+
+    `names` are separated by spaces: the option's own, the parameter's if that is another one, and
+    the metavar, as `-v --volume SOURCE:TARGET`. Without a metavar or a type it is a flag; one with
+    a `--no-…` form is `None` until it is given.
+    """
+    words = names.split()
+    if not words[-1].startswith("-") and not words[-1].islower():
+        settings["metavar"] = words.pop()
+        if "flag_value" in settings:
+            settings["is_flag"] = False  # the value may be left out
+    elif "/" in names:
+        settings["default"] = None
+    elif not settings.keys() & {"type", "flag_value"}:
+        settings["is_flag"] = True
+    return click.option(*words, cls=Option, group=group, help=text, **settings)
 
 
 def options(*declared: Callable[[Any], Any]) -> Callable[[Function], Function]:
@@ -74,17 +92,8 @@ def options(*declared: Callable[[Any], Any]) -> Callable[[Function], Function]:
 class HelpFormatter(click.HelpFormatter):
     """A formatter of help that breaks lines at spaces only."""
 
-    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        super().write_usage(prog, args.replace("-", _HYPHEN), prefix)
-
     def write_text(self, text: str) -> None:
         super().write_text(text.replace("-", _HYPHEN))
-
-    def write_dl(
-        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
-    ) -> None:
-        kept = [(name, text.replace("-", _HYPHEN)) for name, text in rows]
-        super().write_dl(kept, col_max, col_spacing)
 
     def write(self, string: str) -> None:
         super().write(string.replace(_HYPHEN, "-"))
@@ -129,7 +138,6 @@ class Command(click.Command):
             raise
 
     def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep what follows `--` away from click, which would take it for arguments."""
         at = args.index("--") if "--" in args else len(args)
         if any("-v" in parameter.opts for parameter in self.params if parameter.name == "volume"):
             args[:at] = _with_verbose(args[:at])
@@ -145,36 +153,32 @@ class Command(click.Command):
         return rest
 
     def _after_argument(self, ctx: click.Context, args: Sequence[str]) -> int:
-        """Return how many words at the end follow the argument and the options."""
         parser = self.make_parser(ctx)
         parser.allow_interspersed_args = False
         _, behind, _ = parser.parse_args(list(args))
-        found, behind, _ = parser.parse_args(behind)
+        parsed, behind, _ = parser.parse_args(behind)
         names = [one.name or "" for one in self.params if isinstance(one, click.Argument)]
-        return len(behind) + 1 if isinstance(found.get(names[0]), str) else 0
+        return len(behind) + 1 if isinstance(parsed.get(names[0]), str) else 0
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Show where the command stands."""
         pieces = super().collect_usage_pieces(ctx)
-        if self.takes_line:
-            return [*pieces, "[LINE|-- COMMAND...]"]
-        return [*pieces, "[-- COMMAND...]"] if self.takes_command else pieces
+        if self.takes_command:
+            pieces.append("[LINE|-- COMMAND...]" if self.takes_line else "[-- COMMAND...]")
+        return [piece.replace("-", _HYPHEN) for piece in pieces]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write options under their headings if many have one, else all under one."""
-        options = [found for found in self.get_params(ctx) if isinstance(found, click.Option)]
-        few = sum(isinstance(one, GroupedOption) for one in options) <= _FEW
-        other = "Options" if few else GROUPS[-1]
-        records = [
-            (other if few else getattr(one, "group", other), one.get_help_record(ctx))
-            for one in options
-        ]
-        rows = [(title, row) for title, row in records if row]
-        titles = (*GROUPS, "Options")
-        write_sections(formatter, {title: [r for t, r in rows if t == title] for title in titles})
+        """Write the options under their headings, or all under one heading if there are few."""
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*GROUPS, "Options")}
+        shown = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        groups = [getattr(one, "group", "") for one in shown]
+        many = sum(map(bool, groups)) > _FEW
+        for one, group in zip(shown, groups, strict=True):
+            title = (group or GROUPS[-1]) if many else "Options"
+            if row := one.get_help_record(ctx):
+                sections[title].append(row)
+        write_sections(formatter, sections)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples into the help."""
         write_lines(formatter, "Examples", self.examples)
 
 
@@ -185,8 +189,7 @@ def _with_verbose(args: Sequence[str]) -> list[str]:
     """
     pairs = zip(args, [*args, "-"][1:], strict=True)
     return [
-        "--verbose" if word == "-v" and not _VOLUME.match(follows) else word
-        for word, follows in pairs
+        "--verbose" if one == "-v" and not _VOLUME.match(after) else one for one, after in pairs
     ]
 
 
@@ -199,48 +202,37 @@ def write_sections(
     for title, rows in sections.items():
         if rows:
             with formatter.section(title):
-                formatter.write_dl([(f"{name:<{width}}", text) for name, text in rows], width)
+                kept = [(f"{name:<{width}}", text.replace("-", _HYPHEN)) for name, text in rows]
+                formatter.write_dl(kept, width)
 
 
 def write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]) -> None:
-    """Write a section of lines to copy; one that is too long stays a command for a shell."""
+    """Write a section of lines to copy, as they are."""
     with formatter.section(title):
-        indent = " " * formatter.current_indent
-        room = formatter.width + 2 - len(indent)  # click keeps two columns free
         for line in lines:
-            for part in [line] if len(line) <= room else _folded(line, room):
-                formatter.write(f"{indent}{part}\n")
-
-
-def _folded(line: str, room: int) -> Iterator[str]:
-    """Give a command in lines that a shell takes for one, below its comment."""
-    command, mark, comment = line.partition("  # ")
-    words = [f"{command.rstrip()}  # {comment}"] if mark else _SHELL_WORD.findall(command)
-    if mark and len(words[0]) > room:
-        yield f"# {comment}"
-        words = _SHELL_WORD.findall(command)
-    part = words[0]
-    for word in words[1:]:
-        if len(f"{part} {word} \\") > room:
-            yield f"{part} \\"
-            part = f"  {word}"
-        else:
-            part = f"{part} {word}"
-    yield part
+            formatter.write(f"{' ' * formatter.current_indent}{line}\n")
 
 
 def command(
-    name: str, *, examples: Sequence[str], takes_command: bool = False, takes_line: bool = False
+    name: str, *, takes_command: bool = False, takes_line: bool = False
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Decorate a function as a command that also takes the global options after its name.
+    """Decorate a function, which takes the `Invocation` and the options, as a command.
 
-    They are hidden there, so that its help shows only its own. A letter that the command has given
-    another meaning keeps that one.
+    Its docstring is the help, with lines to copy below `Examples:`. It takes the global options
+    after its name, too. They are hidden there, so that its help shows only its own. A letter that
+    the command has given another meaning keeps that one.
     """
 
     def decorate(function: Callable[..., Any]) -> Command:
-        commands = {"takes_command": takes_command, "takes_line": takes_line}
-        made = click.command(name, cls=Command, examples=examples, **commands)(function)
+        text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples:\n")
+        made = click.command(
+            name,
+            cls=Command,
+            help=text,
+            examples=dedent(examples).splitlines(),
+            takes_command=takes_command,
+            takes_line=takes_line,
+        )(click.pass_obj(function))
         taken = {letter for parameter in made.params for letter in parameter.opts}
         for inherited in global_options(hidden=True):
             inherited.opts = [letter for letter in inherited.opts if letter not in taken]
@@ -254,8 +246,8 @@ class LazyGroup(click.Group):
     """A group whose help and completion come from a table.
 
     Args:
-        table: by heading of the help and by name, `MODULE:ATTRIBUTE` in `cli.commands` and the line
-            in the help.
+        table: by heading of the help and by name, the module in `cli.commands` and the line in the
+            help.
         closing: by title, lines that close the help as they are.
     """
 
@@ -274,18 +266,14 @@ class LazyGroup(click.Group):
         self._closing = closing
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the table's order, the order of a day's work."""
         return list(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._table:
             return None
-        from importlib import import_module
-
-        module, _, attribute = self._table[cmd_name][0].partition(":")
-        command = getattr(import_module(f"jlremote.cli.commands.{module}"), attribute)
-        assert isinstance(command, click.Command)
-        return command
+        module = import_module(f"jlremote.cli.commands.{self._table[cmd_name][0]}")
+        commands = (found for found in vars(module).values() if isinstance(found, Command))
+        return next(command for command in commands if command.name == cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -308,8 +296,6 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def _suggestion(self, typed: str) -> str:
-        from jlremote.text import closest
-
         if typed in _OTHER_NAMES:
             return _OTHER_NAMES[typed]
         near = closest(typed, self._table)
@@ -328,12 +314,10 @@ class LazyGroup(click.Group):
         write_sections(formatter, {"Options": [record for record in records if record]})
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the closing sections into the help."""
         for title, lines in self._closing.items():
             write_lines(formatter, title, lines)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete from the table; options as any command does."""
         from click.shell_completion import CompletionItem
 
         names = [name for name in self._table if name.startswith(incomplete)]

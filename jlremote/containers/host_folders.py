@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jlremote.errors import NotFound, Usage
 from jlremote.hosts.requests import StartContext
-from jlremote.laptop import mounts
+from jlremote.laptop.sessions import MOUNTS
 from jlremote.place.host.contract import Completed, Host, understood
 from jlremote.place.host.shell_text import command_line, typed_path
 from jlremote.place.runtimes.container_options import ContainerOptions
@@ -61,7 +60,7 @@ def with_workspace(options: ContainerOptions, workspace: str | None, host: str) 
 
 
 def _namesake(here: Path, host: str) -> str:
-    for mount in mounts.load_all():
+    for mount in MOUNTS.load_all():
         if mount.host == host and here.is_relative_to(mount.local):
             return str(PurePosixPath(mount.remote, here.relative_to(mount.local).as_posix()))
     if here == Path.home() or not here.name:
@@ -86,7 +85,8 @@ def on_host(options: ContainerOptions, host: Host, info: tuple[str, ...]) -> Con
     sources = [source for source in map(_source, options.volumes) if source]
     if not sources:
         return options
-    steps = {"who": _WHO, "missing": _missing(sources)}
+    tests = (f"[ -e {_quoted(path)} ] || echo {number}" for number, path in enumerate(sources))
+    steps = {"who": _WHO, "missing": "\n".join(tests)}
     if options.user is None:
         steps["info"] = command_line(info)
     answers = host.run(steps)
@@ -129,12 +129,6 @@ def _source(volume: str) -> str | None:
     raise Usage(
         f"`{one_line(source)}` in `--volume {one_line(volume)}` is not an absolute path",
         hint="write a path that begins with `/`, or with `~/` for your home folder on the host",
-    )
-
-
-def _missing(sources: Iterable[str]) -> str:
-    return "\n".join(
-        f"[ -e {_quoted(source)} ] || echo {number}" for number, source in enumerate(sources)
     )
 
 

@@ -16,8 +16,8 @@ from jlremote.gpus import allocation
 from jlremote.gpus.choice import parse_request
 from jlremote.hosts.engines import look_further
 from jlremote.hosts.requests import StartContext
-from jlremote.images.image_files import file_name, is_docker, is_reference, login_hint
-from jlremote.images.stories import image_files
+from jlremote.images import image_files
+from jlremote.images.file_scripts import file_name, is_docker, is_reference, login_hint
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.place.clusters.scheduler import KEY

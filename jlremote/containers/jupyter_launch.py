@@ -16,6 +16,7 @@ from jlremote.jupyter import scripts
 from jlremote.jupyter.discovery import Findings, read_probe
 from jlremote.jupyter.launch import ON_PATH, Launch, launch_once, with_conda, with_python
 from jlremote.jupyter.ports.origins import hostname
+from jlremote.jupyter.recorder import NOT_RECORDED
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
 from jlremote.place.host.contract import Completed, run_script
@@ -25,7 +26,7 @@ from jlremote.place.runtimes.docker import docker_errors
 from jlremote.place.runtimes.docker.docker_commands import logs_argv, state_argv
 from jlremote.place.runtimes.engine.engine_errors import engine_error, tried
 from jlremote.place.runtimes.runtime import Container
-from jlremote.place.runtimes.scripts import packages, variables, waiting
+from jlremote.place.runtimes.scripts import packages, variables
 from jlremote.text import one_line, printable
 
 BY_HAND = "by-hand"  # the id of a launch that is only shown
@@ -47,7 +48,8 @@ def ensure(start: StartContext, found: Survey) -> tuple[Server, bool]:
     """
     if (server := _running(start, found)) is not None:
         _explain_running(start, found, server)
-        recording.ensure(start, found, server)
+        now = found.findings.recording if found.findings else NOT_RECORDED
+        recording.ensure(start, now, server)
         return server, False
     on_path = found.findings is None or found.findings.jupyter or _missing_python(start.request)
     if start.runtime.has_containers and not on_path:
@@ -147,14 +149,12 @@ def _explain_folder(start: StartContext, found: Survey, server: Server) -> None:
 
 def _script(start: StartContext, folders: Sequence[str] = (), *, join: bool = True) -> str:
     jupyter = (packages.USE if start.runtime.has_images else "") + ON_PATH
-    if start.runtime.has_containers:
-        jupyter = packages.hint_at_pip(f"{start.request.host}/{start.name}") + jupyter
     if start.request.python is not None:
         jupyter = with_python(start.request.python)
     elif start.request.conda_env is not None:
         jupyter = with_conda(start.request.conda_env)
     environment = start.environment
-    if start.runtime.has_images and not start.runtime.has_containers:  # for shells and jobs, too
+    if start.runtime.enters_image:  # for shells and jobs, too
         environment += f'printf %s {shlex.quote(environment)} >"$directory/{GPUS_FILE}"\n'
     bind_address = "127.0.0.1" if start.loopback else None
     by_tcp = start.request.scheduled is not None and start.request.scheduled.by_tcp
@@ -197,7 +197,7 @@ def later_script(
     With `join` it launches none while a server that another command began is starting.
     """
     script = _script(start, _folders(start, container), join=join)
-    return waiting.beside(script) if start.runtime.has_containers else script
+    return start.runtime.as_launched(script)
 
 
 def _launch(start: StartContext, found: Survey) -> tuple[Server, bool]:
@@ -323,7 +323,7 @@ def _by_hand(start: StartContext, found: Survey) -> str:
     if not start.runtime.has_images:
         environment = start.request.conda_env
         return command_line((*(("conda", "run", "-n", environment) if environment else ()), *lab))
-    if container is not None and not start.runtime.has_containers:
+    if container is not None and start.runtime.enters_image:
         return command_line((start.runtime.program, "exec", str(container.image), *lab))
     if container is None:  # a new one, which is removed by the time that this is read
         return start.engine.shown("run", "-it", "--rm", str(start.request.image), *lab)
@@ -340,7 +340,7 @@ def _missing(start: StartContext, found: Survey) -> NotFound:
     install = "python3 -m pip install jupyterlab"
     if not start.runtime.has_images:
         where, remedy = f"on `{start.request.host}`", f"`{install}` there installs it"
-    elif found.container is not None and not start.runtime.has_containers:
+    elif found.container is not None and start.runtime.enters_image:
         where = f"in the image `{found.container.image}`"
         remedy = "`--install jupyterlab` installs it for a new session"
     elif found.container is None:

@@ -13,7 +13,7 @@ from jlremote.errors import JlrError
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartContext, StartRequest
-from jlremote.images import commands
+from jlremote.images import image_commands
 from jlremote.jupyter import scripts
 from jlremote.place.host.contract import USER_LABEL, Completed, run_script
 from jlremote.place.host.shell_text import command_line, stdin_of, wait_while
@@ -120,7 +120,7 @@ def unless_missing(engine: Engine, image: str) -> str:
     """
     if engine.kind.pulls_never:
         return ""
-    inspect = command_line(commands.inspect_image_argv(engine, image))
+    inspect = command_line(image_commands.inspect_image_argv(engine, image))
     return f"LC_ALL=C; export LC_ALL\n{inspect} >/dev/null || exit {_NOT_CREATED}\n"
 
 

@@ -13,9 +13,8 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.gpus import allocation
 from jlremote.gpus.allocation import AllocatedGpus
 from jlremote.hosts.requests import StartContext
-from jlremote.images import image_names
-from jlremote.images.commands import inspect_image_argv
-from jlremote.images.stories import registry
+from jlremote.images import image_names, pull
+from jlremote.images.image_commands import inspect_image_argv
 from jlremote.jupyter import scripts
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import sessions
@@ -25,7 +24,7 @@ from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import docker_errors, networks
 from jlremote.place.runtimes.engine import engine_errors
 from jlremote.place.runtimes.engine.engine_gpus import GPUS_LABEL
-from jlremote.place.runtimes.existing_options import Difference, differences
+from jlremote.place.runtimes.existing_options import differences
 from jlremote.place.runtimes.runtime import START_LABEL, Container, ContainerSpec
 from jlremote.place.runtimes.scripts import packages
 from jlremote.selection import naming
@@ -61,9 +60,7 @@ def ensure(start: StartContext, found: Survey) -> tuple[StartContext, Container,
                 )
         return start, container, found
     _explain_kept(start, container)
-    if container.running:
-        allocation.explain_others(start, container)
-    else:
+    if not container.running:
         container = _start(start, container)
     if not found.server and new_container.install_again(start, container):
         found = survey(start.host, start.runtime, start.name)
@@ -109,16 +106,15 @@ def _explain_kept(start: StartContext, container: Container) -> None:
         if start.runtime.has_containers:  # its next server gets them
             options = replace(options, environment=())
         if others := differences(options, container.options):
+            values = (
+                f"{one.option} is {f'`{printable(one.there)}`' if one.there else 'none'} "
+                f"(you asked for `{one.asked}`)"
+                for one in others
+            )
             start.note(
-                f"`{container.name}` already exists and keeps its settings: "
-                f"{'; '.join(map(_in_words, others))}"
+                f"`{container.name}` already exists and keeps its settings: {'; '.join(values)}"
                 f"{start.way_to_delete(container, 'for a new one')}"
             )
-
-
-def _in_words(difference: Difference) -> str:
-    has = "none" if difference.there is None else f"`{printable(difference.there)}`"
-    return f"{difference.option} is {has} (you asked for `{difference.asked}`)"
 
 
 def plan(start: StartContext, found: Survey, gpus: AllocatedGpus) -> list[str]:
@@ -169,7 +165,7 @@ def _create(start: StartContext) -> tuple[StartContext, Container, bool]:
     with step(f"Create {start.name} from {image}"):
         made = _created(start, image)
         if made is None:
-            registry.fetch(start.host, start.engine, image, start.context)
+            pull.fetch(start.host, start.engine, image, start.context)
             made = _created(start, image)
     if made is None:
         raise NotFound(f"the image `{image}` is missing although it was pulled")

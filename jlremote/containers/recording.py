@@ -8,38 +8,33 @@ from jlremote.errors import JlrError, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StartContext
 from jlremote.jupyter import recorder, scripts
-from jlremote.jupyter.recorder import NOT_RECORDED, Recording
+from jlremote.jupyter.recorder import Recording
 from jlremote.jupyter.server import Server
-from jlremote.jupyter.survey import Survey, survey
+from jlremote.jupyter.survey import survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Host, records, run_script
 from jlremote.place.runtimes import bare
 from jlremote.place.runtimes.runtime import Runtime
-from jlremote.place.runtimes.scripts import waiting
 from jlremote.place.runtimes.table import runtime_of
 
 ENDED = "its recorder has ended, so what cells print is not kept: `jlr start` runs it again"
 
 
-def ensure(start: StartContext, found: Survey, server: Server) -> None:
+def ensure(start: StartContext, now: Recording, server: Server) -> None:
     """Record a running server unless that was refused; note that the last recorder has ended."""
-    _ensure(start, found.findings.recording if found.findings else NOT_RECORDED, server)
-
-
-def ensure_in_job(start: StartContext, server: Server) -> None:
-    """Record a server on a cluster's node again if its recorder has ended, and say so."""
-    with suppress(JlrError):  # what the node does not tell now is no reason to refuse the session
-        now = recording_of(start.host, start.runtime, start.name)
-        if now.state == "dead" or now.running:
-            _ensure(start, now, server)
-
-
-def _ensure(start: StartContext, now: Recording, server: Server) -> None:
     if not start.request.record or now.state in ("on", "off"):
         return
     _run(start.host, start.runtime, start.name, server)
     if now.state == "dead":
         start.note(_again(start.name))
+
+
+def ensure_in_job(start: StartContext, server: Server) -> None:
+    """Record a server on a cluster's node again if its recorder has ended."""
+    with suppress(JlrError):  # what the node does not tell now is no reason to refuse the session
+        now = recording_of(start.host, start.runtime, start.name)
+        if now.state == "dead":
+            ensure(start, now, server)
 
 
 def revive(host: Host, record: SessionRecord, context: Context) -> bool | None:
@@ -74,9 +69,7 @@ def _again(name: str) -> str:
 
 # Of two recorders beside a server the second one ends at once.
 def _run(host: Host, runtime: Runtime, name: str, server: Server) -> None:
-    script = scripts.record(runtime, name, server.pid, server.called)
-    if runtime.has_containers:
-        script = waiting.beside(script)
+    script = runtime.as_launched(scripts.record(runtime, name, server.pid, server.called))
     if runtime.in_jobs:  # the way to the node stays open: what a step began ends with the step
         run_script(host, bare.detached((*runtime.relay_prefix(name), "sh", "-c", script)))
     else:

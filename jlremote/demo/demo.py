@@ -21,7 +21,7 @@ from jlremote.hosts.rollback import ignore_ctrl_c, let_ctrl_c_through, undisturb
 from jlremote.jupyter import scripts
 from jlremote.laptop import paths, sessions
 from jlremote.link.client.link import Link
-from jlremote.listing.report import SessionReport
+from jlremote.listing.session_report import SessionReport
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.installation import beside_jlr
 from jlremote.place.runtimes.bare import Bare

@@ -1,10 +1,9 @@
 """`jlr doctor`: find the first broken link between this machine and a kernel.
 
 Read `doctor` (the whole chain) and `diagnosis` (what a check finds, and how checks in a row are
-judged), then the checks in their order: `laptop` (this machine), `connection_checks`, `host_checks`
-by `host_facts` (what the host says of itself), `session_checks` (container, network, Jupyter and
-kernel) with `trial` (what these are tried on, and whether it gets GPUs). `bug_report` is
-`--report`.
+judged), then the checks in their order: `laptop` (this machine), `host_checks` (connection and
+host) by `host_facts`, `session_checks` (container, Jupyter and kernel) with `trial` (what these are
+tried on, and whether it gets GPUs) and `network`. `bug_report` is `--report`.
 
 Decisions:
 

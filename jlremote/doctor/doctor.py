@@ -7,9 +7,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jlremote.doctor import connection_checks, host_checks, host_facts, laptop
-from jlremote.doctor.connection_checks import ConnectionFacts
+from jlremote.doctor import host_checks, host_facts, laptop
 from jlremote.doctor.diagnosis import Check, Diagnosis, Facts, Finding, Verdict, verdict
+from jlremote.doctor.host_checks import ConnectionFacts
 from jlremote.doctor.host_facts import HostFacts
 from jlremote.doctor.session_checks import PROOF, SessionChecks
 from jlremote.doctor.trial import NOTHING, Trial
@@ -28,6 +28,7 @@ from jlremote.laptop.settings import settings
 from jlremote.link.client.link import Link
 from jlremote.place.host.addresses import LOCALHOST
 from jlremote.place.host.contract import Steps
+from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.engine.engine_errors import EngineSilent, EngineUnusable
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.engine_containers import Containers
@@ -96,7 +97,7 @@ class _Examination:
 
     def look_at_host(self, name: str) -> None:
         link = link_on(name, self.context)
-        self._judge(name, connection_checks.CHECKS, self._connect(link))
+        self._judge(name, host_checks.CONNECTION, self._connect(link))
         trial = self._trial(link)
         if trial.facts.scheduler is not None:
             self._judge(name, host_checks.CLUSTER, trial.facts)
@@ -140,24 +141,25 @@ class _Examination:
         image = self.request.image or (record.image if record else settled.get("image"))
         named = str(image) if image is not None and chosen.has_containers else None
         facts, found = HostFacts(link.name, engine=chosen.engine), NOTHING
-        if self.diagnosis.well(connection_checks.SHELL):
+        if self.diagnosis.well(host_checks.SHELL):
             with self.context.progress.step("Check the host"):
                 silent = isinstance(search.unusable.get(chosen.name), EngineSilent)
                 asked = host_facts.steps(chosen.engine, named, silent=silent)
                 facts = _facts(link, chosen.engine, named, asked)
                 if record is not None and facts.engine_error is None:
                     with suppress(JlrError):  # the checks of the engine report it
-                        there = survey(link, runtime_of(record), record.name)
-                        found = there if there.container and there.server else NOTHING
+                        seen = survey(link, runtime_of(record), record.name)
+                        found = seen if seen.container and seen.server else NOTHING
             others = {name: why for name, why in search.unusable.items() if name != chosen.name}
             facts = replace(facts, image_needed=found is NOTHING, others=tuple(others.values()))
-        asked_for = str(settled.get("runtime", AUTO))
+        asked_for, network = str(settled.get("runtime", AUTO)), settled.get("network")
         if asked_for != AUTO:
             facts = replace(facts, gpus_by=None)
         start = StartRequest(
             host=link.name,
             runtime=asked_for,
-            image=named,
+            image=str(image) if image is not None and chosen.has_images else None,
+            options=ContainerOptions(network=network if chosen.has_containers else None),
             python=settled.get("python"),
             conda_env=settled.get("conda-env"),
         )
@@ -172,7 +174,7 @@ class _Examination:
         if record is not None and unnamed:
             return runtime_named(record.runtime), Search()
         named, sudo = str(settled.get("runtime", AUTO)), bool(settled.get("sudo", False))
-        if named != AUTO or not self.diagnosis.well(connection_checks.SHELL):
+        if named != AUTO or not self.diagnosis.well(host_checks.SHELL):
             return runtime_named(named, sudo=sudo), Search()
         with self.context.progress.step("Look for an engine"):
             search = searched(link, sudo=sudo)

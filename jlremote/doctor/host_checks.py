@@ -1,8 +1,12 @@
-"""Checks of the host: its disks, engine, driver and image."""
+"""Checks of the connection, by how it failed, and of the host: disks, engine, driver and image.
+
+The link connects in one go and reports the first error; all that lies before it has worked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from jlremote.doctor.diagnosis import (
     WITHOUT_CONTAINERS,
@@ -15,15 +19,23 @@ from jlremote.doctor.diagnosis import (
     warn,
 )
 from jlremote.doctor.host_facts import DiskSpace, HostFacts
-from jlremote.errors import NotFound
+from jlremote.errors import (
+    Authentication,
+    HostKey,
+    JlrError,
+    LinkLost,
+    NameNotResolved,
+    NoCommonAlgorithm,
+    NoShell,
+    NotFound,
+    NotSSH,
+    Unreachable,
+)
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, NvidiaSmiMissing, NvidiaSmiSilent
 from jlremote.place.host import installation
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes.engine.engine_errors import (
-    DockerIsPodman,
-    EngineMissing,
-)
+from jlremote.place.runtimes.engine.engine_errors import DockerIsPodman, EngineMissing
 from jlremote.place.runtimes.engine.kinds import DOCKER
 from jlremote.text import listed, size_in_words
 
@@ -31,10 +43,86 @@ LITTLE_IN_HOME = 1 * 1000**3
 LITTLE_FOR_IMAGES = 10 * 1000**3  # NVIDIA's PyTorch image takes more than 20 GB
 _SHOWN = 5  # names of networks
 
-# Architectures that images call otherwise than `uname -m`.
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 NO_GPU = "this host has no NVIDIA GPU"
 UNKNOWN_GPUS = "cannot tell whether this host has NVIDIA GPUs: "
+
+CONFIG, NAME, PORT, SSH = "ssh config", "name", "port", "ssh server"
+KEY, LOGIN, SHELL = "host key", "login", "shell"
+
+
+@dataclass(frozen=True)
+class ConnectionFacts:
+    """The result of an attempt to connect."""
+
+    error: JlrError | None = None  # why it failed, `None` if it did not
+    asked_for_key: bool = False  # whether it failed at the question whether to trust the host's key
+    notes: tuple[str, ...] = ()  # what the user's ssh settings ask for that jlr does not do
+    address: str = ""  # the host's own address, as its SSH server sees it; empty if unknown
+    port: str = ""  # its TCP port there
+    user: str = ""  # the name on the host
+    sockets: bool | None = None  # whether it connects to unix sockets there, `None` if unknown
+    refusal: str | None = None  # why its SSH server permits no forwarding, `None` if it does
+
+
+# Which errors belong to which check; a subclass comes before its base.
+_ERRORS: tuple[tuple[str, tuple[type[JlrError], ...]], ...] = (
+    (KEY, (HostKey,)),
+    (SHELL, (NoShell,)),
+    (LOGIN, (Authentication,)),
+    (NAME, (NameNotResolved,)),
+    (SSH, (NotSSH, NoCommonAlgorithm, LinkLost)),
+    (PORT, (Unreachable,)),
+)
+
+
+def failed_at(facts: ConnectionFacts) -> str | None:
+    """Return the name of the check that the error belongs to, `None` for no error."""
+    if facts.error is None:
+        return None
+    if facts.asked_for_key:
+        return KEY
+    return next((name for name, kinds in _ERRORS if isinstance(facts.error, kinds)), CONFIG)
+
+
+def _stage(
+    name: str, passed: Callable[[ConnectionFacts], str], *needs: str
+) -> Check[ConnectionFacts]:
+    def judge(facts: ConnectionFacts) -> Finding:
+        if facts.error is not None and failed_at(facts) == name:
+            return from_error(facts.error)
+        if name == CONFIG and facts.notes:
+            return warn("; ".join(facts.notes))
+        return fine(passed(facts))
+
+    return Check(name, judge, needs)
+
+
+def _forwarding(facts: ConnectionFacts) -> Finding:
+    if facts.refusal is not None:
+        return fail(
+            f"the SSH server permits no forwarding: {facts.refusal}",
+            "ask its administrator for `AllowTcpForwarding local` in `sshd_config`, and for "
+            "`PermitOpen any` if that is set",
+        )
+    if facts.sockets is False:
+        return warn(
+            "permitted to ports and not to unix sockets: a server that jlr starts on the host "
+            "itself gets a port, which its other users can see",
+            "ask its administrator for `AllowStreamLocalForwarding local` in `sshd_config`",
+        )
+    return fine("permitted")
+
+
+CONNECTION: tuple[Check[ConnectionFacts], ...] = (
+    _stage(CONFIG, lambda _: "can be read"),
+    _stage(NAME, lambda _: "has an address", CONFIG),
+    _stage(PORT, lambda f: f"{f.address} port {f.port}" if f.address else "answers", NAME),
+    _stage(SSH, lambda _: "speaks SSH", PORT),
+    _stage(KEY, lambda _: "is the known one", SSH),
+    _stage(LOGIN, lambda f: f"as {f.user}" if f.user else "is accepted", KEY),
+    _stage(SHELL, lambda _: "runs scripts", LOGIN),
+    Check("forwarding", _forwarding, needs=(SHELL,)),
+)
 
 
 def _disk(facts: HostFacts) -> Finding:
@@ -45,7 +133,10 @@ def _disk(facts: HostFacts) -> Finding:
     if unusable:
         return fail(
             "; ".join(f"nothing can be written to {s.folder}: {s.complaint}" for s in unusable),
-            *(_who_takes_it(space.folder) for space in unusable),
+            *(
+                f"df -h {folder}; du -xh --max-depth=1 {folder} | sort -h | tail"
+                for folder in (command_line((space.folder,)) for space in unusable)
+            ),
         )
     scarce = [
         f"{_size(space)} free in {space.folder}"
@@ -55,33 +146,11 @@ def _disk(facts: HostFacts) -> Finding:
     if scarce:
         also = (facts.engine.shown("system", "df"),) if facts.engine else ()
         return warn(f"little space is left: {'; '.join(scarce)}", "df -h", *also)
-    return fine("; ".join(_together([space for space, _ in folders])))
-
-
-def _together(spaces: list[DiskSpace]) -> Iterator[str]:
-    for free in dict.fromkeys(map(_size, spaces)):  # once for folders that are on one disk
-        yield f"{free} free in {', '.join(s.folder for s in spaces if _size(s) == free)}"
+    return fine("; ".join(f"{_size(space)} free in {space.folder}" for space, _ in folders))
 
 
 def _size(space: DiskSpace) -> str:
     return "?" if space.free_bytes is None else size_in_words(space.free_bytes)
-
-
-def _who_takes_it(folder: str) -> str:
-    shown = command_line((folder,))
-    return f"df -h {shown}; du -xh --max-depth=1 {shown} | sort -h | tail"
-
-
-def _logout(facts: HostFacts) -> Finding:
-    if facts.has_containers:
-        return fine("containers stay")
-    if facts.kills_at_logout:
-        return warn(
-            "systemd ends all your processes, Jupyter too, when your last login ends "
-            "(`KillUserProcesses`)",
-            command_line(("sudo", "loginctl", "enable-linger", facts.user)),
-        )
-    return fine("what you run survives the logout")
 
 
 def _scheduler(facts: HostFacts) -> Finding:
@@ -165,7 +234,9 @@ def _driver(facts: HostFacts) -> Finding:
     gpus = facts.gpus
     if isinstance(gpus, Inventory) and gpus.gpus:
         version = f"{facts.driver}, " if facts.driver else ""
-        return fine(f"{version}{_counted(gpus)}")
+        names = [gpu.name for gpu in gpus.gpus]
+        counted = (f"{names.count(name)}x {name}" for name in dict.fromkeys(names))
+        return fine(f"{version}{', '.join(counted)}")
     reason = gpus.message if isinstance(gpus, CannotAsk) else ""
     if isinstance(gpus, NvidiaSmiSilent):
         have = f"the driver {facts.driver} is loaded, but " if facts.driver else UNKNOWN_GPUS
@@ -186,11 +257,6 @@ def _driver(facts: HostFacts) -> Finding:
     )
 
 
-def _counted(gpus: Inventory) -> str:
-    names = [gpu.name for gpu in gpus.gpus]
-    return ", ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names))
-
-
 def _image(facts: HostFacts) -> Finding:
     if facts.image is None:
         return skip("no image is named")
@@ -205,20 +271,6 @@ def _image(facts: HostFacts) -> Finding:
     return from_error(missing)
 
 
-def _architecture(facts: HostFacts) -> Finding:
-    assert facts.image is not None
-    here = ARCHITECTURES.get(facts.machine, facts.machine)
-    made_for = facts.image.architecture
-    if made_for and made_for != here:
-        engine = facts.engine or DOCKER
-        pull = engine.shown("pull", "--platform", f"linux/{here}", facts.image.name)
-        return fail(
-            f"the image is made for {made_for}, and the host is {here}",
-            f"pull or build the image for that architecture: `{pull}`",
-        )
-    return fine(f"{here}, as the host")
-
-
 def _of_engine(judge: Callable[[HostFacts], Finding]) -> Callable[[HostFacts], Finding]:
     return lambda facts: judge(facts) if facts.has_containers else WITHOUT_CONTAINERS
 
@@ -231,11 +283,9 @@ CLUSTER: tuple[Check[HostFacts], ...] = (
 CHECKS: tuple[Check[HostFacts], ...] = (
     Check("system", lambda f: fine(f"{f.system}, {f.machine}".strip(", ")), needs=("shell",)),
     Check("disk", _disk, needs=("shell",)),
-    Check("logout", _logout, needs=("shell",)),
     Check("engine", _of_engine(_engine), needs=("shell",)),
     Check("permission", _of_engine(_permission), needs=("engine",)),
     Check("networks", _of_engine(_networks), needs=("permission",)),
     Check("driver", _driver, needs=("shell",)),
     Check("image", _image, needs=("permission",)),
-    Check("architecture", _architecture, needs=("image",)),
 )

@@ -10,11 +10,11 @@ from jlremote.errors import JlrError
 from jlremote.gpus import snapshot_script
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk, read
-from jlremote.images.commands import inspect_image_argv
+from jlremote.images.image_commands import inspect_image_argv
 from jlremote.place.clusters.scheduler import SchedulerFacts
 from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import installation
-from jlremote.place.host.contract import Completed, Steps, understood
+from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
 from jlremote.place.runtimes.docker import networks, old_docker
 from jlremote.place.runtimes.docker.docker_commands import usable_argv
@@ -27,7 +27,7 @@ from jlremote.place.runtimes.engine.engine_errors import (
 )
 from jlremote.place.runtimes.engine.kinds import DOCKER, Engine
 from jlremote.text import one_line
-from jlremote.untrusted import count, document
+from jlremote.untrusted import count
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,6 @@ class ImageFacts:
 
     name: str  # as it was typed
     found: bool  # whether the host has it
-    architecture: str = ""  # Go's name of the one that it is made for: `amd64`
     complaint: str | None = None  # why the engine does not answer, `None` if it does
 
 
@@ -60,7 +59,6 @@ class HostFacts:
     machine: str = ""  # the output of `uname -m`
     home: DiskSpace = DiskSpace("~")
     temporary: DiskSpace = DiskSpace("/tmp")  # noqa: S108  # it is a place to look at
-    kills_at_logout: bool = False  # whether systemd ends the user's processes at the last logout
     engine: Engine | None = None  # `None` for runtime `none`
     engine_version: str | None = None  # `None` if it was not found
     engine_error: JlrError | None = None  # why it cannot be used
@@ -119,11 +117,6 @@ LC_ALL=C df -Pk "$folder" | tail -n 1
 # `-P` prints a line per file system: name, blocks, used, available, capacity, mount point.
 _AVAILABLE_COLUMN = 3
 
-_BEYOND_LOGOUT = """\
-busctl get-property org.freedesktop.login1 /org/freedesktop/login1 \
-  org.freedesktop.login1.Manager KillUserProcesses 2>/dev/null
-[ ! -e "/var/lib/systemd/linger/$(id -un)" ] || echo lingers
-"""
 # Class 03: display controllers; 0x10de is NVIDIA's number. WSL has no such bus, and /dev/dxg.
 _HARDWARE = """\
 for device in /sys/bus/pci/devices/*; do
@@ -154,7 +147,6 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         "system": "uname -s; uname -m; cat /etc/os-release 2>/dev/null",
         "home": _PLACE.format(folder='"$HOME"'),
         "temporary": _PLACE.format(folder='"${TMPDIR:-/tmp}"'),
-        "logout": _BEYOND_LOGOUT,
         "scheduler": SLURM.presence(),
         "apptainer": "apptainer --version 2>/dev/null || singularity --version 2>/dev/null",
         "hardware": _HARDWARE,
@@ -189,7 +181,7 @@ def read_facts(
     kernel, _, rest = answers["system"].stdout.strip().partition("\n")
     machine, _, release = rest.partition("\n")
     named = installation.os_release(release)
-    logout, storage, version = answers["logout"].stdout, answers.get("storage"), None
+    storage, version = answers.get("storage"), None
     # As `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …`.
     driver = answers["driver"].stdout.split()
     gpus: Inventory | CannotAsk
@@ -214,7 +206,6 @@ def read_facts(
         machine=one_line(machine),
         home=_disk(answers["home"], "the home folder"),
         temporary=_disk(answers["temporary"], "the temporary folder"),
-        kills_at_logout="b true" in logout and "lingers" not in logout,
         scheduler=SLURM.read_presence(answers["scheduler"].stdout),
         apptainer=one_line(answers["apptainer"].stdout),
         engine=engine,
@@ -248,8 +239,6 @@ def _image(name: str | None, answer: Completed | None) -> ImageFacts | None:
     if name is None or answer is None:
         return None
     if answer.status == 0:
-        with understood("the container engine"):
-            (facts, *_) = document(answer.stdout)
-            return ImageFacts(name, found=True, architecture=str(facts.get("Architecture", "")))
+        return ImageFacts(name, found=True)
     gone = re.search("no such image|not known|no such object", answer.stderr.lower())
     return ImageFacts(name, found=False, complaint=None if gone else answer.complaint)

@@ -13,6 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from jlremote.containers import image_definition, jupyter_launch, provision
+from jlremote.doctor import network
 from jlremote.doctor.diagnosis import (
     WITHOUT_CONTAINERS,
     Diagnosis,
@@ -33,46 +34,13 @@ from jlremote.jupyter.kernel import KernelLine, kernel_line
 from jlremote.jupyter.ports.locate import server_endpoint
 from jlremote.jupyter.survey import survey
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.place.host.contract import Completed, run_script
-from jlremote.place.host.shell_text import bounded
+from jlremote.place.host.contract import run_script
 from jlremote.place.runtimes.engine.engine_errors import reason
-from jlremote.place.runtimes.engine.kinds import Engine
 
 QUESTION, ANSWER = "6*7", "42"
 PROOF = "kernel"
 ANY_PORT = 0
 Tell = Callable[[Finding], None]
-
-SITE = "pypi.org"  # where pip's packages come from
-_NO_NAME, _NO_WAY, _NO_PROGRAM, _PROXY = 3, 4, 5, 6
-_NETWORK_SECONDS = 8
-_LOOK = f"""\
-fails() {{ [ -z "$https_proxy$HTTPS_PROXY" ] || exit {_PROXY}; exit "$1"; }}
-python=$(command -v python3 || command -v python)
-if [ -n "$python" ]; then
-  "$python" -c 'import socket; socket.getaddrinfo("{SITE}", 443)' 2>/dev/null || fails {_NO_NAME}
-  "$python" -c 'import socket; socket.create_connection(("{SITE}", 443), 3)' 2>/dev/null ||
-    fails {_NO_WAY}
-elif command -v getent >/dev/null; then getent hosts {SITE} >/dev/null || fails {_NO_NAME}
-else exit {_NO_PROGRAM}; fi
-"""
-ASK_NETWORK = bounded(("sh", "-c", _LOOK), _NETWORK_SECONDS)
-_LACKS = {_NO_NAME: f"cannot resolve `{SITE}`", _NO_WAY: f"cannot connect to `{SITE}`"}
-
-_HOSTS_OWN = {
-    _NO_NAME: "`cat /etc/resolv.conf` there shows its name servers, "
-    f"`getent hosts {SITE}` tries them; ",
-    _NO_WAY: "its firewall or its network lets nothing out to port 443; ",
-}
-_BY_PROXY = "where it is meant to use a proxy, set `https_proxy` in /etc/environment there"
-_DNS = (
-    "`-- --dns ADDRESS` gives a new container a name server; "
-    '`"dns": ["ADDRESS"]` in /etc/docker/daemon.json gives it to all'
-)
-_NETWORK = (
-    "`sysctl net.ipv4.ip_forward` on the host must be 1, and its firewall must forward the "
-    "engine's network; `--network host` needs neither"
-)
 
 
 @dataclass
@@ -150,12 +118,14 @@ class SessionChecks:
 
     def _judge_network(self) -> Finding:
         runtime, record = self.trial.runtime, self.trial.record
-        asked = {"host": ASK_NETWORK}
-        if runtime.has_containers and self._container is not None:
+        asked = {"host": network.ASK}
+        if runtime.has_containers and self.diagnosis.well("container"):
             name = self._name if record is None else record.name
-            asked["inside"] = runtime.inside(name, ASK_NETWORK)
+            asked["inside"] = runtime.inside(name, network.ASK)
+        elif runtime.has_containers:
+            asked["inside"] = network.ask_in_new_container(runtime.required_engine)
         answers = self.trial.link.run(asked)
-        return judge_network(runtime.engine, answers["host"], answers.get("inside"))
+        return network.judge(runtime.engine, answers["host"], answers.get("inside"))
 
     def _judge_toolkit(self) -> Finding:
         name = f"{self._name}-gpus"
@@ -223,30 +193,3 @@ class SessionChecks:
 def _quietly(undo: Callable[..., object], *arguments: object) -> None:
     with suppress(JlrError):
         undo(*arguments)
-
-
-def judge_network(engine: Engine | None, on_host: Completed, inside: Completed | None) -> Finding:
-    """Judge by the results of `ASK_NETWORK` on the host and, if one was tried, in a container.
-
-    With a proxy in the environment, a direct way that fails may be meant so.
-    """
-    if inside is not None and inside.status == 0:
-        return fine(f"containers reach {SITE}")
-    if on_host.status == _NO_PROGRAM:
-        return skip("not tried: it takes Python or `getent`")
-    if on_host.status == _PROXY:
-        return skip(f"not tried: the host reaches `{SITE}` by a proxy, if at all")
-    if on_host.status != 0:
-        lacks = _LACKS.get(on_host.status, f"does not reach `{SITE}` in {_NETWORK_SECONDS} s")
-        return warn(f"the host itself {lacks}", _HOSTS_OWN.get(on_host.status, "") + _BY_PROXY)
-    if engine is None or inside is None:
-        return fine(f"the host reaches {SITE}")
-    if inside.status == _NO_PROGRAM:
-        return skip("not tried in a container: it has neither Python nor `getent`")
-    if inside.status == _PROXY:
-        return skip(f"not tried: containers reach `{SITE}` by a proxy, if at all")
-    mend = _NETWORK
-    if inside.status == _NO_NAME:
-        mend = _DNS if engine.kind.daemon else _DNS.partition(";")[0]
-    lacks = _LACKS.get(inside.status, f"do not reach `{SITE}` in {_NETWORK_SECONDS} s")
-    return warn(f"containers {lacks}, but the host does", mend)

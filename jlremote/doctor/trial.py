@@ -65,7 +65,7 @@ class Trial:
             return ("shell",)
         if self.record is not None or self.request.image is None:
             return ("permission",)
-        return ("permission", "disk", "image", "architecture")
+        return ("permission", "disk", "image")
 
 
 def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) -> Finding:
@@ -81,7 +81,7 @@ def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) 
         done = run_script(trial.link, trial.runtime.inside(record.name, _PROOF))
         lost = gpu_fault(trial.link, record) if done.status != 0 else None
         return proved(facts, f"`{record.name}`", done) if lost is None else from_error(lost)
-    if facts.image is None or not diagnosis.well("image", "architecture", "disk"):
+    if facts.image is None or not diagnosis.well("image", "disk"):
         return unproved(facts)
     return _in_new_container(trial, facts.image.name, name, context)
 
@@ -89,7 +89,8 @@ def judge_gpus(trial: Trial, diagnosis: Diagnosis, name: str, context: Context) 
 def _in_new_container(trial: Trial, image: str, name: str, context: Context) -> Finding:
     engine = trial.facts.required_engine
     # Without its entrypoint, which could end the container at once; only the engine is checked.
-    spec = ContainerSpec(name, image, gpus="all", own_entrypoint=False)
+    options = trial.request.options
+    spec = ContainerSpec(name, image, options=options, gpus="all", own_entrypoint=False)
     with ExitStack() as undo:
         undo.callback(_remove, trial, name, context)
         by, spec, done = new_container.attempted(
@@ -116,8 +117,8 @@ def _begun(trial: Trial, by: Engine, spec: ContainerSpec) -> Completed:
         )
     )
     begin = f"{start} >/dev/null || {{ {remove} >/dev/null; exit 1; }}"
-    there = new_container.unless_missing(by, spec.image)
-    return run_script(trial.link, f"{there}{create} >/dev/null || exit\n{begin}")
+    ends_if_missing = new_container.unless_missing(by, spec.image)
+    return run_script(trial.link, f"{ends_if_missing}{create} >/dev/null || exit\n{begin}")
 
 
 def _remove(trial: Trial, name: str, context: Context) -> None:
@@ -138,20 +139,20 @@ def unproved(facts: HostFacts) -> Finding:
     if not facts.has_gpus:
         return skip("no GPUs to give to containers")
     programs = [path for path in facts.toolkit if _CDI_FOLDER not in path]
-    engine, there = facts.required_engine, _for_its_engine(facts)
-    if engine.kind.gpus == "devices" and programs and not there:
+    engine, usable = facts.required_engine, _for_its_engine(facts)
+    if engine.kind.gpus == "devices" and programs and not usable:
         return fail(
             f"NVIDIA's container toolkit is installed ({programs[0]}), but no file describes the "
             f"GPUs, which {engine.name} needs to give them to containers",
             _DESCRIBE_DEVICES,
         )
-    if not there:
+    if not usable:
         return fail(
             "NVIDIA's container toolkit is not installed: containers get no GPUs",
             *_install(engine, facts.distribution),
         )
     return warn(
-        f"installed ({there[0]}), but not tried",
+        f"installed ({usable[0]}), but not tried",
         f"`jlr doctor {facts.host} --image IMAGE` runs `nvidia-smi` in a container",
     )
 
@@ -184,10 +185,7 @@ def refused(facts: HostFacts, reason: str) -> Finding:
 
 
 def _install(engine: Engine, distribution: tuple[str, ...]) -> tuple[str, ...]:
-    return (
-        *installation.commands("nvidia-container-toolkit", distribution),
-        *_make_known(engine),
-    )
+    return (*installation.commands("nvidia-container-toolkit", distribution), *_make_known(engine))
 
 
 def _make_known(engine: Engine) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from jlremote.editors.host_names import name_of
 from jlremote.errors import JlrError, NotFound
 from jlremote.hosts.context import Context
 from jlremote.laptop import sessions
-from jlremote.laptop.ssh_names import SUFFIX
+from jlremote.laptop.known_names import SUFFIX
 from jlremote.place.host.contract import run_script, understood
 from jlremote.place.host.shell_text import IN_FOLDER, command_line
 from jlremote.place.runtimes.runtime import Attachment

@@ -21,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jlremote.laptop import paths, ssh_names
+from jlremote.laptop import known_names, paths
 from jlremote.place.host.shell_text import command_line
 
 _SCRIPT = r"""# Run by ssh's `Match exec`; $1 is the folder of the control sockets.
@@ -85,12 +85,12 @@ def files() -> Path | None:
         return None
     folder = paths.private_directory(paths.data_directory() / "ssh")
     script, included = folder / "wants_command.sh", folder / "connection_sharing"
-    sockets = ssh_names.control_folder()
+    sockets = known_names.control_folder()
     asked = command_line(("exec", "/bin/sh", str(script), str(sockets)))
     if '"' in f"{asked}{sockets}":
         return None
     lines = (
-        f'Match originalhost *{ssh_names.SUFFIX} exec "{_escaped(asked)}"',
+        f'Match originalhost *{known_names.SUFFIX} exec "{_escaped(asked)}"',
         f'    ControlPath "{_escaped(str(sockets))}/%n"',
         "    ControlMaster no",
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from jlremote.laptop import sessions
+from jlremote.laptop.known_names import SUFFIX, host_names
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.laptop.settings.ssh_hosts import host_names
-from jlremote.laptop.ssh_names import SUFFIX
 
 
 def selector_of(name: str, ssh_config: str | None) -> str:

@@ -1,6 +1,6 @@
 """`jlr ssh-config`: the block that leads ssh to the link's server, and its line in the user's file.
 
-The block is in a file of ours, behind a `Host` line for each known session (`laptop/ssh_names`).
+The block is in a file of ours, behind a `Host` line for each known session (`laptop/known_names`).
 `~/.ssh/config` gets one `Include` line at its beginning: ssh takes the first value that it finds,
 so no `Host *` of the user comes before it. The rest of the user's file stays as it is, byte for
 byte.
@@ -25,7 +25,7 @@ from pathlib import Path
 from jlremote.editors import connection_sharing
 from jlremote.editors.editor_keys import HOST_ALIAS, editor_keys
 from jlremote.errors import JlrError, NeedsAuthentication, NotFound
-from jlremote.laptop import paths, ssh_names
+from jlremote.laptop import known_names, paths
 from jlremote.place.host.shell_text import command_line
 from jlremote.questions import Asker, Question
 from jlremote.text import reason_of
@@ -94,7 +94,7 @@ def block() -> str:
     if shared := connection_sharing.files():
         lines.append(f"Include {_quoted(shared)}")
     lines.append("ControlPath none")  # behind the one that was included
-    return ssh_names.PATTERN + "".join(f"    {line}\n" for line in lines)
+    return known_names.PATTERN + "".join(f"    {line}\n" for line in lines)
 
 
 def client_settings() -> list[str]:
@@ -123,7 +123,7 @@ def plain_blocks() -> str:
     Raises:
         NotFound: no session is known on this laptop.
     """
-    names = ssh_names.ssh_names()
+    names = known_names.ssh_names()
     if not names:
         raise NotFound("no session is known here", hint="`jlr start HOST` begins one")
     keys = editor_keys()
@@ -149,7 +149,7 @@ def install(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) 
         JlrError: a file cannot be read or written.
         NeedsAuthentication: there is no terminal to ask on.
     """
-    paths.write_whole(ssh_names.config_file(), ssh_names.with_names(block()))
+    paths.write_whole(known_names.config_file(), known_names.with_names(block()))
     line = _line()
     return _changed(
         lambda before: line.encode() + b"\n" + _without(before), f"+ {line}", asker, show, agreed
@@ -165,7 +165,7 @@ def remove(asker: Asker, show: Callable[[str], None], *, agreed: bool = False) -
     """
     change = _changed(_without, "-", asker, show, agreed)
     if change.done and change.line:
-        ssh_names.config_file().unlink(missing_ok=True)
+        known_names.config_file().unlink(missing_ok=True)
     return change
 
 
@@ -239,7 +239,7 @@ def _without(content: bytes) -> bytes:
 
 
 def _line() -> str:
-    return f"Include {_quoted(ssh_names.config_file())}"
+    return f"Include {_quoted(known_names.config_file())}"
 
 
 def _is_ours(line: bytes) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 from jlremote.errors import Busy
-from jlremote.laptop import port_owners, sessions
-from jlremote.laptop.port_owners import Owner, PortOwner
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import Owner, PortOwner
 
 FIRST_PORT = 8888  # Jupyter's own
 PORTS = 100
@@ -41,13 +41,13 @@ def claim(local: int, host: str, session: str, port: int | None, undo: ExitStack
     """
     owner = (host, session, port)
     former = _owners().get(local)
-    port_owners.save(PortOwner(local, *owner))
+    sessions.save_port_owner(PortOwner(local, *owner))
     if former == owner:
         return None
     if former is None:
-        undo.callback(port_owners.delete, str(local))
+        undo.callback(sessions.PORT_OWNERS.delete_key, str(local))
     else:
-        undo.callback(port_owners.save, PortOwner(local, *former))
+        undo.callback(sessions.save_port_owner, PortOwner(local, *former))
     return former
 
 
@@ -80,7 +80,9 @@ def _in_words(owner: Owner) -> str:
 
 def _owners() -> dict[int, Owner]:
     """Return the owner of each local port, the latest used port first."""
-    owners: dict[int, Owner] = {known.local_port: known.owner for known in port_owners.load_all()}
+    owners: dict[int, Owner] = {
+        known.local_port: known.owner for known in sessions.PORT_OWNERS.load_all()
+    }
     for record in sessions.load_all():
         owners.setdefault(record.local_port, (record.host, record.name, None))
         for known in record.ports:

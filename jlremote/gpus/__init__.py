@@ -28,16 +28,13 @@ given with a note.
 labels and engines name them by UUID, and before a container starts again its label is compared with
 what its engine would give it. Only CDI files may have no other names than indices.
 
-**What keeps the place of a detached job?** The job's own process. It has the place for as long as
-it lives, and the lease afterwards, as the command has its process id. So nothing else has to last.
-
-**What keeps the place of a session's start?** Such a program, too, which then holds the GPUs
-(`hold`). The start takes them over from it, by making the lease its own again. A start that is
-killed leaves it, and the next one of the session finds it by its place or lease. Half an hour is
-long enough to open a laptop, and short enough for GPUs that nothing uses.
+**What keeps a place in the queue?** A program on the host (`waiter_program`). A detached job's
+becomes the command of the job, which so has the lease by its process id. A staying command's
+holds the GPUs until the command takes them over, which makes the lease its own. A killed start
+leaves it, and the next one of the session finds it by its place or lease. Half an hour is long
+enough to open a laptop, and short enough for GPUs that nothing uses.
 
 **Which rule does it follow?** The one of the laptop, in the same modules: the program has them in
 one file, for a Python of the host from 3.8 on, of which nothing else is needed. A second rule in
-shell text or older Python would sooner or later give a GPU twice. Where there is none, `--wait`
-without `--detach` waits from the laptop.
+shell text or older Python would sooner or later give a GPU twice.
 """

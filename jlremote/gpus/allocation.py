@@ -1,4 +1,4 @@
-"""The allocation of a new session's GPUs: choice, and a lease until the session holds them."""
+"""Choose a new session's GPUs, and lease them until the session holds them."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class AllocatedGpus:
     wait: Mapping[str, Any] | None = None
 
     def keep_for(self, engine: Engine, container: str) -> dict[str, str]:
-        """Return the step, after the one that starts a container, that ties the lease to it."""
+        """Return the step that ties the lease to the container that the step before has started."""
         if self.lease is None:
             return {}
         return {"lease": leases.keep_for(self.lease, docker.state_argv(engine, container, "Pid"))}
 
 
 def by_uuid(start: StartContext) -> StartContext:
-    """Return a start that names its GPUs by UUID: the host counts them anew at each boot.
+    """Return the start with its GPUs named by UUID, as indices change at a reboot.
 
     Raises:
         NotFound: the host has no such GPU.
@@ -68,11 +68,10 @@ def take(
     of: Container | None = None,
     within: Within | None = None,
 ) -> AllocatedGpus:
-    """Choose the requested GPUs and lease them, those of a container for a job `within` it.
+    """Choose the requested GPUs and lease them; `within` limits a job to a container's own.
 
-    So it does for the next server `of` a session that was defined with them.
-
-    With `holds` the place in the queue, and GPUs whose turn it was, outlast this command.
+    `of` is a session that was defined with them, and gets its next server. With `holds` the next
+    start of the session may take over what this one has waited for.
 
     Raises:
         Busy: they are in use; names the users of each.
@@ -106,9 +105,7 @@ def _check_wait(request: StartRequest) -> None:
 
 
 def within(start: StartContext, container: Container) -> Within | None:
-    """Return the container to whose own GPUs a job in it is limited.
-
-    One without an engine sees all GPUs of its machine.
+    """Return the container that limits a job in it to its own GPUs, `None` without an engine.
 
     Raises:
         Usage: it has no GPUs, or a scheduler gives them.
@@ -139,23 +136,25 @@ def within(start: StartContext, container: Container) -> Within | None:
 def take_or_promise(
     start: StartContext, *, detached: bool, within: Within | None = None
 ) -> AllocatedGpus:
-    """Choose the requested GPUs and lease them; with `--wait`, a detached job may wait for them.
-
-    Raises:
-        Busy, NotFound, CannotAsk: as `take` does.
-    """
-    if not detached or start.request.wait is None:
+    """Take GPUs as `take` does; with `--wait`, let a detached job wait for them on the host."""
+    request = start.request
+    if not detached or request.wait is None:
         return take(start, holds=False, within=within)
-    without = replace(start, request=replace(start.request, wait=None))
-    _check_wait(start.request)
+    _check_wait(request)
     try:
-        return take(without, holds=False, within=within)
+        at_once = replace(start, request=replace(request, wait=None))
+        return take(at_once, holds=False, within=within)
     except Busy as busy:
-        return promise(start, busy, within)
+        asked, inventory = parse_request(request.gpus or ""), ask(start.host, within=within)
+        # Named ones are known, though they are in use; words stand for the others.
+        known = choose(asked, inventory, request.host, share=True) if asked.names else None
+        promised = _of(known or taking.promised(asked.count), inventory, start.runtime)
+        wish = Wish(start.host, start.name, asked, engines_asked(request.host), within=within)
+        return replace(promised, wait=wait.plan(wish, request.wait, busy.message))
 
 
 def take_again(start: StartContext, container: Container) -> AllocatedGpus:
-    """Lease the GPUs that jlr chose for a container when it created it, for its next start.
+    """Lease the GPUs that jlr chose for a container at its creation, for its next start.
 
     Raises:
         Busy: they are in use.
@@ -182,26 +181,20 @@ def take_again(start: StartContext, container: Container) -> AllocatedGpus:
 
 
 def _refuse_others(
-    start: StartContext, container: Container, uuids: Sequence[str], found: Inventory
+    start: StartContext, container: Container, uuids: Sequence[str], inventory: Inventory
 ) -> None:
-    """Refuse to start a container whose GPUs are gone, or that would get others instead.
-
-    Raises:
-        NotFound, JlrError: it is so.
-    """
     host, kind = start.request.host, "container" if start.runtime.has_containers else "session"
     what = f"the {kind} `{container.name}`"
     deletes = start.way_to_delete(container, "and a new start gets other GPUs")
     hint = f"`jlr gpus {host}` shows the GPUs that work{deletes}"
-    there = {device.uuid for device in found.devices}
+    there = {device.uuid for device in inventory.devices}
     if gone := [uuid for uuid in uuids if uuid not in there]:
-        failed = {gpu.whole.uuid for gpu in found.gpus if gpu.failed}
+        failed = {gpu.whole.uuid for gpu in inventory.gpus if gpu.failed}
         fails = " (its driver answers with an error)" if failed.intersection(gone) else ""
         raise NotFound(
-            f"`{host}` has no more {', '.join(gone)}{fails}, which was given to {what}",
-            hint=hint,
+            f"`{host}` has no more {', '.join(gone)}{fails}, which was given to {what}", hint=hint
         )
-    gets = resolved(container.engine_gpus, found.gpus)
+    gets = resolved(container.engine_gpus, inventory.gpus)
     if gets and set(gets) != set(uuids):
         raise JlrError(
             f"{what} was given {', '.join(uuids)}, and gets "
@@ -210,21 +203,7 @@ def _refuse_others(
         )
 
 
-def explain_others(start: StartContext, container: Container) -> None:
-    """Note that a container that runs has other GPUs than it was given; by UUID it cannot."""
-    uuids = _given(container)
-    if not uuids or container.engine_gpus is None or "-" in container.engine_gpus:
-        return
-    with suppress(CannotAsk):
-        found = ask(start.host)
-        try:
-            _refuse_others(start, container, uuids, found)
-        except JlrError as others:
-            start.note(f"{others.message}; {others.hint}")
-
-
 def _given(container: Container) -> tuple[str, ...]:
-    """Return the UUIDs that jlr chose for a session's container when it created it."""
     labels = container.labels if container.is_session else {}
     return tuple(filter(None, labels.get(GPUS_LABEL, "").split(",")))
 
@@ -237,13 +216,13 @@ def planned(start: StartContext) -> AllocatedGpus:
     if not asked.chosen:
         return _plain(asked, start.runtime)
     try:
-        found = ask(start.host)
+        inventory = ask(start.host)
     except CannotAsk:
         if asked.automatic:
             raise
         return _unseen(asked)
-    chosen = choose(asked, found, start.host.name, share=share)
-    return _of(chosen, found, start.runtime, shared=share)
+    chosen = choose(asked, inventory, start.host.name, share=share)
+    return _of(chosen, inventory, start.runtime, shared=share)
 
 
 def explain_unchanged(start: StartContext, have: str | None, uuids: str | None = None) -> None:
@@ -262,7 +241,6 @@ def explain_unchanged(start: StartContext, have: str | None, uuids: str | None =
 
 
 def _may_be_same(start: StartContext, asked: GpuRequest, have: str) -> bool:
-    """Return whether indices that were asked for are, or may be, those that UUIDs name."""
     if "-" not in have or not any(name.replace(":", "").isdigit() for name in asked.names):
         return False
     value = f"device={have.removeprefix('device=')}"
@@ -285,10 +263,9 @@ def keep(start: StartContext, taken: AllocatedGpus, server: Server, *, launched:
 
 
 def prove(start: StartContext, engine: str | None, has: str | None = None) -> None:
-    """Note why a session that was just started cannot use the GPUs of the engine's `--gpus`.
+    """Note why a session that was just started cannot use its GPUs, or has too many.
 
-    So it does for one that sees more of them, or `has` some though none were asked for. A driver
-    that hangs does not fail the start: its `nvidia-smi` ends by no signal.
+    A driver that hangs does not fail the start: its `nvidia-smi` ends by no signal.
     """
     if engine is None:
         given = " ".join(start.request.options.engine_arguments)
@@ -335,17 +312,16 @@ def exports(taken: AllocatedGpus) -> str:
 def _as_asked(start: StartContext, asked: GpuRequest, within: Within | None) -> AllocatedGpus:
     if asked.kind == "all":
         with suppress(JlrError):
-            found = ask(start.host, within=within)
-            if busy := [device for device in found.devices if device.in_use]:
-                users = users_of_all(busy, found.now)
+            inventory = ask(start.host, within=within)
+            if busy := [device for device in inventory.devices if device.in_use]:
+                users = users_of_all(busy, inventory.now)
                 start.note(f"`all` takes GPUs that others use: {users}")
-            if failed := [gpu.whole for gpu in found.gpus if gpu.failed]:
+            if failed := [gpu.whole for gpu in inventory.gpus if gpu.failed]:
                 start.note(f"`all` takes {place_names(failed)}, too, which its driver calls failed")
     return _plain(asked, start.runtime)
 
 
 def _plain(asked: GpuRequest, runtime: Runtime) -> AllocatedGpus:
-    """Return the allocation of a request that needs no choice."""
     if asked.kind == "none":
         # NVIDIA's images request all GPUs, and get them if NVIDIA's runtime is the default.
         return AllocatedGpus(
@@ -362,7 +338,6 @@ def _plain(asked: GpuRequest, runtime: Runtime) -> AllocatedGpus:
 
 
 def _unseen(asked: GpuRequest) -> AllocatedGpus:
-    """Return the allocation on a host that cannot be asked: the engine chooses."""
     if asked.kind == "free":
         return AllocatedGpus(engine=str(asked.count), shown=str(asked.count))
     names = ",".join(asked.names)
@@ -373,16 +348,16 @@ def _unseen(asked: GpuRequest) -> AllocatedGpus:
 
 def _of(
     chosen: Chosen,
-    found: Inventory,
+    inventory: Inventory,
     runtime: Runtime,
     *,
     lease: Lease | None = None,
     shared: bool = False,
 ) -> AllocatedGpus:
     places, uuids = ",".join(chosen.places), ",".join(chosen.uuids)
-    named = all(device.uuid in found.cdi for device in found.devices)
+    named = all(device.uuid in inventory.cdi for device in inventory.devices)
     devices = places if runtime.gpus_by_cdi and not named else uuids
-    kept = {} if shared else {USER_LABEL: found.user, GPUS_LABEL: uuids}
+    kept = {} if shared else {USER_LABEL: inventory.user, GPUS_LABEL: uuids}
     return AllocatedGpus(
         engine=f"device={devices}",
         shown=places,
@@ -400,10 +375,6 @@ def _take(
     of: Container | None = None,
     within: Within | None = None,
 ) -> AllocatedGpus:
-    """Choose and lease GPUs, also those `of` a container that starts again.
-
-    With `--wait` it takes them as soon as it is this start's turn.
-    """
     request = start.request
     engines = engines_asked(request.host)
     wish = Wish(start.host, start.name, asked, engines, request.share_gpus, within)
@@ -411,42 +382,27 @@ def _take(
     def about_to_lease(lease: Lease) -> None:
         start.undo.callback(taking.release, start.host, lease)
 
-    def now(word: str | None, found: Inventory | None = None) -> Taken:
-        return taking.take(wish, word, about_to_lease, start.note, found)
-
-    found = taking.ask(start.host, engines, start.note, within)
+    inventory = taking.ask(start.host, engines, start.note, within)
     if of is not None and all(name.startswith(("GPU-", "MIG-")) for name in asked.names):
-        _refuse_others(start, of, asked.names, found)
-    taken = wait.pick_up(start, wish, found) if holds else None
-    if taken is None:
-        waits = request.wait is not None
-        taken = wait.in_turn(start, wish, now, found, holds=holds) if waits else now(None, found)
+        _refuse_others(start, of, asked.names, inventory)
+    taken = wait.pick_up(start, wish, inventory) if holds else None
+    try:
+        taken = taken or taking.take(wish, None, about_to_lease, start.note, inventory)
+    except Busy as busy:
+        if request.wait is None:
+            raise
+        taken = wait.in_turn(start, wish, busy, holds=holds)
     shared = request.share_gpus
     _tell_unsure(start, taken, shared=shared)
-    return _of(taken.chosen, taken.found, start.runtime, lease=taken.lease, shared=shared)
+    return _of(taken.chosen, taken.inventory, start.runtime, lease=taken.lease, shared=shared)
 
 
 def _tell_unsure(start: StartContext, taken: Taken, *, shared: bool) -> None:
-    """Note what may be others' of the GPUs that were taken."""
-    mine = [device for device in taken.found.devices if device.uuid in taken.chosen.uuids]
+    mine = [device for device in taken.inventory.devices if device.uuid in taken.chosen.uuids]
     if not shared and any(device.free is None for device in mine):
-        start.note(f"{place_names(mine)} may be in use: {taken.found.unseen}")
+        start.note(f"{place_names(mine)} may be in use: {taken.inventory.unseen}")
     for name in dict.fromkeys(c.name for d in mine for c in d.claims if c.kind == "all"):
         start.note(f"the container `{name}` has all GPUs, and so {place_names(mine)}, too")
-
-
-def promise(start: StartContext, busy: Busy, within: Within | None = None) -> AllocatedGpus:
-    """Return an allocation for a job that waits on the host: words stand for GPUs that it may get.
-
-    `busy` is why it waits.
-    """
-    request = start.request
-    asked, found = parse_request(request.gpus or ""), ask(start.host, within=within)
-    # Named ones are known, though they are in use.
-    known = choose(asked, found, request.host, share=True) if asked.names else None
-    promised = _of(known or taking.promised(asked.count), found, start.runtime)
-    wish = Wish(start.host, start.name, asked, engines_asked(request.host), within=within)
-    return replace(promised, wait=wait.plan(wish, request.wait or 0.0, busy.message))
 
 
 def give_back(start: StartContext, taken: AllocatedGpus) -> None:

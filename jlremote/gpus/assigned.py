@@ -1,4 +1,4 @@
-"""The GPUs that engines gave to containers, and Slurm to jobs, whether these compute or not.
+"""The GPUs that engines gave to containers, and Slurm to jobs.
 
 Values of an engine are those of docker's `--gpus`: `all`, a number, `device=0,3`.
 """
@@ -132,7 +132,7 @@ class Within:
     kept: tuple[str, ...] = ()  # the UUIDs that jlr gave it, if any
 
     def limit(self, gpus: Sequence[Gpu]) -> Iterator[Gpu]:
-        """Yield the container's own GPUs, which it does not reserve against its own jobs."""
+        """Yield the container's own GPUs, without its own claims to them."""
         own = set(resolved(self.value, gpus))
         own &= set(self.kept) or own
         for gpu in gpus:
@@ -178,7 +178,7 @@ class Assigned:
 
 
 def read(text: str, now: float) -> Assigned:
-    """Return what the functions have printed."""
+    """Return the GPUs of containers and jobs from what `FUNCTIONS` printed."""
     listed: dict[str, RunningContainer] = {}
     values: dict[str, str | None] = {}
     told: dict[str, list[str]] = {}
@@ -217,7 +217,6 @@ def _unseen(told: Mapping[str, Sequence[str]], unread: Iterable[str]) -> str:
 
 
 def _jobs(told: Mapping[str, Sequence[str]]) -> tuple[int | None, tuple[_Job, ...]]:
-    """Return how many GPUs Slurm has on this node, and who has got them."""
     for line in told.get("node", ()):
         node, _, gres = line.partition("|")
         has, _, used = gres.partition("GresUsed=")
@@ -230,7 +229,6 @@ def _jobs(told: Mapping[str, Sequence[str]]) -> tuple[int | None, tuple[_Job, ..
 
 
 def _job(text: str, node: str) -> _Job:
-    """Return a job from `scontrol show job`, with its GPUs on a node."""
     facts = dict(re.findall(r"(JobId|UserId)=([^\s(]+)", text)[::-1])  # the first counts
     places = re.findall(r"\bNodes=(\S+) CPU_IDs=\S* Mem=\S* GRES=(\S*)", text)
     here = [gres for nodes, gres in places if nodes == node] or [gres for _, gres in places][:1]
@@ -238,7 +236,6 @@ def _job(text: str, node: str) -> _Job:
 
 
 def _indices(gres: str) -> Iterator[int]:
-    """Yield the numbers in `gpu:h100:3(IDX:0-1,3)`."""
     for found in _GRES.finditer(gres):
         for part in filter(None, (found[2] or "").split(",")):
             first, _, last = part.partition("-")
@@ -248,7 +245,6 @@ def _indices(gres: str) -> Iterator[int]:
 
 
 def _since(status: str, now: float) -> float | None:
-    """Return a container's start time from docker's `Up 2 hours`."""
     told = re.search(
         r"(?i)up (?:less than |about )?(an?|\d+) (second|minute|hour|day|week|month)", status
     )
@@ -259,7 +255,7 @@ def _since(status: str, now: float) -> float | None:
 
 
 def resolved(value: str | None, gpus: Sequence[Gpu]) -> tuple[str, ...]:
-    """Return the UUIDs of the devices that an engine's value stands for, as far as they are there.
+    """Return the UUIDs of those devices of the host that an engine's value names.
 
     Of a number the engine takes the first ones.
     """

@@ -32,16 +32,12 @@ class GpuRequest:
 
     @property
     def automatic(self) -> bool:
-        """Whether only jlr can choose, as the engine has no such value."""
+        """Whether no engine takes this value, so that jlr must choose."""
         return self.text.startswith("auto")
 
 
 def parse_request(text: str) -> GpuRequest:
-    """Return the request of `--gpus TEXT`.
-
-    Raises:
-        Usage: it is no GPU selection.
-    """
+    """Return the request of `--gpus TEXT` (`Usage`: it is no GPU selection)."""
     bare = text.strip()
     if len(bare) > 1 and bare[0] == bare[-1] == '"' and bare.count('"') == 2:
         bare = bare[1:-1]  # docker's manual writes --gpus '"device=0,2"'
@@ -62,7 +58,7 @@ def parse_request(text: str) -> GpuRequest:
 
 
 def is_met(text: str, have: str | None) -> bool:
-    """Return whether GPUs that were requested with the value `have` meet the request `text`.
+    """Return whether a container that was created with `--gpus HAVE` meets the request `text`.
 
     A number alone is a count in both, and `device=2` a name.
     """
@@ -95,7 +91,7 @@ SHARE = "`--share-gpus` takes GPUs that are in use, too"
 
 
 class CannotTell(JlrError):
-    """Whether a GPU is free cannot be told."""
+    """The host does not tell whether a GPU is free."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,7 @@ def choose(wanted: GpuRequest, inventory: Inventory, host: str, *, share: bool) 
 
 
 def refuse_to_overtake(host: str, count: int, inventory: Inventory, word: str | None) -> None:
-    """Refuse GPUs that the starts before this one wait for; `word` is its place in the queue.
+    """Refuse to take GPUs that earlier starts in the queue wait for; `word` names this one's place.
 
     Raises:
         Busy: names those starts.
@@ -211,7 +207,6 @@ def _refuse_mixed(devices: Sequence[Device], host: str) -> None:
 
 
 def _devices_called(name: str, inventory: Inventory, host: str) -> tuple[Device, ...]:
-    """Return the devices that a typed name stands for."""
     for gpu in inventory.gpus:
         if name in (str(gpu.index), gpu.whole.uuid):
             return _parts(gpu, host)
@@ -229,7 +224,6 @@ def _devices_called(name: str, inventory: Inventory, host: str) -> tuple[Device,
 
 
 def _begins(uuid: str, name: str) -> bool:
-    """Return whether a UUID begins with `name`; CUDA accepts the first digits, too."""
     long_enough = name.startswith(("GPU-", "MIG-")) and len(name) > len("GPU-") + 3
     return long_enough and uuid.startswith(name)
 

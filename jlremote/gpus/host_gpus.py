@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
-    """Return the GPUs of a host with their users; of a login node without any, its cluster's.
+    """Return the GPUs of a host with their users, or those of the cluster of a login node.
 
     Raises:
         CannotAsk: nothing on the host knows.
@@ -42,7 +42,6 @@ def inventory(host: str, context: Context) -> Inventory | ClusterGpus:
 
 
 def _of_cluster(link: Host, failure: CannotAsk) -> ClusterGpus:
-    """Return the GPUs that a scheduler knows; raise `failure` where there is none."""
     told = run_script(link, SLURM.gpus(), timeout=ASK_SECONDS)
     if told.status == NOT_FOUND:
         raise failure
@@ -52,17 +51,17 @@ def _of_cluster(link: Host, failure: CannotAsk) -> ClusterGpus:
 def watch(host: str, seconds: float, context: Context) -> Iterator[Inventory | ClusterGpus]:
     """Yield the GPUs of a host every `seconds` seconds, until the iterator is closed.
 
-    A GPU that the driver names no more stays, as a failed one. While `nvidia-smi` hangs or fails,
-    what was last known comes with the reason as its note. A scheduler is asked once a minute, and
-    its silence is noted.
+    What was last known stays while `nvidia-smi` hangs or fails, with the reason as its note; a GPU
+    that it names no more is a failed one. A scheduler is asked once a minute.
 
     Raises:
         CannotAsk: nothing on the host knows.
         SchedulerSilent: the scheduler does not answer to the first question.
     """
     link = link_on(host, context)
+    own = own_gpus(link, seconds)
     try:
-        first, own = _anywhere(link, lambda: _first(link, seconds))
+        first = next(own)
     except CannotAsk as failure:
         yield from _watch_cluster(link, max(seconds, CLUSTER_SECONDS), failure, context)
     else:
@@ -82,10 +81,20 @@ def _watch_cluster(
             context.progress.note(silent.message)
 
 
-def _first(link: Link, seconds: float) -> tuple[Inventory, Iterator[Inventory]]:
-    """Return the first look at the host's own GPUs, and the others."""
-    own = _own(link, seconds)
-    return next(own), own
+def own_gpus(link: Link, seconds: float) -> Iterator[Inventory]:
+    """Yield the host's own GPUs every `seconds` seconds, from one script that runs there.
+
+    Raises:
+        CannotAsk: nothing on the host knows, or the script ended.
+    """
+
+    def begin() -> tuple[Inventory, Iterator[Inventory]]:
+        looks = _own(link, seconds)
+        return next(looks), looks
+
+    first, others = _anywhere(link, begin)
+    yield first
+    yield from others
 
 
 def _own(link: Link, seconds: float) -> Iterator[Inventory]:
@@ -102,7 +111,6 @@ def _own(link: Link, seconds: float) -> Iterator[Inventory]:
 
 
 def _next(last: Inventory | None, snapshot: str, host: str) -> Inventory:
-    """Return the GPUs of a snapshot, after those of the last one."""
     try:
         found = read(snapshot, host)
     except CannotAsk as silent:
@@ -120,11 +128,6 @@ def ask(
 
 
 def _anywhere(host: Link, look: Callable[[], T]) -> T:
-    """Look at the GPUs of a host; without an `nvidia-smi`, again where a login shell finds one.
-
-    Raises:
-        CannotAsk: there is none, or a login shell does not answer.
-    """
     try:
         return look()
     except NvidiaSmiMissing as missing:

@@ -17,17 +17,8 @@ DESKTOP_MIB = 2048
 
 WELL_USED_PERCENT = 90
 
-State = Literal[
-    "free",
-    "reserved",
-    "assigned, idle",
-    "cannot tell",
-    "idle, memory held",
-    "partly busy",
-    "busy",
-    "held",
-    "error",
-]
+_Idle = Literal["free", "reserved", "assigned, idle", "cannot tell"]
+State = Literal[_Idle, "idle, memory held", "partly busy", "busy", "held", "error"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +35,7 @@ class GpuProcess:
 
 @dataclass(frozen=True)
 class Claim:
-    """A reservation: the device was given to a session or job, whether it computes or not."""
+    """A reservation of a device for a session, container or job."""
 
     # By jlr: to a container that runs, a session of which only a lease is known, or a start under
     # way. By others: to a container that runs, by its engine, or to a job of Slurm. A container
@@ -104,7 +95,7 @@ class Device:
         return "assigned, idle" if kinds <= {"assigned", "job"} else "reserved"
 
     def state(self, busy: int | None = None) -> State:
-        """Return the device's state, by the percent of the time in which it computes if known."""
+        """Return the device's state; `busy` is the percent of time in which it computes."""
         if not (self.processes or self.holds_memory):
             return self._reserved or ("cannot tell" if self.unseen else "free")
         if busy is None:
@@ -140,7 +131,6 @@ class Gpu:
         return tuple((device, process) for device in places for process in device.processes)
 
     def with_each_device(self, change: Callable[[Device], Device]) -> Gpu:
-        """Return the GPU with `change` applied to the whole and to each MIG device."""
         return replace(self, whole=change(self.whole), slices=tuple(map(change, self.slices)))
 
     @property
@@ -153,7 +143,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Unleased:
-    """A running container of the user who asked, whose GPUs no lease of that user reserves."""
+    """A running container of this user without leases for its GPUs."""
 
     name: str
     id: str  # the engine's
@@ -178,7 +168,7 @@ class Inventory:
     cdi: frozenset[str] = frozenset()  # the UUIDs that the host's CDI files name
 
     def place(self, host: str) -> str:
-        """Return whose GPUs these are: the host's, or those of a container of it."""
+        """Return the host, or HOST/CONTAINER for the GPUs of a container."""
         return f"{host}/{self.container}" if self.container else host
 
     @property
@@ -194,27 +184,23 @@ class Inventory:
 
     @property
     def whole_gpus(self) -> tuple[Device, ...]:
-        """The GPUs that sessions can get as a whole."""
         return tuple(gpu.whole for gpu in self.gpus if not gpu.failed and not gpu.mig)
 
     @property
     def mig_devices(self) -> tuple[Device, ...]:
-        """The MIG devices that sessions can get."""
         return tuple(part for gpu in self.gpus if not gpu.failed for part in gpu.slices)
 
     def with_lost(self, known: Iterable[Gpu]) -> Inventory:
-        """Return the inventory with those GPUs, as failed ones, that the driver names no more."""
+        """Return the inventory with the known GPUs that are missing in it, as failed ones."""
         named = {gpu.index for gpu in self.gpus}
         lost = (replace(gpu, failed=True, busy=None) for gpu in known if gpu.index not in named)
         return replace(self, gpus=tuple(sorted((*self.gpus, *lost), key=lambda gpu: gpu.index)))
 
     def unanswered(self, why: str) -> Inventory:
-        """Return what was last known, with the reason why no more is."""
+        """Return the last known inventory, with the reason why there is no newer one."""
         return replace(self, gpus=tuple(replace(gpu, busy=None) for gpu in self.gpus), notes=(why,))
 
     def without(self, leases: Collection[str]) -> Inventory:
-        """Return the inventory without the claims of some leases."""
-
         def left(device: Device) -> Device:
             kept = tuple(claim for claim in device.claims if claim.lease not in leases)
             return replace(device, claims=kept)
@@ -298,17 +284,17 @@ def users(device: Device, now: float) -> str:
 
 
 def users_of_all(devices: Iterable[Device], now: float) -> str:
-    """Return the users of each of some devices."""
+    """Return the users of several devices, device by device."""
     return "; ".join(f"GPU {device.place}: {users(device, now)}" for device in devices)
 
 
 def place_names(devices: Iterable[Device]) -> str:
-    """Return devices by their places."""
+    """Return the places of devices as words: `GPU 0, 3`."""
     return f"GPU {', '.join(device.place for device in devices)}"
 
 
 def in_line(queue: Iterable[WaitingStart], now: float) -> str:
-    """Return the starts that wait for GPUs."""
+    """Return the starts that wait for GPUs, as words."""
     return "; ".join(
         f"`{one_line(one.user)}` for {how_many(one.count)} since {age(one.since, now)} "
         f"(`{one_line(one.session)}`)"

@@ -101,10 +101,9 @@ def keep(lease: Lease, pid: int, process_start: str) -> str:
 def keep_for(lease: Lease, pid_argv: Iterable[str]) -> str:
     """Return the step that lets a lease last as long as the container of the step before.
 
-    If that step made none, the start keeps the lease, as it may try again. The container's label
-    says the same, but only to users who may ask its engine. If the container's process cannot be
-    seen, the lease is deleted and the label alone reserves the devices. `pid_argv` prints the pid
-    of its first process.
+    If that step failed, the start keeps the lease. If the container's process, whose pid `pid_argv`
+    prints, cannot be seen, the lease is deleted, and the container's label alone reserves the
+    devices.
     """
     return f"""\
 {ENTER}[ "$status" = 0 ] || exit
@@ -137,7 +136,7 @@ def _delete(names: Iterable[str]) -> str:
 
 
 def is_of(stat: str, start: str) -> bool:
-    """Return whether the `stat` of a process is that of the one with this start."""
+    """Return whether `/proc/PID/stat` shows a process with this start time."""
     return stat.rpartition(")")[2].split()[19:20] == [start]
 
 
@@ -186,8 +185,8 @@ class QueueTicket:
     count: int
     word: str
     boot: str  # the host's boot id
-    pid: int = 0  # of the process of the host that waits, 0 for a start that the laptop waits for
-    process_start: str = "0"
+    pid: int  # of the process of the host that waits
+    process_start: str
 
     @property
     def _names(self) -> tuple[str, str]:
@@ -195,7 +194,7 @@ class QueueTicket:
         return f"{_ARRIVAL}{gpu}+{self.word}", f"{_SIGN}{gpu}+{self.word}"
 
     def stand(self) -> str:
-        """Return the script that takes the place, or shows that its start still waits."""
+        """Return the script that takes the place, or renews the sign that its start still waits."""
         arrival, sign = map(shlex.quote, self._names)
         begin = f"jlr:{self.session}:{self.boot}"
         target = shlex.quote(f"{begin}:{self.count}:0")
@@ -207,7 +206,6 @@ class QueueTicket:
         )
 
     def leave(self) -> str:
-        """Return the script that gives the place up."""
         return f"{ENTER}rm -f -- {shlex.join(self._names)}\n"
 
 
@@ -219,7 +217,7 @@ def is_place(fields: Sequence[str]) -> bool:
 def read_queue(
     found: Iterable[Sequence[str]], line: str, now: float, boot: str
 ) -> tuple[tuple[WaitingStart, ...], dict[str, str]]:
-    """Return who waits, the first first, and the links that no longer count with their owners.
+    """Return the waiting starts in their order, and the dead links with their owners.
 
     `found` are the fields that `leases.LIST` printed, `line` is the name of the queue.
     """
@@ -237,7 +235,7 @@ def read_queue(
         kind, word = name[: len(_ARRIVAL)], name.rpartition("+")[2]
         sign = links.get(_SIGN + name[len(_ARRIVAL) :])
         fresh = sign is not None and sign[0] == owner and abs(now - sign[1]) <= PLACE_SECONDS
-        gone = sign is not None and sign[2][4:] != ["0"] and not sign[3]
+        gone = sign is not None and not sign[3]
         if gone or not fresh or len(target) != 5 or target[2] != boot or count(target[3]) is None:
             dead[name] = owner
         elif kind == _ARRIVAL and name[len(_ARRIVAL) :].rpartition("+")[0] == line:
@@ -246,6 +244,6 @@ def read_queue(
 
 
 def ahead(queue: Sequence[WaitingStart], word: str | None) -> tuple[WaitingStart, ...]:
-    """Return those who come before a start: all of them, if it has no place in the queue."""
+    """Return the starts before the one with this word; all of them if it has no place."""
     own = next((number for number, one in enumerate(queue) if one.word == word), len(queue))
     return tuple(queue[:own])

@@ -5,136 +5,106 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
-from jlremote.errors import Busy, JlrError, Unreachable, Usage
+from jlremote.errors import Busy, JlrError, NeedsAuthentication, Unreachable, Usage
 from jlremote.gpus.choice import choose, parse_request, refuse_to_overtake
-from jlremote.gpus.host_gpus import ask
+from jlremote.gpus.host_gpus import ask, own_gpus
 from jlremote.gpus.inventory import Inventory
 from jlremote.gpus.snapshot import CannotAsk
-from jlremote.hosts import pools
 from jlremote.hosts.context import Context
 from jlremote.hosts.engines import engine_if_any
 from jlremote.hosts.links import ASKS_NOTHING, connected_status, link_on
-from jlremote.hosts.pools import PoolAnswer, ask_each, members, note_silent
+from jlremote.hosts.pools import PATIENCE_SECONDS, PoolAnswer, ask_each, members, note_silent
 from jlremote.jupyter.presence import Presence, look
 from jlremote.laptop import sessions
 from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import Value
+from jlremote.link.client.link import Link
 from jlremote.place.runtimes.runtime import TYPED_LABEL
 
-# How long a look waits for the others once a host has answered, and after which time the silence of
-# one is told: some drivers take seconds for each answer.
-LOOK_SECONDS = 2.0
+# Some drivers take seconds for each answer: a silence of so long is told.
 SILENT_SECONDS = 5.0
 
+_Answer = PoolAnswer[Inventory]
 
-def of_pool(pool: str, context: Context) -> list[PoolAnswer[Inventory]]:
+
+def of_pool(pool: str, context: Context) -> list[_Answer]:
     """Return the GPUs of each host of a pool, with their users.
 
     Raises:
         NotFound: there is no such pool.
     """
-    return ask_each(members(pool), lambda host, its: _WatchedHost(host).ask(its), context)
+    return ask_each(
+        members(pool), lambda host, its: ask(_connected(host, its), its.progress.note), context
+    )
 
 
-def watch_pool(
-    pool: str, seconds: float, context: Context
-) -> Iterator[list[PoolAnswer[Inventory]]]:
+def watch_pool(pool: str, seconds: float, context: Context) -> Iterator[list[_Answer]]:
     """Yield the GPUs of a pool every `seconds` seconds, until the iterator is closed.
 
-    A GPU that a host's driver names no more stays, as a failed one. While `nvidia-smi` hangs or
-    fails there, what was last known comes with the reason as its note. The others' GPUs wait for a
-    host only until each has answered or failed once.
-
-    Raises:
-        NotFound: there is no such pool.
+    A thread watches each host, so none waits for one that hangs (`NotFound`: there is no such
+    pool).
     """
-    watched = {host: _WatchedHost(host) for host in members(pool)}
+    hosts = [_WatchedHost(host) for host in members(pool)]
+    for host in hosts:
+        host.watch(seconds, replace(context, asker=ASKS_NOTHING))
+    until = time.monotonic() + PATIENCE_SECONDS
     while True:
-        settled = all(host.settled for host in watched.values())  # else some may be logging in
-        found = ask_each(
-            tuple(watched),
-            lambda host, its: watched[host].ask(its),
-            context,
-            after_first=LOOK_SECONDS if settled else pools.PATIENCE_SECONDS,
-        )
-        yield [watched[one.host].in_time(one) for one in found]
-        threading.Event().wait(seconds)
+        for host in hosts:
+            host.settled.wait(max(0.0, until - time.monotonic()))
+            if isinstance(host.last.error, NeedsAuthentication):
+                with suppress(JlrError):  # its thread connects by the same link
+                    _connected(host.name, context)
+        yield [host.answer(seconds) for host in hosts]
+        time.sleep(seconds)
 
 
 class _WatchedHost:
-    """A host of a pool, with what was last known of its GPUs.
+    """A host of a pool, with what was last known of its GPUs."""
 
-    A look may end before the host has answered. Its thread goes on, and meanwhile the next looks
-    neither dial nor ask: each question would leave one more `nvidia-smi` there that hangs.
-    """
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.last = _Answer(name, None, Unreachable(f"`{name}` is not connected yet"))
+        self.settled = threading.Event()  # set once it has answered or failed
+        self._answered = time.monotonic()
 
-    def __init__(self, host: str) -> None:
-        self.settled = False  # whether it has answered or failed once
-        self._host = host
-        self._turn = threading.Lock()  # held while the host is dialled or asked
-        self._last: Inventory | None = None
-        self._failure: CannotAsk | None = None  # of the last answer
-        self._asked_at: float | None = None  # when it was asked what it has not answered yet
-        self._unreached: JlrError | None = None  # why it was not reached the last time
-        self._untold: JlrError | None = None  # the same, until a look has told it
+    def watch(self, seconds: float, context: Context) -> None:
+        """Watch the host in a daemon thread."""
+        threading.Thread(target=self._watch, args=(seconds, context), daemon=True).start()
 
-    def ask(self, context: Context) -> Inventory:
-        """Return the GPUs of the host, after those of the last time.
+    def answer(self, seconds: float) -> _Answer:
+        """Return what was last known, with a note if more than `seconds` and some have passed."""
+        late = time.monotonic() - self._answered > seconds + SILENT_SECONDS
+        if self.last.answer is None or not late:
+            return self.last
+        silent = self.last.answer.unanswered(f"`{self.name}` does not answer about its GPUs")
+        return _Answer(self.name, silent)
 
-        A dial that failed after its look had ended is told now.
+    def _watch(self, seconds: float, context: Context) -> None:
+        known: Inventory | None = None
+        while True:
+            try:
+                for found in own_gpus(_connected(self.name, context), seconds):
+                    known = found if known is None else found.with_lost(known.gpus)
+                    self._note(_Answer(self.name, known))
+            except CannotAsk as failure:
+                kept = known and known.unanswered(failure.message)
+                self._note(_Answer(self.name, kept, None if kept else failure))
+            except JlrError as error:
+                self._note(_Answer(self.name, None, error))
+            time.sleep(seconds)
 
-        Raises:
-            CannotAsk: nothing on the host knows.
-            JlrError: the host is not reached.
-        """
-        if not self._turn.acquire(blocking=False):
-            return self._known()
-        try:
-            untold, self._untold = self._untold, None
-            if untold is not None and context.asker is ASKS_NOTHING:
-                raise untold
-            found = self._asked(context)
-        except CannotAsk as failure:
-            self._failure = failure
-        except JlrError as error:
-            self._unreached = self._untold = error
-            raise
-        else:
-            self._failure = None
-            self._last = found if self._last is None else found.with_lost(self._last.gpus)
-        finally:
-            self._asked_at, self.settled = None, True
-            self._turn.release()
-        return self._known()
+    def _note(self, answer: _Answer) -> None:
+        self.last, self._answered = answer, time.monotonic()
+        self.settled.set()
 
-    def _asked(self, context: Context) -> Inventory:
-        link = link_on(self._host, context)
-        connected_status(link)
-        self._unreached, self._asked_at = None, time.monotonic()
-        return ask(link, context.progress.note)
 
-    def in_time(self, told: PoolAnswer[Inventory]) -> PoolAnswer[Inventory]:
-        """Return the answer, or what is known while the host keeps the pool waiting."""
-        if told.error is self._untold:
-            self._untold = None
-        if told.answer is not None or not self._turn.locked():
-            return told
-        try:
-            return PoolAnswer(self._host, self._known())
-        except JlrError as why:
-            return PoolAnswer(self._host, None, why)
-
-    def _known(self) -> Inventory:
-        """Return what was last known, with why there is nothing newer."""
-        failure, asked_at = self._failure, self._asked_at
-        if asked_at is None and self._turn.locked():
-            raise self._unreached or Unreachable(f"`{self._host}` is not connected yet")
-        if asked_at is not None and time.monotonic() - asked_at > SILENT_SECONDS:
-            failure = failure or CannotAsk(f"`{self._host}` does not answer about its GPUs")
-        if self._last is None:
-            raise failure or CannotAsk(f"`{self._host}` has not answered yet")
-        return self._last if failure is None else self._last.unanswered(failure.message)
+def _connected(host: str, context: Context) -> Link:
+    link = link_on(host, context)
+    connected_status(link)
+    return link
 
 
 # What a host has for a session: its GPUs, and its containers and sessions, `None` if no name was
@@ -184,8 +154,7 @@ def host_of_pool(
 
 
 def _room(host: str, container: str | None, context: Context) -> _Room:
-    link = link_on(host, context)
-    connected_status(link)
+    link = _connected(host, context)
     gpus: Inventory | CannotAsk
     try:
         gpus = ask(link)
@@ -244,11 +213,6 @@ def _roomiest(
 def _free_memory(
     host: str, inventory: Inventory | CannotAsk, gpus: Value | None, *, share: bool
 ) -> int:
-    """Return the MiB of GPU memory that are free on a host.
-
-    Raises:
-        JlrError: it cannot give the GPUs that are asked for.
-    """
     wanted = None if gpus in (None, "none") else parse_request(str(gpus))
     if isinstance(inventory, CannotAsk):
         if wanted is not None:

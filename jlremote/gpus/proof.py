@@ -70,7 +70,7 @@ def _parts(engine: str) -> dict[str, str]:
 
 
 def fault(output: str, asked: int) -> str | None:
-    """Return what is wrong, by the output of `PROOF`, with a container that is to have GPUs."""
+    """Return why a container has fewer GPUs than it `asked` for, from the output of `PROOF`."""
     told = records(output)
     for name, *fields in told:
         if name.strip() == "nvidia-smi":
@@ -87,7 +87,7 @@ def fault(output: str, asked: int) -> str | None:
 
 
 def surplus(output: str, asked: int) -> int:
-    """Return how many GPUs a container sees that was to have `asked`; 0 if it sees no more."""
+    """Return how many GPUs a container sees, 0 unless there are more than were `asked` for."""
     told = [(name.strip(), fields) for name, *fields in records(output)]
     smi = [fields for name, fields in told if name == "nvidia-smi"]
     nvidia = [f for name, f in told if name == "device" and f[0].startswith("/dev/nvidia")]
@@ -96,7 +96,6 @@ def surplus(output: str, asked: int) -> int:
 
 
 def _listed(said: str) -> int:
-    """Count the GPUs in the output of `nvidia-smi -L`; slices count, and not their GPU."""
     kinds = [line.split(maxsplit=1)[0] for line in said.splitlines() if line.strip()]
     sliced = sum(pair == ("GPU", "MIG") for pair in pairwise(kinds))
     return kinds.count("GPU") + kinds.count("MIG") - sliced

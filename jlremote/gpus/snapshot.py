@@ -27,11 +27,7 @@ _DEVICE = re.compile(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,9}): \(UUID: (MIG-[^)]+)
 
 
 def read_mig(listing: str, document: str) -> dict[str, tuple[Device, ...]]:
-    """Return the MIG devices by their GPU's UUID.
-
-    The place of each is its number on the GPU; those of which the document says nothing have no
-    memory and no processes.
-    """
+    """Return the MIG devices by their GPU's UUID; the place of each is its number on the GPU."""
     known = {gpu.findtext("uuid", ""): gpu for gpu in _gpus(document)}
     found: dict[str, list[Device]] = {}
     here = ""
@@ -66,7 +62,6 @@ def _described(part: Device, gpu: Xml.Element) -> Device:
 
 
 def _instance(element: Xml.Element) -> tuple[str, str]:
-    """Return the ids that a process and its device have in common."""
     names = ("gpu_instance_id", "compute_instance_id")
     gpu, compute = (element.findtext(name, "").strip() for name in names)
     return gpu, compute
@@ -98,7 +93,7 @@ class CannotAsk(JlrError):
 
 
 class NvidiaSmiMissing(CannotAsk):
-    """There is no `nvidia-smi` on the host, as far as was looked."""
+    """No `nvidia-smi` was found on the host."""
 
 
 class NvidiaSmiSilent(CannotAsk):
@@ -138,7 +133,7 @@ def _read(output: str, host: str, within: Within | None) -> Inventory:
 
 
 class _Reading:
-    """One snapshot, with the facts that its parts need of each other."""
+    """One snapshot's records, and the facts that several of them need."""
 
     def __init__(self, records: Records, host: str) -> None:
         self.records, self.host = records, host
@@ -227,10 +222,7 @@ class _Reading:
         )
 
     def _gpu(
-        self,
-        row: Mapping[str, str],
-        processes: Processes,
-        layout: Mapping[str, tuple[Device, ...]],
+        self, row: Mapping[str, str], processes: Processes, layout: Mapping[str, tuple[Device, ...]]
     ) -> Gpu:
         uuid, index = row["uuid"], whole_number(row["index"])
         mig = row.get("mig.mode.current") == "Enabled"
@@ -291,7 +283,6 @@ class _Reading:
         )
 
     def _container(self, groups: str) -> str | None:
-        """Return the name of the container that a process's control groups belong to."""
         for identity in re.findall(r"[0-9a-f]{64}", groups):
             known = self.containers.get(identity)
             return known.name if known else identity[:12]
@@ -299,7 +290,6 @@ class _Reading:
 
 
 def _row(line: str, fields: str) -> dict[str, str] | None:
-    """Return a GPU's values by field, `None` for another kind of line."""
     names = fields.split(",")
     values = [value.strip() for value in line.split(",")]
     if len(values) != len(names) or count(values[0]) is None:
@@ -320,7 +310,6 @@ def _fails(row: Mapping[str, str]) -> bool:
 
 
 def _number(text: str) -> float | None:
-    """Return a number, `None` for `[N/A]`, `[Not Supported]`, `ERR!` and the like."""
     return number(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text.strip()) else None
 
 

@@ -102,8 +102,7 @@ def snapshot(engines: Engines = EVERYBODYS) -> str:
 def snapshots(seconds: float, engines: Engines = EVERYBODYS) -> str:
     """Return the script that describes the GPUs again and again, until its reader hangs up.
 
-    Each snapshot ends with a group separator, then a pause of `seconds` follows. The engines and
-    Slurm are asked only every tenth time, as they are the slowest part.
+    Each snapshot ends with a group separator. Engines and Slurm are asked only every tenth time.
     """
     loop = f"""\
 {_functions(engines)}trap 'kill $!; exit' TERM

@@ -1,18 +1,15 @@
-"""`--wait`: a place in the queue for a host's GPUs, and the GPUs once it is their turn.
+"""`--wait`: a program on the host waits in its queue, and holds the GPUs until they are taken over.
 
-The place of a waiting `jlr start` is kept by a program on the host. When its turn comes that holds
-the GPUs for half an hour at most. The start that waits takes them over at once, and so does the
-next one of the same session if that start is gone. It is listed as a job of the session's name, so
-that `jlr stop` can end it. A `jlr run` that stays, and hosts without a Python for it, have
-their place kept from here.
+A command that stays looks at that program, which is listed as a job of its name, so that `jlr stop`
+ends it. When its turn comes it holds the GPUs, for half an hour at most: the start that waits takes
+them over at once, and so does the next one of the same session if that start is gone.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import astuple
 from typing import Any
 
@@ -20,21 +17,24 @@ from jlremote.errors import Busy, JlrError, LinkLost, Unreachable
 from jlremote.gpus import leases, taking
 from jlremote.gpus.choice import Chosen
 from jlremote.gpus.inventory import Inventory, how_many
-from jlremote.gpus.leases import Lease, QueueTicket
+from jlremote.gpus.leases import Lease
 from jlremote.gpus.taking import Taken, Wish
 from jlremote.hosts.requests import StartContext
 from jlremote.place.host import kept_jobs
-from jlremote.place.host.contract import run_script, understood
+from jlremote.place.host.contract import Completed, run_script, understood
 from jlremote.place.host.kept_jobs import ProcessPlan
+from jlremote.remote.sending import NO_PYTHON
 from jlremote.text import one_line
 from jlremote.untrusted import document
 
 HOLD_SECONDS = 1800
+JOBS_HOLD_SECONDS = 180  # nothing takes over what a `jlr run` that is gone has waited for
+LOOK_SECONDS = 1.0
 _AWAY = (LinkLost, Unreachable)  # which is no reason to give up
 
 
 def plan(wish: Wish, seconds: float, why: str) -> dict[str, Any]:
-    """Return what a waiter on the host is to do; `why` says why it has to wait."""
+    """Return the plan of a waiter on the host; `why` says why it has to wait."""
     return {
         "host": wish.host.name,
         "name": wish.name,
@@ -43,170 +43,137 @@ def plan(wish: Wish, seconds: float, why: str) -> dict[str, Any]:
         "within": astuple(wish.within) if wish.within else None,
         "seconds": seconds,
         "why": why,
+        "first": {"why": why},  # what the file `waiting` has at first
     }
 
 
-def in_turn(
-    start: StartContext,
-    wish: Wish,
-    take: Callable[[str | None, Inventory | None], Taken],
-    found: Inventory,
-    *,
-    holds: bool,
-) -> Taken:
-    """Return what `take` gives as soon as it is this start's turn.
+def in_turn(start: StartContext, wish: Wish, busy: Busy, *, holds: bool) -> Taken:
+    """Wait until it is the turn of this start, and return its GPUs; `busy` is why it waits.
 
-    `take` is called with the random word of the start's place in the queue and what the host has
-    just said, and raises `Busy` while it has to wait. Losing the connection for a while does not
-    lose the place; with `holds` a program on the host keeps it, if that has a Python for it.
+    With `holds` the next start of the session may take over what this one leaves behind.
 
     Raises:
-        Busy: the time of `--wait` is over.
-        JlrError: the program was ended.
+        Busy: the time of `--wait` is over, or there is a job of that name.
+        JlrError: the host cannot run the program, or it was ended.
     """
-    try:
-        return take(None, found)
-    except Busy as busy:
-        first = busy
-    if holds and _waits_on_host(start, wish, first):
-        taken = _await(start, wish)
-    else:
-        taken = _wait_here(start, wish, take, first)
+    hold = HOLD_SECONDS if holds else JOBS_HOLD_SECONDS
+    doing = plan(wish, start.request.wait or 0.0, busy.message) | {"hold": hold}
+    doing["first"] |= {"start": wish.asked.text}
+    words = f"jlr {'start' if holds else 'run'} {wish.host.name} {start.name}"
+    job = ProcessPlan(
+        start.name, (), words, gpus=wish.asked.text, mark=secrets.token_hex(8), wait=doing
+    )
+    start.undo.callback(_end, start, kept_jobs.take_back(start.name, job.mark))  # as by Ctrl-C
+    # What an earlier start of the session has left there gives way to it.
+    earlier = {"earlier": _ending(start.name)} if holds else {}
+    done = start.host.run({**earlier, "launch": kept_jobs.launch(job)})["launch"]
+    if done.status != 0:
+        raise _cannot_wait(start, done)
+    taken = _await(start, wish)
     if start.request.notify:  # the person may have gone for a walk
         text = f"{how_many(wish.count)} became free: `{start.name}` begins"
         start.context.progress.announce(start.request.host, text)
     return taken
 
 
-def pick_up(start: StartContext, wish: Wish, found: Inventory) -> Taken | None:
-    """Take over what an earlier start of the session left: GPUs, or with `--wait` its place.
+def _cannot_wait(start: StartContext, done: Completed) -> JlrError:
+    host, name = start.request.host, start.name
+    if done.status == kept_jobs.TAKEN:
+        hint = f"`jlr stop {host}/{name} --remove` deletes it; or choose another name"
+        return Busy(f"a job `{name}` already exists", hint=hint)
+    if done.status == NO_PYTHON:
+        return no_python(host)
+    return JlrError(f"cannot wait for GPUs on `{host}`: {done.complaint}")
 
-    A holder of other GPUs is ended. `found` is what the host has just said.
+
+def no_python(host: str) -> JlrError:
+    """Return the error of a host without a Python for the program that waits."""
+    oldest = ".".join(map(str, kept_jobs.WAITERS_PYTHON))
+    return JlrError(
+        f"`--wait` needs Python {oldest} or later on `{host}`",
+        hint=f"leave out `--wait`; `jlr gpus {host} --watch` shows when GPUs are free",
+    )
+
+
+def pick_up(start: StartContext, wish: Wish, inventory: Inventory) -> Taken | None:
+    """Take over the GPUs that an earlier start of the session holds, or with `--wait` its place.
+
+    A holder of other GPUs is ended.
     """
-    if not _may_be_there(start, found):
+    if not _may_be_there(start, inventory):
         return None
-    told, alive = _look(start)
-    if told is None or (alive and "held" not in told and start.request.wait is None):
+    waiter, alive = _look(start)
+    if waiter is None or (alive and "held" not in waiter and start.request.wait is None):
         return None
-    if not alive or told["start"] != wish.asked.text:
-        _end(start)
+    if not alive or waiter["start"] != wish.asked.text:
+        _end(start, _ending(start.name))
         return None
-    start.undo.callback(_end, start)
+    start.undo.callback(_end, start, _ending(start.name))
     start.note(f"an earlier start of `{start.name}` left its place in the queue")
     return _await(start, wish)
 
 
-def _wait_here(
-    start: StartContext,
-    wish: Wish,
-    take: Callable[[str | None, Inventory | None], Taken],
-    first: Busy,
-) -> Taken:
-    limit, tell = start.request.wait or 0.0, _teller(start)
-
-    def about_to_stand(ticket: QueueTicket) -> None:
-        start.undo.callback(taking.leave, wish, ticket)  # whatever ends the step that waits
-
-    with _step(start, wish):
-        return taking.take_in_turn(wish, limit, take, tell, first, _AWAY, about_to_stand)
-
-
-def _waits_on_host(start: StartContext, wish: Wish, busy: Busy) -> bool:
-    """Begin the program on the host that waits and holds; return whether it can run there."""
-    holding = plan(wish, start.request.wait or 0.0, busy.message) | {"hold": HOLD_SECONDS}
-    shown = f"jlr start {wish.host.name} {start.name}"
-    begun = ProcessPlan(
-        start.name, (), shown, gpus=wish.asked.text, mark=secrets.token_hex(8), wait=holding
-    )
-    start.undo.callback(_end, start)  # Ctrl-C gives the place up
-    # What an earlier one has left there gives way to it.
-    steps = {"earlier": _ending(start), "launch": kept_jobs.launch(begun)}
-    return start.host.run(steps)["launch"].status == 0
-
-
 def _await(start: StartContext, wish: Wish) -> Taken:
-    """Wait for the session's program on the host, and take its GPUs over."""
-    tell = _teller(start)
-    with _step(start, wish):
+    progress, shown = start.context.progress, None
+    with progress.step(f"Wait for {how_many(wish.count)} on {wish.host.name}"):
         while True:
             with suppress(*_AWAY):
-                told, alive = _look(start)
-                if told is None or not alive:
-                    raise _ended(start, told)
-                if "held" in told:
-                    return _take_over(start, wish, told["held"])
-                tell(told.get("place"), str(told.get("why", "")))
-            time.sleep(taking.PAUSE_SECONDS)
+                waiter, alive = _look(start)
+                if waiter is None or not alive:
+                    raise _ended(start, waiter)
+                if "held" in waiter:
+                    return _take_over(start, wish, waiter["held"])
+                place, why = waiter.get("place"), one_line(str(waiter.get("why", "")))
+                if place is not None and place != shown:
+                    start.note(f"number {place} in the queue: {why}")
+                    shown = place
+                progress.advance(why if place is None else f"number {place}; {why}")
+            time.sleep(LOOK_SECONDS)
 
 
-def _step(start: StartContext, wish: Wish) -> AbstractContextManager[None]:
-    return start.context.progress.step(f"Wait for {how_many(wish.count)} on {wish.host.name}")
-
-
-def _teller(start: StartContext) -> Callable[[object, str], None]:
-    """Return the function that shows the place in the queue, as a note where it has changed."""
-    shown: object = None
-
-    def tell(place: object, why: str) -> None:
-        nonlocal shown
-        why = one_line(why)
-        if place is not None and place != shown:
-            start.note(f"number {place} in the queue: {why}")
-            shown = place
-        start.context.progress.advance(why if place is None else f"number {place}; {why}")
-
-    return tell
-
-
-def _may_be_there(start: StartContext, found: Inventory) -> bool:
-    """Return whether the host shows a lease or a place of this user and session."""
-    mine = (start.name, found.user)
-    claims = (claim for device in found.devices for claim in device.claims)
-    places = ((place.session, place.user) for place in found.queue)
+def _may_be_there(start: StartContext, inventory: Inventory) -> bool:
+    mine = (start.name, inventory.user)
+    claims = (claim for device in inventory.devices for claim in device.claims)
+    places = ((place.session, place.user) for place in inventory.queue)
     return mine in places or mine in ((claim.name, claim.user) for claim in claims if claim.lease)
 
 
 def _look(start: StartContext) -> tuple[dict[str, Any] | None, bool]:
-    """Return what the session's waiter tells, and whether it is alive; `None` if there is none.
-
-    `gpus.waiter_program` says what it tells.
-    """
     printed = run_script(start.host, kept_jobs.look(start.name))
     with suppress(ValueError):
-        told = document(printed.stdout)
-        if isinstance(told, dict) and "start" in told:
-            return told, printed.status == 0
+        waiter = document(printed.stdout)
+        if isinstance(waiter, dict) and "start" in waiter:
+            return waiter, printed.status == 0
     return None, False
 
 
 def _take_over(start: StartContext, wish: Wish, held: dict[str, Any]) -> Taken:
-    """Make the lease that of this start, and end its holder."""
     with understood("the waiting start"):
         kinds = ("uuids", "places")
         chosen = Chosen(*(tuple(map(str, held[kind])) for kind in kinds))
         word, boot = (None if held[key] is None else str(held[key]) for key in ("word", "boot"))
     lease = None
-    steps = {"end": _ending(start)}
+    steps = {"end": _ending(start.name)}
     if word is not None:
         lease = Lease(start.name, chosen.uuids, word, boot or "")
         start.undo.callback(taking.release, start.host, lease)
         steps = {"lease": leases.keep(lease, 0, "0"), **steps}
     start.host.run(steps)
-    return Taken(chosen, taking.ask(wish.host, wish.engines), lease)
+    return Taken(chosen, taking.ask(wish.host, wish.engines, within=wish.within), lease)
 
 
-def _ended(start: StartContext, told: dict[str, Any] | None) -> JlrError:
-    why = told.get("end") if told is not None else None
-    _end(start)
+def _ended(start: StartContext, waiter: dict[str, Any] | None) -> JlrError:
+    why = waiter.get("end") if waiter is not None else None
+    _end(start, _ending(start.name))
     if why is None:
         return JlrError(f"the wait of `{start.name}` was ended on `{start.request.host}`")
     return Busy(one_line(str(why)), hint="run the command again with a longer `--wait`")
 
 
-def _end(start: StartContext) -> None:
+def _end(start: StartContext, ending: str) -> None:
     with suppress(JlrError):
-        run_script(start.host, _ending(start))
+        run_script(start.host, ending)
 
 
-def _ending(start: StartContext) -> str:
-    return kept_jobs.take_back_if(start.name, '"start": ')
+def _ending(name: str) -> str:
+    return kept_jobs.take_back_if(name, '"start": ')

@@ -1,24 +1,25 @@
-"""The program of a job that waits for GPUs on the host; it becomes the job's command.
+"""The program that waits for GPUs on the host; as a detached job it becomes the job's command.
 
-It runs there by itself, as one file that `archive` makes: its modules are those that also choose
-for the laptop, so both kinds of waiters follow one rule and stand in one queue. They keep to what
-Python 3.8 has.
+It runs there as one file with the modules that also choose on the laptop, so one rule holds for
+all. They keep to what Python 3.8 has.
 
 `.wait` in the job's folder is what it is to do, and is deleted as soon as it was read. `waiting`
-says how it waits, for `jlr runs`: an object with its `place` in the queue and `why` it waits, in
-words; `end` says why it has given up. The waiter of a `jlr start` tells with `start` what that
-wants, and with `held` what it holds for it.
+says how it waits: an object with its `place` in the queue and `why` it waits, in words; `end` says
+why it has given up. The waiter of a command that stays says with `start` what that wants, and with
+`held` what it holds for it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -27,15 +28,17 @@ from typing import Any, NoReturn
 from jlremote.errors import Busy, JlrError
 from jlremote.gpus import leases, taking
 from jlremote.gpus.assigned import Within
-from jlremote.gpus.choice import Chosen, parse_request
+from jlremote.gpus.choice import CannotTell, Chosen, parse_request
 from jlremote.gpus.inventory import Inventory
-from jlremote.gpus.leases import Lease
-from jlremote.gpus.snapshot import CannotAsk
+from jlremote.gpus.leases import Lease, QueueTicket, ahead
+from jlremote.gpus.snapshot import CannotAsk, read
+from jlremote.gpus.snapshot_script import snapshot
 from jlremote.gpus.taking import Taken, Wish, with_gpus
 from jlremote.place.host.contract import OUTPUT_BYTES, SCRIPT_SECONDS, Completed, Steps, run_script
 from jlremote.place.host.process_mark import VARIABLE
 from jlremote.times import in_words
 
+PAUSE_SECONDS = 5.0
 CREATION_SECONDS = 300.0  # an engine may be busy with other containers
 ENDS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126
@@ -43,7 +46,7 @@ _NOT_FOUND, _NOT_RUNNABLE = 127, 126
 
 @dataclass(frozen=True)
 class ThisHost:
-    """The host itself; see `host.contract.Host`."""
+    """The host itself, on which this program runs."""
 
     name: str
 
@@ -84,33 +87,60 @@ class Waiter:
         self._folder, self._plan = folder, plan
         asked, engines = parse_request(plan["gpus"]), [tuple(argv) for argv in plan["engines"]]
         within = Within(*plan["within"]) if plan["within"] else None
-        host, own = ThisHost(plan["host"]), (os.getpid(), _own_start())
-        self._wish = Wish(host, plan["name"], asked, engines, within=within, process=own)
-        self._told: dict[str, Any] = {}
-        self._first = {"start": plan["gpus"]} if "hold" in plan else {}
+        self._wish = Wish(ThisHost(plan["host"]), plan["name"], asked, engines, within=within)
+        self._process = (os.getpid(), _own_start())
+        self._state: dict[str, Any] = {}
         self._leases: list[Lease] = []
 
     def wait(self) -> Taken:
-        """Wait in the queue, and return what was taken.
+        """Take GPUs as soon as it is this job's turn in the queue.
 
         Raises:
             Busy: the time is over.
+            NotFound: the host no longer has such GPUs.
         """
-        wish, first = self._wish, Busy(self._plan["why"])
+        last, ticket = Busy(self._plan["why"]), None
+        until = time.monotonic() + self._plan["seconds"]
+        try:
+            while time.monotonic() < until:
+                with suppress(CannotAsk, CannotTell):
+                    ticket = ticket or self._new_ticket()
+                    inventory = self._stand(ticket)
+                    place = len(ahead(inventory.queue, ticket.word)) + 1
+                    self._write({"place": place, "why": last.message})
+                    try:
+                        return taking.take(
+                            self._wish, ticket.word, self._leases.append, lambda _: None, inventory
+                        )
+                    except Busy as busy:
+                        last = busy
+                        self._write({"place": place, "why": last.message})
+                time.sleep(min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
+        finally:
+            if ticket is not None:
+                with suppress(JlrError):
+                    run_script(self._wish.host, ticket.leave())
+        raise Busy(f"no GPUs after {in_words(int(self._plan['seconds']))}: {last.message}")
 
-        def attempt(word: str, seen: Inventory) -> Taken:
-            return taking.take(wish, word, self._leases.append, lambda _: None, seen)
+    def _new_ticket(self) -> QueueTicket:
+        wish, word = self._wish, secrets.token_hex(4)
+        now = taking.ask(wish.host, wish.engines, within=wish.within)
+        return QueueTicket(now.line, wish.name, wish.count, word, now.boot, *self._process)
 
-        limit = self._plan["seconds"]
-        return taking.take_in_turn(wish, limit, attempt, self._tell, first, (CannotAsk,))
+    def _stand(self, ticket: QueueTicket) -> Inventory:
+        wish = self._wish
+        steps = {"stand": ticket.stand(), "gpus": snapshot(wish.engines)}
+        done = wish.host.run(steps, timeout=taking.ASK_SECONDS)
+        if done["stand"].status != 0:
+            complaint = done["stand"].complaint
+            raise JlrError(f"cannot wait for GPUs on `{wish.host.name}`: {complaint}")
+        return read(done["gpus"].stdout, wish.host.name, wish.within)
 
     def give_up(self) -> None:
-        """Release what was taken."""
         for lease in self._leases:
             taking.release(self._wish.host, lease)
 
     def become(self, taken: Taken, command: list[str]) -> NoReturn:
-        """Become the job's command, with the GPUs that were taken."""
         chosen = taken.chosen
         self._keep(taken.lease)
         self._begin(chosen)
@@ -127,15 +157,15 @@ class Waiter:
             sys.exit(_NOT_FOUND if missing else _NOT_RUNNABLE)
 
     def hold(self, taken: Taken) -> int:
-        """Hold the GPUs for some time, in which the session's start takes them over."""
+        """Hold the GPUs until the start that waits for them takes them over."""
         chosen, lease, seconds = taken.chosen, taken.lease, int(self._plan["hold"])
         held = {kind: getattr(chosen, kind) for kind in ("uuids", "places")}
         self._keep(lease)
         held.update(word=lease and lease.word, boot=lease and lease.boot)
         names, until = ", ".join(chosen.places), in_words(seconds)
-        self._write({"held": held, "why": f"GPU {names}: held for a `jlr start`, at most {until}"})
+        self._write({"held": held, "why": f"GPU {names}: held for its command, at most {until}"})
         time.sleep(seconds)
-        self.end(f"gave up: its GPUs were held for {until}, and no `jlr start` took them")
+        self.end(f"gave up: its GPUs were held for {until}, and no command took them")
         return Busy.exit_code
 
     def create(self, taken: Taken) -> int:
@@ -165,23 +195,18 @@ class Waiter:
         return 0
 
     def end(self, why: str) -> None:
-        """Say why the job ends without having begun."""
         self._write({"end": why})
 
     def _keep(self, lease: Lease | None) -> None:
-        """Let the lease last as long as this process."""
         if lease is not None:
-            self._wish.host.run({"keep": leases.keep(lease, *self._wish.process)})
+            self._wish.host.run({"keep": leases.keep(lease, *self._process)})
 
-    def _tell(self, place: int, why: str) -> None:
-        self._write({"place": place, "why": why})
-
-    def _write(self, told: dict[str, Any]) -> None:
-        if told == self._told:
+    def _write(self, state: dict[str, Any]) -> None:
+        if state == self._state:
             return
-        self._told = told
+        self._state = state
         new = self._folder / ".waiting"
-        new.write_text(json.dumps({**self._first, **told}), "ascii")
+        new.write_text(json.dumps({**self._plan["first"], **state}), "ascii")
         new.replace(self._folder / "waiting")
 
     def _begin(self, chosen: Chosen) -> None:
@@ -196,7 +221,7 @@ def _own_start() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Wait, and become the command; else return an exit status."""
+    """Wait for GPUs, then become the job's command; else return an exit status."""
     folder, *command = arguments
     file = Path(folder, ".wait")
     plan = json.loads(file.read_text("utf-8"))

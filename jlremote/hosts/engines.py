@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import EngineChoice, StartRequest
-from jlremote.laptop import jobs, sessions
+from jlremote.laptop import job_records, sessions
 from jlremote.link.client.link import Link
 from jlremote.link.wire.login_shell import LoginShell
 from jlremote.place.host.contract import Host, run_script
@@ -160,6 +160,7 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
     if wanted.runtime != AUTO:
         runtime = runtime_named(wanted.runtime, sudo=wanted.sudo)
         if runtime.engine is not None:
+            _look_at_first_use(host, runtime.engine)
             return runtime.engine
         if runtime.has_images:
             raise Usage(
@@ -170,6 +171,15 @@ def engine_on(host: Link, wanted: EngineChoice) -> Engine:
     return _known(host, sudo=wanted.sudo) or usable(host, sudo=wanted.sudo)
 
 
+def _look_at_first_use(host: Link, named: Engine) -> None:
+    if named.behind_sudo or named in used_on(host.name):
+        return
+    trial = run_script(host, tried(usable_argv(named)))
+    failure = engine_error(named, trial) if trial.status != 0 else None
+    if isinstance(failure, EngineUnusable) and not isinstance(failure, EngineSilent):
+        look_further(host, named.kind.program, failure)
+
+
 def _known(host: Link, *, sudo: bool) -> Engine | None:
     used = (engine.everyday for engine in used_on(host.name))
     return next((engine for engine in used if engine.behind_sudo or not sudo), None)
@@ -178,7 +188,7 @@ def _known(host: Link, *, sudo: bool) -> Engine | None:
 def used_on(host: str) -> Iterator[Engine]:
     """Yield the engines of a host's sessions, then of its jobs, the latest first."""
     used = [(record.host, record.runtime) for record in sessions.load_all()]
-    used += [(record.host, record.runtime) for record in jobs.load_all()]
+    used += [(record.host, record.runtime) for record in job_records.load_all()]
     yield from (ENGINES[runtime] for where, runtime in used if where == host and runtime in ENGINES)
 
 

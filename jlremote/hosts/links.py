@@ -21,7 +21,7 @@ from jlremote.errors import (
 )
 from jlremote.hosts.context import Context, known_way
 from jlremote.laptop import sessions
-from jlremote.laptop.records import matching
+from jlremote.laptop.record_files import matching
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import is_pool
 from jlremote.link.client.dial import LinkStuck, NoLink, start_link
@@ -34,8 +34,8 @@ from jlremote.questions import NeverAsks
 from jlremote.text import closest, printable
 
 if TYPE_CHECKING:
-    from jlremote.laptop.jobs import JobRecord
-    from jlremote.laptop.mounts import MountRecord
+    from jlremote.laptop.job_records import JobRecord
+    from jlremote.laptop.sessions import MountRecord
     from jlremote.link.wire.states import State
     from jlremote.link.wire.status import LinkStatus
 
@@ -195,7 +195,7 @@ def nearest_host(typed: str, context: Context) -> str | None:
 
 def known_hosts(context: Context) -> list[str]:
     """Return the names of hosts in the ssh configuration, and those with sessions."""
-    from jlremote.laptop.settings.ssh_hosts import host_names
+    from jlremote.laptop.known_names import host_names
 
     config = None if context.ssh_config is None else str(context.ssh_config)
     used = (record.host.rpartition("@")[2] for record in sessions.load_all())
@@ -267,8 +267,8 @@ def _unreached(link: Link, state: State | None, why: JlrError) -> Unreached:
     from jlremote.times import utc
 
     try:
-        told = link.status()
+        own = link.status()
     except JlrError:
         return Unreached(state or State.DOWN, None, why.message)
-    same = state in (None, told.state)
-    return Unreached(state or told.state, utc(told.since) if same else None, why.message)
+    same = state in (None, own.state)
+    return Unreached(state or own.state, utc(own.since) if same else None, why.message)

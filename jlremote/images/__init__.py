@@ -1,9 +1,10 @@
-"""Container images and registries: command lines, output and errors as plain functions.
+"""Container images and registries: the commands about them, their scripts, output and errors.
 
-Read `image_names`, `commands` (the engine's command lines for images, and what they print),
-`transfers` (progress of a pull or push), `build_log`, `key_scripts` (a registry's key for one
-command), `image_removal` and `image_errors`; `image_files` has all this for Apptainer, whose images
-are files. `images/stories` runs them.
+Read `image_names`, `image_commands` (the engine's command lines for images, and what they print)
+and `image_errors`, then the commands: `pull` (and push) with `transfers`, `login` with
+`registry_keys`, `build` with `build_context` (what of a folder is sent) and `build_log`, `save`
+(also `jlr images`), and `removal`. `image_files` is for Apptainer, whose images are files, with its
+`file_scripts`.
 
 Decisions:
 

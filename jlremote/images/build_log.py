@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import dropwhile
 
 from jlremote.text import one_line, printable
 from jlremote.untrusted import count
@@ -20,10 +19,6 @@ _SHOWN = re.compile(r"^\s*(\d+) \| >>> (.*)")
 _PARSE_ERROR = re.compile(r"parse error (?:on )?line (\d+):", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"^#\s*(\w+)\s*=\s*(\S+)\s*$")
 _SENDING = "Sending build context to Docker daemon"
-_DEPRECATED = re.compile(
-    r"^(?:DEPRECATED: The legacy builder|\s+Install the buildx component|\s+BuildKit is enabled"
-    r"|\s+https://docs\.docker\.com/go/buildx)"
-)
 
 
 @dataclass
@@ -36,19 +31,16 @@ class BuildLog:
     _begun: str = ""
 
     def take(self, text: str) -> str:
-        """Take the next output; return those of its lines that are worth showing."""
+        """Take the next output; return the lines that are worth showing."""
         *whole, begun = (self._begun + printable(text)).split("\n")
         self._begun = begun[-LONGEST_LINE:]
-        wanted = [line for line in whole if not line.startswith(_SENDING)]
-        wanted = [line for line in wanted if not _DEPRECATED.match(line)]
-        if not self.lines:  # empty lines surround what is left out
-            wanted = [*dropwhile(lambda line: not line.strip(), wanted)]
-        for line in wanted:
+        shown = [line for line in whole if not line.startswith(_SENDING)]
+        for line in shown:
             self._line(line)
-        return "".join(f"{line}\n" for line in wanted)
+        return "".join(f"{line}\n" for line in shown)
 
     def finish(self) -> str:
-        """Take the last line, even if no line break ends it, and return it."""
+        """Take and return the last line, even if no line break ends it."""
         return self.take("\n") if self._begun else ""
 
     def _line(self, line: str) -> None:

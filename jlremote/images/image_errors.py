@@ -47,39 +47,36 @@ def reason(lines: Sequence[str]) -> str:
 
 
 def _classified(said: str) -> str:
-    """Return the lines that tell the cause: a warning may have the words of another one."""
+    """Return the lines with the cause: a warning may have the words of another one."""
     return "\n".join(told(said)).lower()
 
 
 @dataclass(frozen=True)
 class FailedTransfer:
-    """A failed pull or push (`verb`) of an image; `name` is `None` if it is an id."""
+    """A failed pull or push (`verb`) of an image."""
 
     engine: Engine
     verb: str
     image: str
-    name: ImageName | None
+    name: ImageName
     host: str
 
     @property
     def message(self) -> str:
-        """The beginning of each message about this transfer."""
         return f"cannot {self.verb} `{one_line(self.image)}`"
 
     @property
     def place(self) -> str | None:
         """The name of the registry, `None` if the host's settings choose it, as podman's do."""
         chosen = not (self.engine.kind.short_names or image_names.has_registry(self.image))
-        return None if self.name is None or chosen else self.name.registry
+        return None if chosen else self.name.registry
 
     @property
     def login(self) -> str:
-        """The command that keeps a key for its registry."""
         return image_names.login_command(self.host, self.place)
 
     @property
     def registry(self) -> str:
-        """The registry, as part of a sentence."""
         return "the registry" if self.place is None else f"`{self.place}`"
 
 
@@ -192,7 +189,7 @@ def build_error(
 
 
 def _base_missing(engine: Engine, image: str, host: str, why: str) -> JlrError | None:
-    """Return why the base image cannot be pulled, `None` if that is not the reason."""
+    """Return why the base image cannot be pulled, `None` for another failure."""
     try:
         name = image_names.parse(image)
     except Usage:
@@ -214,13 +211,12 @@ def commit_error(
 
 
 def _engine_fails(engine: Engine, lines: Sequence[str], status: int) -> JlrError | None:
-    """Return the error of an engine that does not work at all, `None` for a registry's error."""
     general = engine_error(engine, Completed(status, "", "\n".join(lines)))
     return general if isinstance(general, EngineUnusable) else None
 
 
 def _reach_hint(engine: Engine, registry: str, complaint: str) -> str | None:
-    """Return the hint for a registry whose TLS is the obstacle, `None` for any other.
+    """Return the hint for a registry with a TLS problem, `None` for another problem.
 
     `complaint` is the engine's output in lower case.
     """
@@ -245,7 +241,6 @@ def _certificates(engine: Engine) -> str:
 
 
 def _by_proxy(engine: Engine) -> str:
-    """Return how to give a proxy to what pulls and pushes: dockerd, else the engine's program."""
     # `proxies` in the client's config.json is for containers alone; with those in dockerd's
     # daemon.json a dockerd before 23.0 does not start.
     if engine.kind.daemon:

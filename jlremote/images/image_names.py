@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jlremote.errors import Usage
 from jlremote.place.host.shell_text import command_line
-from jlremote.text import closest, one_line
+from jlremote.text import one_line
 
 DOCKER_HUB = "docker.io"
 NVIDIA = "nvcr.io"  # all its users have one user name; the key alone tells who it is
@@ -78,7 +76,7 @@ def parse_new(text: str) -> ImageName:
 
 
 def may_be_id(text: str) -> bool:
-    """Return whether `text` can be an image's id or the beginning of one."""
+    """Return whether `text` can be an image's id, or its beginning."""
     return _BEGINNING_OF_ID.fullmatch(text) is not None
 
 
@@ -134,22 +132,3 @@ def login_command(host: str, registry: str | None, *options: str) -> str:
     """Return the command that keeps a key for a registry, `None` if that is not known."""
     user = () if registry == NVIDIA else ("--username", "NAME")
     return command_line(("jlr", "login", host, registry or "REGISTRY", *user, *options))
-
-
-def closest_image(typed: str, names: Iterable[str]) -> str | None:
-    """Return the image of `names` (`NAME:TAG`) that is spelled like the typed one, if one is.
-
-    The last part must be alike: an equal registry, folder or tag makes no names alike.
-    """
-    tags: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        repository, _, tag = name.rpartition(":")
-        tags[repository].append(tag)
-    folder, slash, last = typed.partition("@")[0].rpartition("/")
-    word, _, tag = last.partition(":")
-    alike = [name for name in tags if closest(word, [name.rpartition("/")[2]])]
-    near = closest(f"{folder}{slash}{word}", alike)
-    if near is None:
-        return None
-    tag = closest(tag or "latest", tags[near]) or tags[near][0]
-    return f"{near}:{tag}".removesuffix(":latest")

@@ -1,10 +1,14 @@
-"""The progress of a pull or push, read from what engines and Apptainer show."""
+"""Run a pull, push or build so that it outlasts its connection, and read its progress."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from jlremote.errors import LinkLost
+from jlremote.hosts.context import Context
+from jlremote.link.client.link import Link
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.host.sudo import endable
 from jlremote.place.runtimes.engine.kinds import Engine
@@ -102,3 +106,55 @@ class Transfer:
 
 def _bytes(amount: str, unit: str) -> int:
     return round(number(amount) * _UNITS[unit])
+
+
+def follow(
+    host: Link, script: str, given: Iterable[bytes], transfer: Transfer, context: Context
+) -> int:
+    """Follow a pull or push to its end, and return its exit status.
+
+    The transfer goes on without a connection (`surviving_disconnect`), and a second script joins
+    it. A loss before it has begun is raised.
+    """
+    while True:
+        try:
+            with host.stream(script, given) as output:
+                for text in output:
+                    transfer.take(text)
+                    context.progress.advance(transfer.in_words())
+        except LinkLost:
+            transfer.finish()
+            if not transfer.in_words():
+                raise
+            context.progress.note("the connection broke; the transfer goes on there; reconnecting")
+        else:
+            transfer.finish()
+            return 1 if output.status is None else output.status
+
+
+def one_at_a_time(name: str, command: str) -> str:
+    """Return a script that runs `command` once an earlier one of this name and user has ended.
+
+    That one may have outlasted its connection. Hosts without `flock` do not wait.
+    """
+    return f"""\
+lock=${{XDG_RUNTIME_DIR:-$HOME}}/.jlr-{name}
+if command -v flock >/dev/null && (: >>"$lock") 2>/dev/null; then exec 9>>"$lock"; flock 9; fi
+{command}
+status=$?
+rm -f "$lock"
+(exit "$status")"""
+
+
+def surviving_disconnect(command: str) -> str:
+    """Return a script whose `command` goes on when the connection breaks.
+
+    Then SIGPIPE ends the first `cat`, and the second reads on. A signal from sshd, as after
+    Ctrl-C, still ends the command.
+    """
+    return f"""\
+exec 4>&1
+status=$({{ {{ {command}
+echo $? >&3; }} 2>&1 | {{ cat; cat >/dev/null; }} >&4; }} 3>&1)
+exit "$status"
+"""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jlremote.place.clusters import slurm_reasons
-from jlremote.place.clusters.last_states import Ending, read_ending
+from jlremote.place.clusters.last_states import JobEnding, read_ending
 from jlremote.place.clusters.scheduler import FOLLOWS, QueuedJob, SchedulerSilent
 from jlremote.place.clusters.slurm import Slurm
 from jlremote.place.clusters.slurm_lists import read_queue
@@ -41,7 +41,6 @@ def read(scheduler: Slurm, printed: str) -> list[Job]:
 
 
 def _drained(printed: str) -> Mapping[str, str]:
-    """Return a sentence for each job that has a drained node."""
     rows = (line.split(FIELD) for line in printed.splitlines() if line.count(FIELD) == 2)
     return {
         id_: f"its node `{one_line(node)}` is drained and takes no new jobs: {one_line(words)}; "
@@ -51,7 +50,6 @@ def _drained(printed: str) -> Mapping[str, str]:
 
 
 def _queue(asked: str) -> tuple[Mapping[str, QueuedJob], str | None]:
-    """Return the queue, or why it is not known."""
     try:
         return read_queue(asked), None
     except SchedulerSilent as silent:
@@ -72,7 +70,7 @@ def _job(
     known = read_ending(ending or ends.get(id_, ""))
     start, _, node = began.strip().partition(" ")
     if live and live.phase == "ended" and not known.state:
-        known = Ending(live.last_state)
+        known = JobEnding(live.last_state)
     job = Job(
         name=name,
         state="running" if start else "waiting",

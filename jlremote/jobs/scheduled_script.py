@@ -125,7 +125,7 @@ def job_script(plan: ScheduledPlan, scheduler: Slurm) -> str:
 
 
 def _replacing(plan: ScheduledPlan) -> str:
-    """Return shell text that takes another job's folder; a requeued job has done so before."""
+    """Return shell text that takes another job's folder, unless a requeued job has done so."""
     if plan.replaces is None:
         return ""
     name = shlex.quote(plan.replaces)
@@ -139,7 +139,7 @@ def _replacing(plan: ScheduledPlan) -> str:
 
 
 def _loaded(modules: tuple[str, ...]) -> str:
-    """Return shell text that loads modules, or ends: a job's last words are told in lists."""
+    """Return shell text that loads modules, or ends with their name on stderr."""
     load = f"module load {shlex.join(modules)}"
     failed = shlex.quote(f"jlr: `{load}` failed")
     return f'{_BEFORE}{load} || {{ status=$?; echo {failed} >&2; exit "$status"; }}{_CHANGED}'

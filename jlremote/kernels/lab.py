@@ -16,7 +16,7 @@ from jlremote.errors import JlrError
 from jlremote.hosts.context import Context
 from jlremote.kernels.specs import tell_limits
 from jlremote.laptop import paths, sessions
-from jlremote.laptop.records import file_name
+from jlremote.laptop.record_files import file_name
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.sessions.open import answering
 

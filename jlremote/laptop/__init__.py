@@ -1,9 +1,8 @@
 """What the laptop keeps: paths, settings, records and secrets; and its notices.
 
-Read `paths` first (which folders, and who may enter them), then `records` with `sessions`,
-`port_owners`, `jobs` and `mounts`, then the folder `settings`. `secrets` is the keychain, and
-`registry_logins` tells what it has of registries; `session_names` serves shell completion, and
-`ssh_names` that of ssh. `desktop` shows notices.
+Read `paths` first (which folders, and who may enter them), then `record_files` with `sessions` (and
+ports and mounts) and `job_records`, then the folder `settings`. `secrets` is the keychain,
+`known_names` serves the completion of shells and of ssh, `desktop` shows notices.
 
 Decisions:
 

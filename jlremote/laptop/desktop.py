@@ -101,7 +101,6 @@ def _by_dbus(notice: tuple[str, str] | None) -> None:
 
 
 def _session_bus() -> str:
-    """Return the address of the person's own bus, which a login by ssh has no variable of."""
     if address := os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
         return address
     if sys.platform != "win32" and Path(socket := f"/run/user/{os.getuid()}/bus").is_socket():

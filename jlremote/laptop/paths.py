@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import shlex
 import stat
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from jlremote.errors import JlrError, Usage
@@ -25,26 +25,6 @@ _NAME = "jlr"
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 
 
-def state_directory() -> Path:
-    """Return the folder of the records, which outlive a reboot (see `private_directory`)."""
-    return private_directory(_place("user_state_path"))
-
-
-def log_directory() -> Path:
-    """Return the folder of the log files (see `private_directory`)."""
-    return private_directory(_place("user_log_path"))
-
-
-def data_directory() -> Path:
-    """Return the folder of what is made once and kept: keys (see `private_directory`)."""
-    return private_directory(_place("user_data_path"))
-
-
-def runtime_directory() -> Path:
-    """Return the folder of sockets, locks and browser redirects (see `private_directory`)."""
-    return private_directory(_place("user_runtime_path"))
-
-
 def socket_directory(longest: int) -> Path:
     """Return the folder of sockets whose names have up to `longest` bytes.
 
@@ -53,16 +33,14 @@ def socket_directory(longest: int) -> Path:
     usual = runtime_directory()
     if sys.platform == "win32" or len(os.fsencode(usual)) + 1 + longest <= SOCKET_PATH_BYTES:
         return usual
-    word = hashlib.sha256(os.fsencode(usual)).hexdigest()[:8]
-    return private_directory(Path(f"/tmp/{_NAME}-{os.getuid()}-{word}"))  # noqa: S108  # checked
+    import hashlib  # like platformdirs, a completion must not pay for it
+
+    digest = hashlib.sha256(os.fsencode(usual)).hexdigest()[:8]
+    return private_directory(Path(f"/tmp/{_NAME}-{os.getuid()}-{digest}"))  # noqa: S108  # checked
 
 
 def config_directory() -> Path:
-    """Return the folder of `config.toml`; the user makes it, so it may be missing.
-
-    Raises:
-        JlrError: there is no home folder.
-    """
+    """Return the folder of `config.toml`; the user makes it, so it may be missing."""
     return _place("user_config_path")
 
 
@@ -81,6 +59,17 @@ def _place(kind: str) -> Path:
     return path
 
 
+def unchecked_state_directory() -> Path:
+    """Return the folder of the records, which may be missing, for what only reads names.
+
+    On Linux as platformdirs would, without its 10 ms.
+    """
+    if sys.platform != "linux":
+        return _place("user_state_path")
+    home = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (home if home.is_absolute() else Path("~/.local/state").expanduser()) / _NAME
+
+
 def private_directory(path: Path) -> Path:
     """Make `path` a folder that only this user can enter, and return it.
 
@@ -97,13 +86,21 @@ def private_directory(path: Path) -> Path:
     return path
 
 
+def _private(kind: str) -> Path:
+    return private_directory(_place(kind))
+
+
+# Each returns a folder that only this user can enter, as `private_directory` does.
+state_directory = partial(_private, "user_state_path")  # records, which outlive a reboot
+log_directory = partial(_private, "user_log_path")
+data_directory = partial(_private, "user_data_path")  # what is made once and kept: keys
+runtime_directory = partial(_private, "user_runtime_path")  # sockets, locks, browser redirects
+
+
 def write_whole(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
     """Write a file so that readers see the old or the new content, never a part.
 
     A folder that is missing is made for this user alone. The umask takes from `mode`.
-
-    Raises:
-        JlrError: it cannot be written; nothing is left behind.
     """
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     with _explained(path):
@@ -144,7 +141,6 @@ def _write_new(path: Path, content: str | bytes, mode: int) -> None:
 
 
 def _verify(path: Path) -> None:
-    """Refuse a folder that another user owns, or can enter, replace or redirect."""
     if sys.platform == "win32":
         return  # a person's folders there have an access list of their own
     us, root = os.getuid(), 0
@@ -175,7 +171,6 @@ def _untrusted(path: Path, reason: str, hint: str | None = None) -> JlrError:
 
 @contextlib.contextmanager
 def _explained(path: Path, hint: str | None = None) -> Iterator[None]:
-    """Turn an `OSError` into an error with a hint."""
     try:
         yield
     except OSError as failure:

@@ -27,9 +27,7 @@ class Secrets:
     def __init__(self, backend: Any = None, *, deadline: float = DEADLINE) -> None:
         self._opened = backend is not None
         self._backend = backend
-        self._opening: tuple[list[Any], threading.Thread] | None = None
         self._answers = True
-        self._has_answered = False
         self._deadline = deadline
         self._stuck: threading.Thread | None = None
 
@@ -47,15 +45,10 @@ class Secrets:
         """Whether there is a keychain, and it answered the last time; a locked one does not."""
         return self._open() is not None and self._answers
 
-    @property
-    def is_missing(self) -> bool:
-        """Whether there is none for certain; one that did not open, or in time, may be there."""
-        return self._open() is None and self._has_answered
-
     def get(self, account: str) -> str | None:
         """Return an account's secret, `None` for none or while the keychain is locked."""
-        found = self._in_time(lambda keychain: keychain.get_password(SERVICE, account), None)
-        return found if isinstance(found, str) else None
+        secret = self._in_time(lambda keychain: keychain.get_password(SERVICE, account), None)
+        return secret if isinstance(secret, str) else None
 
     def set(self, account: str, secret: str) -> bool:
         """Store a secret; return whether reading it back gave the same."""
@@ -81,7 +74,6 @@ class Secrets:
         return self._in_time(remove, default=False)
 
     def _in_time(self, action: Callable[[Any], _Result], default: _Result) -> _Result:
-        """Run an action in a thread; give up after the deadline, or at once while one hangs."""
         keychain = self._open()
         if keychain is None or (self._stuck is not None and self._stuck.is_alive()):
             return default
@@ -92,19 +84,11 @@ class Secrets:
         self._answers = bool(results)
         return results[0] if results else default
 
-    def begin(self) -> Secrets:
-        """Begin to open the keychain, for others to be done meanwhile; return this."""
-        if not self._opened and self._opening is None:
-            self._opening = _started(_backend, 0)
-        return self
-
     def _open(self) -> Any:
         if not self._opened:
-            found, thread = self._opening or _started(_backend, 0)
-            thread.join(self._deadline)
+            backends, _ = _started(_backend, self._deadline)
             self._opened = True
-            self._has_answered = bool(found)
-            self._backend = found[0] if found else None
+            self._backend = backends[0] if backends else None
         return self._backend
 
 
@@ -121,7 +105,6 @@ def is_real(backend: Any) -> bool:
 
 
 def _backend() -> Any:
-    """Return the backend that keyring chooses, or the first real one of several."""
     if sys.platform != "darwin":
         # keyring loads the backends of all systems, and that of macOS searches for its libraries:
         # ctypes runs gcc and ld for it, a tenth of a second. `None` makes its import fail at once.

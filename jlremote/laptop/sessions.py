@@ -1,18 +1,20 @@
-"""Records of sessions: what only the laptop knows, above all the local port.
+"""Records of sessions, of the local ports that they had, and of mounts.
 
-Everything else is asked of the host. A record holds no secret.
+They hold what only the laptop knows, above all the local port, and no secret. Everything else is
+asked of the host.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jlremote.errors import NotFound
-from jlremote.laptop import paths, ssh_names
-from jlremote.laptop.records import NAMES, Records, hint_of_missing, selected, tcp_port
+from jlremote.laptop import known_names, paths
+from jlremote.laptop.record_files import NAMES, Records, hint_of_missing, selected, tcp_port
 from jlremote.laptop.settings.options import NO_CONTAINER
 
 
@@ -48,7 +50,7 @@ class SessionRecord:
 
     @property
     def selector(self) -> str:
-        """What names it to commands."""
+        """The name `HOST/NAME`, as commands take it."""
         return f"{self.host}/{self.name}"
 
     @property
@@ -58,7 +60,7 @@ class SessionRecord:
 
     @property
     def engine_name(self) -> str:
-        """What means its container to the engine: the id where that is known."""
+        """The container's id or, where that is unknown, its name."""
         return self.container_id or self.name
 
     @property
@@ -78,20 +80,11 @@ _TRIAL_BYTES = 4096  # more than any record, and the least that most disks give 
 
 
 def check_writable() -> None:
-    """Check that records can be written, before something is made that needs one.
-
-    Raises:
-        JlrError: they cannot be written.
-    """
+    """Check that records can be written, before something is made that needs one."""
     trial = _RECORDS.folder() / "trial"
     # A full disk still takes an empty file, and a file system may store equal bytes as none.
     paths.write_whole(trial, os.urandom(_TRIAL_BYTES))
     trial.unlink(missing_ok=True)  # another command may check at the same time
-
-
-def load_all() -> list[SessionRecord]:
-    """Return all records, the latest first."""
-    return sorted(_RECORDS.load_all(), key=lambda record: -record.last_used)
 
 
 def choose(selector: str | None) -> SessionRecord:
@@ -101,25 +94,25 @@ def choose(selector: str | None) -> SessionRecord:
         NotFound: there is no such session.
         Usage: the name stands for sessions on several hosts.
     """
-    found = load_all()
+    known = _RECORDS.load_all()
     if selector is None:
-        found = [record for record in found if record.forwarded] or found
-        if not found:
+        known = [record for record in known if record.forwarded] or known
+        if not known:
             raise NotFound("there are no sessions", hint="`jlr start HOST CONTAINER` starts one")
-        return found[0]
-    if chosen := selected(found, selector, "sessions"):
+        return known[0]
+    if chosen := selected(known, selector, "sessions"):
         return chosen
-    if there := [record for record in found if record.host == selector]:
-        places = ", ".join(f"`{record.selector}`" for record in there)
+    if of_host := [record for record in known if record.host == selector]:
+        places = ", ".join(f"`{record.selector}`" for record in of_host)
         raise NotFound(f"`{selector}` is a host and not a session", hint=f"name one: {places}")
-    hint = hint_of_missing(found, selector, "`jlr list` shows all sessions")
+    hint = hint_of_missing(known, selector, "`jlr list` shows all sessions")
     raise NotFound(f"there is no session `{selector}`", hint=hint)
 
 
 def of_container(host: str, container_id: str) -> SessionRecord | None:
     """Return the session whose container has that full id, `None` for none."""
-    found = (record for record in _RECORDS.load_all() if record.host == host)
-    return next((each for each in found if each.container_id == container_id != ""), None)
+    known = (record for record in _RECORDS.load_all() if record.host == host)
+    return next((each for each in known if each.container_id == container_id != ""), None)
 
 
 def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
@@ -135,30 +128,32 @@ def _ports(entries: Any) -> tuple[PortRecord, ...] | None:
 
 
 _RECORDS = Records(
-    "sessions", SessionRecord, ("host", "name"), local_port=tcp_port, ports=_ports, **NAMES
+    "sessions",
+    SessionRecord,
+    ("host", "name"),
+    order=lambda record: -record.last_used,
+    local_port=tcp_port,
+    ports=_ports,
+    **NAMES,
 )
-find, unreadable = _RECORDS.find, _RECORDS.unreadable
+find, load_all, unreadable = _RECORDS.find, _RECORDS.load_all, _RECORDS.unreadable
 
 
 def save(record: SessionRecord) -> None:
-    """Write a record, whole.
-
-    Raises:
-        JlrError: it cannot be written.
-    """
+    """Write a record, whole."""
     _RECORDS.save(record)
-    ssh_names.refresh(record.name, record.typed)
+    known_names.refresh(record.name, record.typed)
 
 
 def delete(record: SessionRecord) -> None:
     """Delete a record; one that is gone already is fine."""
     _RECORDS.delete(record)
-    ssh_names.refresh(record.name, record.typed)
+    known_names.refresh(record.name, record.typed)
 
 
 @dataclass(frozen=True)
 class StopRecord:
-    """The session that was stopped last here, so that the next bare `jlr stop` hits no other one.
+    """The session that was stopped last here: a bare `jlr stop` must not stop another one.
 
     The stop may have deleted the session's own record.
     """
@@ -184,3 +179,59 @@ def latest_stop() -> StopRecord | None:
 
 
 forget_stop = _STOPS.delete_key  # of a session that is gone for good
+
+
+@dataclass(frozen=True)
+class PortOwner:
+    """The owner of a local port, now or earlier: a session's Jupyter server or further port."""
+
+    local_port: int  # TCP port on 127.0.0.1
+    host: str  # what was typed after `ssh`
+    name: str  # the session's
+    port: int | None  # its further port, `None` for its Jupyter server
+    last_used: float = field(default_factory=time.time)  # seconds since the epoch
+
+    @property
+    def number(self) -> str:
+        """The local port as the name of its file."""
+        return str(self.local_port)
+
+    @property
+    def owner(self) -> Owner:
+        """The session's host, its name and its further port."""
+        return self.host, self.name, self.port
+
+
+Owner = tuple[str, str, int | None]
+MOST_PORTS = 500  # more than a person's sessions have; beyond it the oldest are forgotten
+PORT_OWNERS = Records(
+    "ports", PortOwner, ("number",), lambda owner: -owner.last_used, local_port=tcp_port, **NAMES
+)
+
+
+def save_port_owner(owner: PortOwner) -> None:
+    """Record the owner of a port, in place of any other."""
+    PORT_OWNERS.save(owner)
+    for forgotten in PORT_OWNERS.load_all()[MOST_PORTS:]:
+        PORT_OWNERS.delete(forgotten)
+
+
+@dataclass(frozen=True)
+class MountRecord:
+    """The laptop's record of a mount."""
+
+    local: str  # absolute path of the folder here
+    remote: str  # absolute path of the folder on the host
+    host: str  # what was typed after `ssh`
+    session: str  # empty for a folder that was named by its host
+    ssh_config: str | None  # ssh's `-F` of the link that it goes over
+    read_only: bool
+    made: int  # how many folders jlr made, the local one and parents; they go with the mount
+
+    @property
+    def name(self) -> str:
+        """The name in the link: a hash, so that it is short and safe on a command line."""
+        return hashlib.sha256(os.fsencode(self.local)).hexdigest()[:16]
+
+
+MOUNTS = Records("mounts", MountRecord, ("name",), lambda mount: mount.local, host=NAMES["host"])

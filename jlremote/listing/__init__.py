@@ -1,7 +1,7 @@
 """Reports of `jlr list` and `jlr status`.
 
-Read `report` first (how a session is described), then `listing` (also of a host's containers),
-`session_reports` (sessions of this laptop) and `watch`.
+Read `session_report` first (how a session is described), then `listing` (also containers),
+`known_sessions` (those of this laptop) and `watch`.
 
 Decisions:
 

@@ -22,18 +22,19 @@ from jlremote.hosts.links import (
     undisturbed,
 )
 from jlremote.hosts.pools import ask_each, members, note_silent
-from jlremote.jobs.stories import session_job
+from jlremote.jobs import session_job
 from jlremote.jupyter.presence import Presence, is_session, look, owner, runs_jupyter
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings.options import is_pool
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
-from jlremote.listing import session_reports
-from jlremote.listing.report import SessionReport, of_job, of_present
+from jlremote.listing import known_sessions
+from jlremote.listing.session_report import SessionReport, of_job, of_present
 from jlremote.mounts import known_mounts
 from jlremote.place.host.job import Job
 from jlremote.selection import session_selection
+from jlremote.text import joined
 
 HOSTS_AT_ONCE = 16
 
@@ -49,27 +50,26 @@ def reports(
     for path in sessions.unreadable():
         context.progress.note(f"ignoring `{path}`: it is not the record of a session")
     if host is not None:
-        found = of_pool(context, host) if is_pool(host) else on_host(context, host)
-        return _with_default([r for r in found if stopped or r.state != State.STOPPED])
+        group = of_pool(context, host) if is_pool(host) else on_host(context, host)
+        return _with_default([r for r in group if stopped or r.state != State.STOPPED])
     records = sessions.load_all()
     quiet = replace(context, asker=ASKS_NOTHING)
     live = _by_link([record for record in records if record.forwarded])
     over = _by_link([record for record in records if stopped and not record.forwarded])
     with ThreadPoolExecutor(HOSTS_AT_ONCE) as pool:
-        here = list(pool.map(lambda them: session_reports.of(them, quiet, undisturbed), live))
+        here = list(pool.map(lambda them: known_sessions.of(them, quiet, undisturbed), live))
         # Afterwards, because the first questions may have connected their hosts.
-        ended = list(pool.map(lambda them: session_reports.of_stopped(them, quiet), over))
-    known = {(r.host, r.name): r for found in (*here, *ended) for r in found or ()}
+        ended = list(pool.map(lambda them: known_sessions.of_stopped(them, quiet), over))
+    known = {(r.host, r.name): r for group in (*here, *ended) for r in group or ()}
     places = [(record.host, record.name) for record in records]
-    listed = [known[place] for place in places if place in known]
-    unasked = [of[0].host for of, found in zip(over, ended, strict=True) if found is None]
+    listed = [known[session] for session in places if session in known]
+    unasked = [of[0].host for of, group in zip(over, ended, strict=True) if group is None]
     _note_unasked(unasked, context)
     _note_waiting_hosts(listed, context)
     return _with_default(with_mounts(listed, quiet))
 
 
 def _with_default(listed: list[SessionReport]) -> list[SessionReport]:
-    """Mark the session that commands mean without SESSION, where there are several."""
     with suppress(NotFound):
         default = sessions.choose(None)
         if len(listed) > 1:
@@ -102,10 +102,10 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
 
     def told(link: Link) -> Mapping[str, Job]:
         """Return the jobs that a scheduler knows, and keep them: it is slow to ask."""
-        all_jobs.update(session_job.told(link))
+        all_jobs.update(session_job.read_jobs(link))
         return all_jobs
 
-    reported = (session_reports.of(them, context, connected_status, told) for them in groups)
+    reported = (known_sessions.of(them, context, connected_status, told) for them in groups)
     listed = [report for them in reported for report in them]
     try:
         found = presence(host, context)
@@ -130,11 +130,10 @@ def on_host(context: Context, host: str) -> list[SessionReport]:
 def _stopped(
     records: Sequence[SessionRecord], found: Presence, told: Sequence[SessionReport]
 ) -> list[SessionReport]:
-    """Report stopped sessions of this laptop in containers that jlr did not make."""
     present = {one.container.id: one.container.name for one in found.containers}
     names = {report.name for report in told}
     rest = [r for r in records if present.get(r.container_id, r.name) not in names]
-    return session_reports.stopped_among(rest, found)
+    return known_sessions.stopped_among(rest, found)
 
 
 def _by_link(records: Sequence[SessionRecord]) -> list[list[SessionRecord]]:
@@ -153,19 +152,17 @@ def report(selector: str | None, context: Context) -> SessionReport:
     record = session_selection.chosen(selector, context)
     if not record.forwarded:
         quiet = replace(context, asker=ASKS_NOTHING)
-        return with_mounts([session_reports.of_left(record, quiet, undisturbed)], context)[0]
-    [found] = with_mounts(session_reports.of([record], context, connected_status), context)
+        return with_mounts([known_sessions.of_left(record, quiet, undisturbed)], context)[0]
+    [shown] = with_mounts(known_sessions.of([record], context, connected_status), context)
     link = link_of(record, context)
-    found = session_reports.with_cells(link, record, found, idle=True)
-    lost = gpu_fault(link, record) if found.state == State.UP else None
+    shown = known_sessions.with_cells(link, record, shown, idle=True)
+    lost = gpu_fault(link, record) if shown.state == State.UP else None
     if lost is None:
-        return found
-    also = (f"but {lost.message}; {lost.hint}", found.detail)
-    return replace(found, detail="; ".join(filter(None, also)))
+        return shown
+    return replace(shown, detail=joined(f"but {lost.message}; {lost.hint}", shown.detail))
 
 
 def _note_unasked(hosts: Sequence[str], context: Context) -> None:
-    """Report the hosts that may have stopped sessions, but are not connected."""
     if hosts:
         names = ", ".join(f"`{host}`" for host in hosts)
         context.progress.note(
@@ -174,19 +171,18 @@ def _note_unasked(hosts: Sequence[str], context: Context) -> None:
 
 
 def _note_waiting_hosts(listed: Sequence[SessionReport], context: Context) -> None:
-    """Report the hosts that wait for a password or a decision."""
     waiting = {r.host: r.name for r in reversed(listed) if r.state == State.NEEDS_AUTH}
     for host, name in waiting.items():
         command = f"jlr status {host}/{name}"
         context.progress.note(f"`{host}` waits for you: run `{command}` in a terminal")
 
 
-def with_mounts(found: list[SessionReport], context: Context) -> list[SessionReport]:
-    """Return the reports with the sessions' folders that are mounted here."""
+def with_mounts(listed: list[SessionReport], context: Context) -> list[SessionReport]:
+    """Add to reports the folders of sessions that are mounted here."""
     mounted = known_mounts.reports(context, connect=False)
     return [
         replace(r, mounts=tuple(m for m in mounted if (m.host, m.session) == (r.host, r.name)))
-        for r in found
+        for r in listed
     ]
 
 
@@ -227,9 +223,9 @@ def containers(host: str, context: Context) -> list[ContainerReport]:
     Raises:
         JlrError: the host or its engine cannot be asked.
     """
-    found = presence(host, context)
-    if found.engine_failure:
-        raise found.engine_failure
+    present = presence(host, context)
+    if present.engine_failure:
+        raise present.engine_failure
     return [
         ContainerReport(
             name=glimpse.container.name,
@@ -241,5 +237,5 @@ def containers(host: str, context: Context) -> list[ContainerReport]:
             owner=owner(glimpse),
             gpus=glimpse.container.gpus,
         )
-        for glimpse in found.containers
+        for glimpse in present.containers
     ]

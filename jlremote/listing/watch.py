@@ -19,7 +19,7 @@ from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.listing import listing
-from jlremote.listing.report import (
+from jlremote.listing.session_report import (
     SessionReport,
     of_forward,
     of_record,
@@ -51,14 +51,16 @@ def watch(selector: str | None, context: Context) -> Iterator[SessionReport]:
     selector, quiet = record.selector, replace(context, asker=ASKS_NOTHING)
     first = listing.report(selector, context)
     yield first
-    seen = _Seen(link_of(record, context), record, first, lambda: listing.report(selector, quiet))
+    view = SessionView(
+        link_of(record, context), record, first, lambda: listing.report(selector, quiet)
+    )
     while True:
         time.sleep(PAUSE_SECONDS)
-        yield listing.with_mounts([seen.now()], context)[0]
+        yield listing.with_mounts([view.now()], context)[0]
 
 
-class _Seen:
-    """The view of a session that needs no waiting."""
+class SessionView:
+    """The latest report of a session, which needs no waiting."""
 
     def __init__(
         self,
@@ -100,10 +102,10 @@ class _Seen:
         if forward is None:
             return self._without_link(record)
         self._gone_since = None
-        told = of_forward(record, forward, self._access)
+        report = of_forward(record, forward, self._access)
         ports = address.reports(record, status.further(record.name))
-        told = replace(told, ports=ports, kernels=self._latest_kernels(forward))
-        return self._with_job(told)
+        report = replace(report, ports=ports, kernels=self._latest_kernels(forward))
+        return self._with_job(report)
 
     def _look_at_job(self, *, is_up: bool) -> None:
         """Ask the host when the job begins or ends, and now and then while it does not run."""
@@ -122,7 +124,6 @@ class _Seen:
         self._pause = min(max(2 * self._pause, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
 
     def _with_job(self, told: SessionReport) -> SessionReport:
-        """Return the report with the job as the host told it; only its time goes on."""
         last = self._told
         if last.job is None:
             return told

@@ -11,8 +11,7 @@ from typing import Any
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import ASKS_NOTHING, link_of
-from jlremote.laptop import mounts
-from jlremote.laptop.mounts import MountRecord
+from jlremote.laptop.sessions import MOUNTS, MountRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus
@@ -49,7 +48,7 @@ def reports(context: Context, *, connect: bool = True) -> list[MountReport]:
     """Return a report of every mount; with `connect` links that are gone are started again."""
     from concurrent.futures import ThreadPoolExecutor
 
-    records = mounts.load_all()
+    records = MOUNTS.load_all()
     if not records:
         return []
     quiet = replace(context, asker=ASKS_NOTHING)
@@ -110,7 +109,7 @@ def find(path: str, system: System) -> MountRecord | None:
     """Return the record of the mount at `path`."""
     points = {point.path for point in system.mounted()}
     wanted = resolved(path, points) if path else path
-    return next((record for record in mounts.load_all() if record.local == wanted), None)
+    return next((record for record in MOUNTS.load_all() if record.local == wanted), None)
 
 
 def is_mounted(record: MountRecord, system: System) -> bool:
@@ -126,7 +125,7 @@ def is_served(record: MountRecord) -> bool:
 def bring_back(link: Link, ssh_config: Path | None) -> None:
     """Tell a new link of each mount of its host, so that their sshfs can connect again."""
     config = None if ssh_config is None else str(ssh_config)
-    for record in mounts.load_all():
+    for record in MOUNTS.load_all():
         here = (record.host, record.ssh_config) == (link.name, config)
         if here and is_mounted(record, this_system()) and is_served(record):
             link.mount(record.name, record.remote)

@@ -14,9 +14,8 @@ from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.hosts.context import Context, known_way
 from jlremote.hosts.links import connect, known_hosts, link_of
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.laptop import mounts, sessions
-from jlremote.laptop.mounts import MountRecord
-from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import MOUNTS, MountRecord, SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.mounts import known_mounts, project_folder, sshfs, unmount
 from jlremote.mounts.known_mounts import MountReport
@@ -49,7 +48,7 @@ def mount(request: MountRequest, context: Context) -> MountReport:
     system = this_system()
     program = system.sshfs()
     local = known_mounts.place(request.local, system)
-    with FileLock(mounts.lock(), mode=0o600):
+    with FileLock(MOUNTS.folder() / "lock", mode=0o600):
         known = known_mounts.find(local, system)
         if _stays(request, local, known, system):
             assert known is not None
@@ -60,14 +59,14 @@ def mount(request: MountRequest, context: Context) -> MountReport:
         connect(link, context)
         with context.progress.step("Find the folder"):
             record = _record(request, local, known, link, session, context)
-        if (doubt := sshfs.warning(program)) is not None and mounts.is_news(doubt):
+        if (doubt := sshfs.warning(program)) is not None:
             context.progress.note(doubt)
         with (
             context.progress.step(f"Mount {record.host}:{record.remote}"),
             undone_on_failure() as undo,
         ):
             if known is not None:
-                undo.callback(mounts.save, known)  # so that `jlr mount LOCAL` means the same again
+                undo.callback(MOUNTS.save, known)  # so that `jlr mount LOCAL` means the same again
                 unmount.clear(known, context)
             _mount(program, record, link, system, undo, nonempty=request.nonempty)
     return known_mounts.report(record, "up")
@@ -163,8 +162,8 @@ def _mount(
 ) -> None:
     """Create the folder, run sshfs on it and save the record; `undo` takes all of it back."""
     record = replace(record, made=_prepare(record.local, undo, nonempty=nonempty))
-    undo.callback(mounts.delete, record)
-    mounts.save(record)  # before sshfs runs, so that every mount of ours has a record
+    undo.callback(MOUNTS.delete, record)
+    MOUNTS.save(record)  # before sshfs runs, so that every mount of ours has a record
     undo.callback(link.unmount, record.name)
     link.mount(record.name, record.remote)
     undo.callback(_take_back, record, system)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jlremote.laptop.mounts import MountRecord
+from jlremote.laptop.sessions import MountRecord
 from jlremote.mounts.connector import DOOR_VARIABLE
 from jlremote.mounts.points import refusal
 

@@ -11,8 +11,7 @@ from filelock import FileLock
 from jlremote.errors import Busy, JlrError, NotFound
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
-from jlremote.laptop import mounts
-from jlremote.laptop.mounts import MountRecord
+from jlremote.laptop.sessions import MOUNTS, MountRecord
 from jlremote.mounts import known_mounts, sshfs
 from jlremote.mounts.points import Holder
 from jlremote.mounts.system import System, this_system
@@ -42,7 +41,7 @@ def unmount(local: str, context: Context, *, force: bool = False, yes: bool = Fa
 
 def losses_of_session(host: str, session: str) -> tuple[str, ...]:
     """Name each program that loses a folder of a session when that is unmounted by force."""
-    records = (r for r in mounts.load_all() if (r.host, r.session) == (host, session))
+    records = (r for r in MOUNTS.load_all() if (r.host, r.session) == (host, session))
     return tuple(loss for record in records for loss in _losses(record))
 
 
@@ -63,7 +62,7 @@ def unmount_all(context: Context, *, force: bool = False, yes: bool = False) -> 
     """
     done: list[str] = []
     refused: list[JlrError] = []
-    known = mounts.load_all()
+    known = MOUNTS.load_all()
     losses = tuple(f"the mount {record.local} of {record.host}" for record in known)
     planned = Destruction("Unmount all of them?", losses)
     destruction.confirm(planned, context, yes=yes)
@@ -84,7 +83,7 @@ def unmount_session(host: str, session: str, context: Context, *, force: bool) -
     It names the programs that lost a folder by `force`.
     """
     sentences = []
-    for record in mounts.load_all():
+    for record in MOUNTS.load_all():
         if (record.host, record.session) != (host, session):
             continue
         try:
@@ -102,7 +101,7 @@ def clear(record: MountRecord, context: Context) -> None:
 
 
 def _unmount(record: MountRecord, context: Context, *, force: bool) -> list[Holder]:
-    with FileLock(mounts.lock(), mode=0o600):
+    with FileLock(MOUNTS.folder() / "lock", mode=0o600):
         return _take_away(record, this_system(), context, force=force)
 
 
@@ -120,7 +119,7 @@ def _take_away(
             raise _refusal(record, complaint, users)
     sshfs.end(record.name)
     link_of(record, context).unmount(record.name)
-    mounts.delete(record)
+    MOUNTS.delete(record)
     with suppress(OSError):  # it is not empty, or gone
         for folder in (Path(record.local), *Path(record.local).parents)[: record.made]:
             folder.rmdir()

@@ -45,7 +45,7 @@ def _write(name: str, text: str, mode: str = "w") -> None:
 
 
 def _publish(name: str, text: str) -> None:
-    """Write a file at once, where room was taken beforehand: the job fills the disk, perhaps."""
+    """Write a file whose room was taken beforehand: the job may have filled the disk."""
     _write(f".{name}", text, "r+")
     os.rename(f".{name}", name)
 
@@ -176,7 +176,7 @@ class BegunJob:
         return facts(self.keeper)[19:20] == [self.began] and self.boot == _boot()
 
     def is_alive(self) -> bool:
-        """Whether it runs; after its command its keeper still has to record the end."""
+        """Return whether it runs, or its keeper has yet to record the end."""
         if os.path.exists("exit") or self.boot != _boot():
             return False
         return facts(self.pid)[19:20] == [self.start] or self.has_keeper()
@@ -189,7 +189,7 @@ class BegunJob:
         return not self.is_alive()
 
     def signal(self, name: str) -> None:
-        """Signal the job's process group, which is in a container perhaps."""
+        """Signal the job's process group, which may be in a container."""
         if not self.is_alive():
             return
         if name == "KILL" and self.in_container and not self.signal_argv:
@@ -202,12 +202,12 @@ class BegunJob:
             os.killpg(self.pid, getattr(signal, f"SIG{name}"))
 
     def sweep(self, name: str, known: str = "") -> bool:
-        """End what left the group, and what is `known`; return whether nothing stays."""
+        """End processes that left the group, and the `known` ones; return whether none stays."""
         argv = [*self.sweep_argv, f"{name} {known}"] if self.sweep_argv else ["true"]
         return subprocess.call(argv, stdin=subprocess.DEVNULL) != STAYS
 
     def family(self) -> str:
-        """Return what is known by its parents only, as long as those live."""
+        """Return the processes that only their parents identify, as long as those live."""
         if not self.sweep_argv or not self.is_alive():
             return ""
         parent = f" {self.keeper}" if self.has_keeper() and not self.in_container else ""

@@ -126,7 +126,7 @@ class JobTerminal:
         return True
 
     def turn(self) -> None:
-        """Wait until something can be done, and do it."""
+        """Wait for the next events and handle them."""
         wanted = select.poll()
         wanted.register(self.woken, select.POLLIN)
         wanted.register(self.listener, select.POLLIN)
@@ -202,7 +202,7 @@ class JobTerminal:
             self.typed = b""
 
     def serve(self, watcher: Watcher, ready: int) -> bool:
-        """Exchange what can be with a terminal; return whether it is still there."""
+        """Send output to a terminal and take its requests; return whether it is still there."""
         try:
             if ready & select.POLLOUT:
                 data = os.pread(self.output, PIECE, watcher.seen)
@@ -220,7 +220,7 @@ class JobTerminal:
         return True
 
     def obey(self, watcher: Watcher) -> None:
-        """Do what a terminal has asked for, as far as that has come."""
+        """Handle the requests of a terminal that have come whole."""
         while len(watcher.given) >= HEAD.size:
             kind, one, two = HEAD.unpack_from(watcher.given)
             end = HEAD.size + (one if kind == KEYS else 0)
@@ -251,7 +251,7 @@ class DetachFilter:
         self.matched = 0
 
     def without(self, typed: bytes) -> bytes:
-        """Return the keys for the job; those that may begin to detach wait for the next."""
+        """Return the keys for the job; keys that may begin to detach wait for the next."""
         out = b""
         for number in typed:
             if self.keys[self.matched] != number:
@@ -297,7 +297,7 @@ def show_last(whole: bool) -> None:
 
 
 def attach(whole: bool, keys: DetachFilter) -> bool:
-    """Connect this terminal to a job's until it ends or the keys are typed; return if it ended.
+    """Connect this terminal to a job's; return `True` at the job's end, `False` if detached.
 
     First show the whole output, or the last of what no terminal has shown.
     """

@@ -61,7 +61,7 @@ def show(message: Any) -> None:
 
 
 class NotebookRun:
-    """A notebook, as far as it has run."""
+    """A notebook and the cells that have run."""
 
     def __init__(self, path: str, kernel: str, given: Dict[str, Any]) -> None:
         import nbformat
@@ -130,7 +130,7 @@ class NotebookRun:
 
 
 def tell_missing(kernel: str) -> bool:
-    """Say which kinds of kernels there are, if there is none of that kind."""
+    """Print the kinds of kernels there are, if there is none of that kind."""
     from jupyter_client.kernelspec import KernelSpecManager
 
     known = sorted(KernelSpecManager().find_kernel_specs())

@@ -106,7 +106,7 @@ def reaped() -> "Optional[tuple[int, int]]":
 
 
 def facts(pid: int) -> List[str]:
-    """Return what `/proc` says of a process from its state on; nothing of one that has ended."""
+    """Return the fields of `/proc/PID/stat` from the state on; none of an ended process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             told = file.read().rpartition(")")[2].split()

@@ -143,7 +143,6 @@ class _SftpServer:
             ),
             b"hardlink@openssh.com": (b"1", lambda r: self.done(os.link, r.path(), r.path())),
             b"fsync@openssh.com": (b"1", lambda r: self.done(os.fsync, self.file(r))),
-            b"lsetstat@openssh.com": (b"1", self.set_of_link),
             b"statvfs@openssh.com": (b"2", lambda r: self.space(os.statvfs(r.path()))),
             b"fstatvfs@openssh.com": (b"2", lambda r: self.space(os.fstatvfs(self.file(r)))),
             b"limits@openssh.com": (b"1", self.limits),
@@ -226,25 +225,17 @@ class _SftpServer:
         _write(file, memoryview(request.body)[request.at : request.at + size], offset)
         return self.done()
 
-    def set_attributes(
-        self, of: Any, attributes: Dict[int, Tuple[int, ...]], follow: bool = True
-    ) -> _Answer:
-        options: Dict[str, Any] = {}
-        if not follow:
-            options["follow_symlinks"] = False
+    def set_attributes(self, of: Any, attributes: Dict[int, Tuple[int, ...]]) -> _Answer:
         if _SIZE in attributes:
             os.truncate(of, attributes[_SIZE][0])
-        if _MODE in attributes and follow:
+        if _MODE in attributes:
             os.chmod(of, attributes[_MODE][0] & 0o7777)
         if _TIMES in attributes:
             accessed, modified = attributes[_TIMES]
-            os.utime(of, (accessed, modified), **options)
+            os.utime(of, (accessed, modified))
         if _OWNER in attributes:
-            os.chown(of, *attributes[_OWNER], **options)
+            os.chown(of, *attributes[_OWNER])
         return self.done()
-
-    def set_of_link(self, request: _Request) -> _Answer:
-        return self.set_attributes(request.path(), request.attributes(), follow=False)
 
     def open_folder(self, request: _Request) -> _Answer:
         path = request.path()

@@ -7,7 +7,7 @@ from typing import Any, Iterator, List
 
 
 class _Packing(tarfile.TarFile):
-    """An archive that tells of sockets, which it leaves out, and of a file that changes."""
+    """An archive that reports sockets, which it leaves out, and a file that changes."""
 
     changed = ""
 

@@ -53,7 +53,7 @@ class Certificates:
         return self.context.wrap_socket(sock, do_handshake_on_connect=False)
 
     def why(self, error: OSError) -> int:
-        """Return what an error tells of TLS, 0 for nothing."""
+        """Return what an error says about TLS, 0 for nothing."""
         return WANTS_CERTIFICATE if "CERTIFICATE" in str(error) else 0
 
     def refusal(self, sock: Any) -> int:
@@ -67,9 +67,9 @@ class Certificates:
         return OTHER_CERTIFICATE if found else NO_FILE
 
     def paths(self) -> Iterator[str]:
-        """Yield the paths that its command line and configuration name, and of Jupyter's folders.
+        """Yield the paths in its command line and configuration, and in Jupyter's folders.
 
-        Only Jupyter itself could tell which of a configuration's texts is the path, if any.
+        Only Jupyter itself could tell which text of a configuration is the path, if any.
         """
         variables = self.variables()
         command = _text(self.process + "/cmdline")

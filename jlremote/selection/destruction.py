@@ -95,7 +95,7 @@ def default_session(
 
 
 def unnamed(what: str, candidates: int, commands: Sequence[str]) -> Usage:
-    """Return the error for `what`, which would destroy one of several sessions by guess.
+    """Return the error that a command needs a name, as it would guess what to destroy.
 
     `commands` name each of those that a hint may offer.
     """
@@ -148,7 +148,6 @@ def disconnect(host: str | None, context: Context, *, yes: bool) -> Iterator[str
 
 
 def _links(host: str | None, context: Context) -> list[Link]:
-    """Return the links that may run, each with the ssh configuration that it was started with."""
     known = sessions.load_all()
     ways = [(r.host, Path(r.ssh_config) if r.ssh_config else None) for r in known]
     ways += destinations()

@@ -21,7 +21,7 @@ from jlremote.hosts.rollback import undone_on_failure
 from jlremote.jupyter.ports.locate import server_endpoint
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import sessions
-from jlremote.laptop.records import hint_of_missing
+from jlremote.laptop.record_files import hint_of_missing
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.laptop.settings import settings
 from jlremote.link.client.link import Link
@@ -34,15 +34,17 @@ from jlremote.selection import naming
 
 
 def renamed(name: str, context: Context) -> SessionRecord | None:
-    """Return the session whose container is called so by now, as its link knows; dial no host."""
+    """Return the session of a container that was renamed, if a running link knows of it."""
     known = sessions.load_all()
     links = {(record.host, record.ssh_config): link_of(record, context) for record in known}
-    found: set[tuple[str, str]] = set()
+    names: set[tuple[str, str]] = set()
     for link in links.values():
         with suppress(JlrError):  # none runs
-            told = [each for each in link.status().forwards if each.endpoint.place.called == name]
-            found.update((link.name, forward.session) for forward in told)
-    return sessions.find(*found.pop()) if len(found) == 1 else None
+            renamed_ones = [
+                each for each in link.status().forwards if each.endpoint.place.called == name
+            ]
+            names.update((link.name, forward.session) for forward in renamed_ones)
+    return sessions.find(*names.pop()) if len(names) == 1 else None
 
 
 def forwarded_again(record: SessionRecord, context: Context, *, as_shared: bool) -> SessionRecord:
@@ -53,13 +55,13 @@ def forwarded_again(record: SessionRecord, context: Context, *, as_shared: bool)
     """
     link, runtime = link_of(record, context), runtime_of(record)
     connect(link, context)
-    found = survey(link, runtime, record.name)
+    state = survey(link, runtime, record.name)
     naming.refuse_other_owner(
-        record.host, record.name, found.whose, agreed=as_shared or record.shared
+        record.host, record.name, state.whose, agreed=as_shared or record.shared
     )
-    record = replace(record, shared=found.whose is not None)
+    record = replace(record, shared=state.whose is not None)
     with undone_on_failure() as undo:
-        again = _forwarded(link, record, runtime, found, context, undo)
+        again = _forwarded(link, record, runtime, state, context, undo)
         if again.forwarded:
             sessions.save(again)
     return again
@@ -87,9 +89,9 @@ def adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> Sess
                 f"`jlr list {host}` shows all; `jlr start {host} {shlex.quote(typed)}` starts one",
             ),
         )
-    runtime, container, found = seen
+    runtime, container, state = seen
     name = container.name
-    naming.refuse_other_owner(host, name, found.whose, agreed=as_shared)
+    naming.refuse_other_owner(host, name, state.whose, agreed=as_shared)
     short = None if name == typed else typed
     if (known := sessions.find(host, name)) is not None:  # the full name was not typed
         record = replace(known, typed=short)
@@ -108,11 +110,11 @@ def adopted(host: str, typed: str, context: Context, *, as_shared: bool) -> Sess
         image=container.image,
         gpus=container.gpus,
         container_id=container.id if runtime.engine else "",
-        shared=found.whose is not None,
+        shared=state.whose is not None,
         forwarded=False,
     )
     with undone_on_failure() as undo:
-        record = _forwarded(link, record, runtime, found, context, undo)
+        record = _forwarded(link, record, runtime, state, context, undo)
         sessions.save(record)
     return record
 
@@ -121,14 +123,13 @@ def _forwarded(
     link: Link,
     record: SessionRecord,
     runtime: Runtime,
-    found: Survey,
+    state: Survey,
     context: Context,
     undo: ExitStack,
 ) -> SessionRecord:
-    """Forward the session's server, if it runs, and return the record with the local port."""
-    if found.container is None or found.server is None:
+    if state.container is None or state.server is None:
         return record
-    to = server_endpoint(runtime, found.container, found.server)
+    to = server_endpoint(runtime, state.container, state.server)
     forward = forwards.hold(link, record.name, to, context.progress, undo)
     wait_for_answer(link, forward)
     refuse_open(link, forward, allowed=False)
@@ -150,11 +151,11 @@ def _found(link: Link, typed: str) -> tuple[Runtime, Container, Survey] | None:
     for runtime in runtimes:
         try:
             runtime.check_name(typed)
-            for _, found in candidates(link, runtime, typed):
-                container = found.container
+            for _, state in candidates(link, runtime, typed):
+                container = state.container
                 known = container and sessions.of_container(link.name, container.id)
-                if container and (found.server or container.is_session or known):
-                    return runtime, container, found
+                if container and (state.server or container.is_session or known):
+                    return runtime, container, state
         except Usage:
             continue
         except (Authentication, Unreachable):
@@ -179,13 +180,13 @@ def candidates(host: Host, runtime: Runtime, typed: str) -> Iterator[tuple[str, 
 def with_others(
     names: tuple[str, ...], first: Survey, look: Callable[[str], Survey]
 ) -> Iterator[tuple[str, Survey]]:
-    """Yield the first name with its survey, then the others.
+    """Yield each name with its survey, the likeliest first.
 
     Last come the containers that were typed so on another laptop, with another naming template.
     """
     yield names[0], first
     yield from ((name, look(name)) for name in names[1:])
     for name in first.called:
-        found = look(name)
-        if found.container and found.container.is_session:
-            yield name, found
+        state = look(name)
+        if state.container and state.container.is_session:
+            yield name, state

@@ -34,40 +34,38 @@ def session_of(request: StartRequest) -> tuple[str | None, Runtime]:
 
 
 def _typed(request: StartRequest) -> str:
-    """Return the typed name, even an empty one, which no engine takes."""
     return DEFAULT_NAME if request.container is None else request.container
 
 
 def _runtime_of(request: StartRequest, name: str | None) -> Runtime:
-    """Return the named runtime, or else that of the known session's image or job."""
     record = sessions.find(request.host, name) if name is not None else None
     known = runtime_named(record.runtime) if record else None
     if request.scheduled is not None:
         if known is not None and known.in_jobs and request.runtime == AUTO:
             return known
         return on_node(request.runtime, with_image=request.image is not None)
-    if known is not None and request.runtime == AUTO and (known.has_images or known.in_jobs):
+    if known is not None and request.runtime == AUTO and not known.on_host:
         return known
     return runtime_named(request.runtime, sudo=request.sudo)
 
 
 def on_node(runtime: str, *, with_image: bool) -> Runtime:
-    """Return the runtime of a cluster's nodes, by the one that is named for the session.
+    """Return the runtime on a cluster's nodes for a session's `--runtime`.
 
     Raises:
         Usage: it does not run on nodes.
     """
-    wanted = ("apptainer" if with_image else "none") if runtime == AUTO else runtime
-    if wanted not in on_nodes():
+    chosen = ("apptainer" if with_image else "none") if runtime == AUTO else runtime
+    if chosen not in on_nodes():
         raise Usage(
             f"`--runtime {runtime}` does not run in a job of a cluster",
             hint=f"with `--slurm` it is one of: {', '.join(on_nodes())}",
         )
-    return on_nodes()[wanted]
+    return on_nodes()[chosen]
 
 
 def remembered(request: StartRequest) -> str | None:
-    """Return the name of the session that is meant, `None` if this laptop does not know it."""
+    """Return the name of a session that this laptop knows, `None` for another one."""
     records = [record for record in sessions.load_all() if record.host == request.host]
     if request.container is None:
         return records[0].name if records else None
@@ -77,7 +75,7 @@ def remembered(request: StartRequest) -> str | None:
 
 
 def names(request: StartRequest, host: Host) -> tuple[str, ...]:
-    """Return the names that the container may have, that of a new one first.
+    """Return the names that the container may have, the name of a new one first.
 
     The template is for new containers: without an image to create one from, an existing container
     with the typed name may be meant.
@@ -91,12 +89,12 @@ def names(request: StartRequest, host: Host) -> tuple[str, ...]:
 
 
 def own_name(name: str, host: Host) -> str:
-    """Return the name with the login name in it, as another user has the typed one."""
+    """Return a name with the login name before it, where another user has the typed name."""
     return f"{_user(host)}_{name}"
 
 
 def label(typed: str | None, name: str) -> dict[str, str]:
-    """Return the label with the typed name, if the container has another one, for other laptops."""
+    """Return the label with the typed name, by which other laptops find the container."""
     return {} if typed in (None, name) else {TYPED_LABEL: str(typed)}
 
 
@@ -110,7 +108,6 @@ def _made(rule: str, typed: str, user: str) -> str:
 
 
 def _user(host: Host) -> str:
-    """Return the login name on the host, without characters that engines refuse (`corp+anna`)."""
     name = run_script(host, "id -un").stdout.strip()
     return re.sub(r"[^a-zA-Z0-9_.-]+", "-", name).lstrip("-_.")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from jlremote.errors import NotFound
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import known_hosts
-from jlremote.laptop import jobs, sessions
-from jlremote.laptop.records import hint_of_missing, matching
+from jlremote.laptop import job_records, sessions
+from jlremote.laptop.record_files import Named, hint_of_missing, matching
 from jlremote.laptop.sessions import SessionRecord
 
 
@@ -44,29 +44,23 @@ def chosen(
                 f"`{selector}` is a host and not a session",
                 hint=f"`jlr list {selector}` shows its sessions",
             ) from None
-        for job in () if or_job else matching(jobs.load_all(), selector):
+        for job in () if or_job else matching(job_records.load_all(), selector):
             raise NotFound(
                 f"`{selector}` is a job and not a session",
                 hint=f"`jlr attach {job.host}/{job.name}` shows its output",
             ) from None
         if guess and not or_job:
             raise
-        host = selector.rpartition("/")[0]
-        commands = ("list", "runs") if or_job else ("list",)
-        lists = [f"`{f'jlr {listing} {host}'.strip()}`" for listing in commands]
+        lists = "`jlr list` and `jlr runs` show" if or_job else "`jlr list` shows"
+        known: list[Named] = [*sessions.load_all(), *job_records.load_all()] if guess else []
         raise NotFound(
             f"there is {'neither a session nor a job' if or_job else 'no session'} `{selector}`",
-            hint=hint_of_missing(
-                [*sessions.load_all(), *jobs.load_all()] if guess else [],
-                selector,
-                f"{' and '.join(lists)} {'show' if or_job else 'shows'} all; "
-                "what was removed is gone",
-            ),
+            hint=hint_of_missing(known, selector, f"{lists} all; what was removed is gone"),
         ) from None
 
 
 def running(selector: str | None, context: Context, *, as_shared: bool = False) -> SessionRecord:
-    """Return the record of a session that runs; see `chosen`.
+    """Return the record of a session, forwarded if it runs; see `chosen`.
 
     A session that was stopped here is forwarded again if another laptop has started it since.
     """

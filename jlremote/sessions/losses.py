@@ -50,7 +50,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Ending:
+class SessionEnding:
     """A session that is to be stopped, and what was found on its host."""
 
     host: Link
@@ -74,7 +74,7 @@ class Ending:
         return server.ours or self.request.force or self.request.ends_container
 
 
-def work(ending: Ending, api: JupyterApi | None) -> Work:
+def work(ending: SessionEnding, api: JupyterApi | None) -> Work:
     """Find what ends with a stop: work of Jupyter, or of the whole container."""
     host, runtime, found, ends_all = ending.host, ending.runtime, ending.found, ending.ends_all
     container = found.container
@@ -123,7 +123,7 @@ def still_runs(host: Host, runtime: Runtime, name: str, status: int) -> bool:
     return False
 
 
-def refuse_if_busy(ending: Ending, work: Work) -> None:
+def refuse_if_busy(ending: SessionEnding, work: Work) -> None:
     """Refuse to end kernels and programs that work, without `force`.
 
     Raises:
@@ -144,7 +144,7 @@ def refuse_if_busy(ending: Ending, work: Work) -> None:
         raise Busy(f"`{selector}` {' and '.join(works)}", hint=anyway)
 
 
-def planned(ending: Ending, work: Work) -> Destruction:
+def planned(ending: SessionEnding, work: Work) -> Destruction:
     """Return what a stop ends or deletes beyond Jupyter with idle kernels."""
     record, request, found, runtime = ending.record, ending.request, ending.found, ending.runtime
     selector, lost = record.selector, work.losses if request.destroys else ()

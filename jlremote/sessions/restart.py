@@ -13,11 +13,11 @@ from jlremote.hosts.context import Context
 from jlremote.hosts.links import link_of
 from jlremote.hosts.requests import StartContext, StartRequest, StopRequest, stop_command
 from jlremote.hosts.rollback import undone_on_failure
-from jlremote.jobs.stories import scheduled, session_job
+from jlremote.jobs import begin_scheduled, session_job
 from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
-from jlremote.listing.report import SessionReport
+from jlremote.listing.session_report import SessionReport
 from jlremote.place.runtimes.container_options import ContainerOptions
 from jlremote.place.runtimes.runtime import Runtime
 from jlremote.place.runtimes.table import runtime_of
@@ -89,7 +89,7 @@ def _again(record: SessionRecord, runtime: Runtime, found: Survey, host: Link) -
         runtime=record.runtime,
         options=ContainerOptions(environment=variables),
         ports=tuple(port.port for port in record.ports),
-        python=None if runtime.has_images or runtime.in_jobs else python,
+        python=python if runtime.on_host else None,
         idle_stop=server.idle_stop or None if server else None,
         record=found.findings is None or found.findings.recording.state != "off",
         allow_open=record.open_allowed,
@@ -141,6 +141,6 @@ def renew(selector: str | None, context: Context) -> RenewReport:
     with undone_on_failure() as undo, ExitStack() as unused:
         request = StartRequest(record.host, plan.name)
         start = StartContext(host, runtime, plan.name, request, context, unused)
-        undo.callback(scheduled.take_back, start, plan, session_job.SESSIONS)
-        id_ = scheduled.submit(start, plan, session_job.SESSIONS)
+        undo.callback(begin_scheduled.take_back, start, plan, session_job.SESSIONS)
+        id_ = begin_scheduled.submit(start, plan, session_job.SESSIONS)
     return RenewReport(record.name, record.host, id_, str(job.job))

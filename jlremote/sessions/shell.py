@@ -219,7 +219,7 @@ def _any_container(
     host: str, typed: str, context: Context, missing: NotFound, *, as_shared: bool
 ) -> ShellPlace:
     from jlremote.hosts.engines import engine_if_any, others
-    from jlremote.laptop.records import hint_of_missing
+    from jlremote.laptop.record_files import hint_of_missing
     from jlremote.place.runtimes.engine.engine_errors import EngineUnusable
 
     link = link_on(host, context)

@@ -28,7 +28,7 @@ from jlremote.laptop.sessions import PortRecord, SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.listing.report import SessionReport, of_forward, with_job
+from jlremote.listing.session_report import SessionReport, of_forward, with_job
 from jlremote.place.host.sudo import by_hand
 from jlremote.place.runtimes.docker.docker_errors import JustCreated
 from jlremote.place.runtimes.runtime import Container, Runtime
@@ -60,7 +60,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
         if found.gpu_fault is not None:
             attempt.note(f"{found.gpu_fault.message}; {found.gpu_fault.hint}")
         if runtime.in_jobs:
-            from jlremote.jobs.stories import session_job  # for few hosts
+            from jlremote.jobs import session_job  # for few hosts
 
             container, server, launched = session_job.ensure(attempt, found, turn.close)
         else:
@@ -74,7 +74,7 @@ def start(request: StartRequest, context: Context) -> SessionReport:
     up = replace(forward, state=str(State.UP))  # Jupyter has answered through it
     report = of_forward(record, up, access)
     if runtime.in_jobs:
-        report = with_job(report, session_job.told(host, name).get(name))
+        report = with_job(report, session_job.read_jobs(host, name).get(name))
     page = address_of(up, hostname).page
     return replace(report, page=page, ports=ports, started_here=launched)
 

@@ -33,7 +33,7 @@ from jlremote.place.runtimes.table import runtime_of
 from jlremote.selection import destruction, session_selection
 from jlremote.selection.destruction import Destruction
 from jlremote.sessions import losses
-from jlremote.sessions.losses import Ending
+from jlremote.sessions.losses import SessionEnding
 
 ANY_PORT = 0
 ANSWER_SECONDS = 5.0
@@ -135,7 +135,7 @@ def together(refused: Sequence[JlrError]) -> JlrError | None:
 class _Look:
     """What a stop has found."""
 
-    ending: Ending
+    ending: SessionEnding
     forward: ForwardStatus | None
     api: JupyterApi | None = None  # of the server that ends, or would end by force
     planned: Destruction = NOTHING
@@ -149,7 +149,7 @@ def _looked(
     with context.progress.step(f"Look for {record.name}"):
         forward = host.status(connect=True).forward(record.name)
         found = survey(host, runtime, record.name)
-    ending = Ending(host, runtime, record, request, found)
+    ending = SessionEnding(host, runtime, record, request, found)
     # Another user's session ends only by `force` and its name.
     if found.whose is not None and not (request.force and named):
         return _Look(ending, forward, owner=found.whose)
@@ -178,7 +178,7 @@ def _stop(
             return _left(ending, look.owner)
         destruction.confirm(look.planned, context, yes=request.yes)
         if runtime.in_jobs:
-            from jlremote.jobs.stories import session_job  # loads all that submits jobs, too
+            from jlremote.jobs import session_job  # loads all that submits jobs, too
 
             with context.progress.step("Cancel the job"):
                 done += session_job.cancel(host, runtime, record.name, request)
@@ -199,7 +199,7 @@ def _stop(
 
 
 # What is paused or could not be asked for ends only by `force`, and with all of its container.
-def _refuse_unsure(ending: Ending) -> None:
+def _refuse_unsure(ending: SessionEnding) -> None:
     found, selector, runtime = ending.found, ending.record.selector, ending.runtime
     if ending.request.force and ending.ends_all:
         return
@@ -218,7 +218,7 @@ def _refuse_unsure(ending: Ending) -> None:
         )
 
 
-def _left(ending: Ending, owner: str) -> StopReport:
+def _left(ending: SessionEnding, owner: str) -> StopReport:
     record, request = ending.record, ending.request
     if not record.shared or request.ends_container:
         raise JlrError(
@@ -241,7 +241,7 @@ def _released(host: Link, record: SessionRecord, *, forwarded: bool) -> list[str
 
 
 # The forwarded server ends, else the one that jlr launched; with its container any server ends.
-def _server(ending: Ending, forward: ForwardStatus | None) -> Server | None:
+def _server(ending: SessionEnding, forward: ForwardStatus | None) -> Server | None:
     if ending.found.unasked is not None:
         return None  # all ends by force
     forwarded = forward.server.identity if forward else None
@@ -250,7 +250,7 @@ def _server(ending: Ending, forward: ForwardStatus | None) -> Server | None:
     return next((s for s in likely if s.identity == forwarded or s.ours or with_it), None)
 
 
-def _end_server(ending: Ending, api: JupyterApi) -> str:
+def _end_server(ending: SessionEnding, api: JupyterApi) -> str:
     host, runtime, name, server = ending.host, ending.runtime, ending.record.name, api.server
     if not ending.ends(server):
         return "left Jupyter running: jlr did not launch it (`--force` ends it)"

@@ -288,7 +288,7 @@ def test_a_link_that_is_killed_again_and_again_is_started_again_each_time(scene:
     scene.goes_on()
 
 
-@pytest.mark.parametrize("words", [("open", "--no-browser"), ("status",), ("logs",)])
+@pytest.mark.parametrize("words", [("open", "--no-browser"), LONG(("status",)), LONG(("logs",))])
 def test_commands_that_are_killed_at_any_moment_take_nothing_with_them(
     scene: Scene, words: tuple[str, ...]
 ) -> None:
@@ -360,7 +360,7 @@ def test_a_clock_that_jumps_costs_no_connection(scene: Scene, seconds: int) -> N
     assert scene.line.connections == made
 
 
-@pytest.mark.parametrize("browser", ["exit 1", LONG("kill -9 $$"), "exec sleep 20"])
+@pytest.mark.parametrize("browser", [LONG("exit 1"), LONG("kill -9 $$"), "exec sleep 20"])
 def test_a_browser_that_fails_or_hangs_holds_up_nothing(scene: Scene, browser: str) -> None:
     with (
         text_in(Path(scene.laptop.environment["BROWSER"]), f"#!/bin/sh\n{browser}\n"),
@@ -464,7 +464,7 @@ def test_a_full_disk_in_the_container_costs_no_running_session(scene: Scene) -> 
         scene.container.execute("rm", "/tmp/full")
 
 
-@pytest.mark.parametrize("trouble", ["full", "read-only"])
+@pytest.mark.parametrize("trouble", ["full", LONG("read-only")])
 def test_a_home_on_the_host_where_nothing_can_be_written_costs_no_session(
     scene: Scene, trouble: str
 ) -> None:

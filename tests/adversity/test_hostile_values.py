@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from jlremote.errors import JlrError
 from jlremote.gpus import snapshot
-from jlremote.images import commands, image_files, image_removal
+from jlremote.images import file_scripts, image_commands, removal
 from jlremote.images.build_log import BuildLog
 from jlremote.images.transfers import Transfer
-from jlremote.jobs import containers as container_jobs
+from jlremote.jobs import engine_jobs
 from jlremote.jupyter import activity
 from jlremote.jupyter.discovery import read_probe
 from jlremote.jupyter.ports import locate
@@ -47,6 +47,7 @@ from tests.adversity.parts import CODES, COMMANDS, MOST_SECONDS, bounded
 from tests.cli.conftest import Jlr, jlr, laptop
 from tests.gpus.parts import DATA, FIELDS, answer, process, record, row
 from tests.jupyter.parts import FACTS, listening, probed, server
+from tests.long import WANTED
 
 __all__ = ["jlr", "laptop"]
 
@@ -137,6 +138,7 @@ WORDS = [
     *(" " * 100_000, "\x1b" * 100_000, "A " * 50_000, "1," * 50_000, "\t" * 100_000, "=" * 100_000),
     *("1.2.3", "/..", "1" * 400),
 ]
+EXAMPLES = 100 if WANTED else 20
 _VALUE = re.compile(r'"(?:[^"\\]|\\.)*"(?!:)|-?\d[\d.e+]*|true|false|null')
 _WORD = re.compile(r"[\w.:/+-]+|\W")
 
@@ -171,10 +173,10 @@ def framed(text: str) -> object:
 
 
 JSON_READERS: dict[str, tuple[Callable[[str], object], object]] = {
-    "jobs in containers": (container_jobs.read, [INSPECTED]),
-    "image": (commands.read_image, [IMAGE]),
-    "images": (lambda text: commands.read_list(text, every=True), IMAGE),
-    "images to remove": (lambda text: image_removal.read_images(text, text), IMAGE),
+    "jobs in containers": (engine_jobs.read, [INSPECTED]),
+    "image": (image_commands.read_image, [IMAGE]),
+    "images": (lambda text: image_commands.read_list(text, every=True), IMAGE),
+    "images to remove": (lambda text: removal.read_images(text, text), IMAGE),
     "containers": (
         lambda text: container_list.read(DOCKER, Completed(0, f"{text}\x1ec0\x1fUSER\na 1 b", "")),
         [INSPECTED],
@@ -230,7 +232,7 @@ TEXT_READERS: dict[str, tuple[Callable[[str], object], str]] = {
         kept_jobs.read,
         "\x1f".join(("a", "c", "", "", "", "", "", '{"place": 1}', "m", "1", "0 2", "x")) + "\x1e",
     ),
-    "image files": (image_files.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
+    "image files": (file_scripts.read_list, "10\x1f17\x1f/a/b@c.sif\x1e"),
     "processes": (activity.read, "self\x1f7\x1e7 (a) S 1 7 7 0 -1\x1fa\0b\x1e"),
     "probe": (read_probe, probed(server(), status="1")),
     "tcp": (addresses.read_listeners, listening()),
@@ -274,7 +276,7 @@ def read(name: str, reader: Callable[[str], object], text: str) -> None:
 
 
 @pytest.mark.parametrize("name", JSON_READERS)
-@settings(max_examples=50, derandomize=True)
+@settings(max_examples=EXAMPLES, derandomize=True)
 @given(chance=st.randoms(use_true_random=False))
 def test_no_value_of_a_document_is_a_bug(name: str, chance: random.Random) -> None:
     reader, sample = JSON_READERS[name]
@@ -285,7 +287,7 @@ def test_no_value_of_a_document_is_a_bug(name: str, chance: random.Random) -> No
 
 
 @pytest.mark.parametrize("name", TEXT_READERS)
-@settings(max_examples=50, derandomize=True)
+@settings(max_examples=EXAMPLES, derandomize=True)
 @given(chance=st.randoms(use_true_random=False))
 def test_no_word_of_an_answer_is_a_bug(name: str, chance: random.Random) -> None:
     reader, sample = TEXT_READERS[name]
@@ -294,7 +296,7 @@ def test_no_word_of_an_answer_is_a_bug(name: str, chance: random.Random) -> None
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["kind"])
-@settings(max_examples=40, derandomize=True)
+@settings(max_examples=EXAMPLES, derandomize=True)
 @given(chance=st.randoms(use_true_random=False))
 def test_no_value_of_a_record_is_a_bug(record: dict[str, Any], chance: random.Random) -> None:
     lines = [json.dumps(each) for each in (RECORDS[0], RECORDS[1], record)]
@@ -343,7 +345,7 @@ def test_no_value_of_an_engine_is_a_bug(
         return {name: Completed(0, next(told), "") for name in steps}
 
     monkeypatch.setattr(Link, "run", run)
-    for _ in range(8):
+    for _ in range(50 if WANTED else 4):
         with bounded(MOST_SECONDS):
             outcome = jlr("--no-input", *line.split())
         assert outcome.code in CODES, (line, outcome)

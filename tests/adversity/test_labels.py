@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from jlremote.errors import NotFound
-from jlremote.jobs import containers
-from jlremote.jobs.stories import jobs
+from jlremote.jobs import engine_jobs, known_jobs
 from jlremote.jupyter.presence import is_session
 from jlremote.jupyter.survey import Survey
-from jlremote.laptop import jobs as records
-from jlremote.laptop.jobs import JobRecord
+from jlremote.laptop import job_records
+from jlremote.laptop.job_records import JobRecord
 from jlremote.place.runtimes.container_list import ListedContainer
 from jlremote.place.runtimes.docker import docker_commands
 from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN
@@ -55,7 +54,7 @@ def inspected(name: str, labels: Mapping[str, str], identity: str = "1d") -> dic
 
 def test_a_container_of_an_image_with_labels_is_neither_a_job_nor_a_session() -> None:
     theirs = inspected("database", BAKED)
-    assert containers.read(json.dumps([theirs])) == []
+    assert engine_jobs.read(json.dumps([theirs])) == []
     container = read_container(theirs)
     assert not is_session(ListedContainer(container, "exited"))
     assert (container.options.packages, container.options.engine_arguments) == ((), ())
@@ -106,11 +105,11 @@ def test_a_job_is_deleted_by_its_id_and_not_by_its_name(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     job = inspected("train", {"org.jlremote.job": "train"}, "c0ffee")
     host: Any = FakeHost("lab", {"processes": "", "containers": json.dumps([job]), "script": ""})
-    monkeypatch.setattr(jobs, "link_on", lambda *_: host)
-    monkeypatch.setattr(jobs, "engine_if_any", lambda _: DOCKER)
-    records.save(JobRecord("lab", "train", "docker", None))
-    found = jobs._one(host, DOCKER, "train")
-    assert jobs.clean("lab", context(), yes=True) == ["lab/train"]
+    monkeypatch.setattr(known_jobs, "link_on", lambda *_: host)
+    monkeypatch.setattr(known_jobs, "engine_if_any", lambda _: DOCKER)
+    job_records.save(JobRecord("lab", "train", "docker", None))
+    found = known_jobs._one(host, DOCKER, "train")
+    assert known_jobs.clean("lab", context(), yes=True) == ["lab/train"]
     assert "docker rm --force --volumes c0ffee" in host.asked["script"]
     assert "train" not in host.asked["script"]
     job["Id"] = "another"

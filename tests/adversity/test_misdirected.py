@@ -17,6 +17,7 @@ from jlremote.ssh.forward.forwarder import TunnelForward
 from tests.adversity.sites import ASK, Site
 from tests.forward.parts import SwitchedGateway, serving
 from tests.lab.browser import ELSEWHERE
+from tests.long import LONG
 
 SECRET = "login=jupyter"
 OWN = hostname("dgx", "cont1")
@@ -48,7 +49,7 @@ def read(chromium: BrowserContext, url: str) -> str:
     return page.inner_text("body")
 
 
-@pytest.mark.parametrize("theirs", [("hostile", None), ("hostile", 6006), ("cont1", 6006)])
+@pytest.mark.parametrize("theirs", [("hostile", None), LONG(("hostile", 6006)), ("cont1", 6006)])
 def test_a_page_that_leads_the_browser_to_its_own_port_under_another_name_gets_no_cookie(
     theirs: tuple[str, int | None],
     chromium: BrowserContext,
@@ -73,7 +74,7 @@ def test_a_page_that_leads_the_browser_to_its_own_port_under_another_name_gets_n
     assert read(chromium, own) == "jupyter", "the session's own page has lost it"
 
 
-@pytest.mark.parametrize("port", [None, 6006])
+@pytest.mark.parametrize("port", [None, LONG(6006)])
 def test_a_page_that_rebinds_its_name_reads_nothing(
     port: int | None, chromium: BrowserContext, lead: Lead, jupyter: Site
 ) -> None:

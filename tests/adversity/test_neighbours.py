@@ -14,6 +14,7 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.long import LONG
 from tests.outages.parts import observers
 from tests.sessions.parts import Session, started
 
@@ -98,7 +99,7 @@ def shared(engine: Engine, container: ContainerFactory) -> Iterator[str]:
     engine.docker("network", "rm", name)
 
 
-@pytest.mark.parametrize("network", ["bridge", "shared"])
+@pytest.mark.parametrize("network", ["bridge", LONG("shared")])
 def test_the_neighbour_of_an_existing_container_is_sent_nothing(
     laptop: Laptop, container: ContainerFactory, shared: str, network: str
 ) -> None:

@@ -16,7 +16,7 @@ import pytest
 from jlremote import times
 from jlremote.cli.screen.reports import kernels_in_short
 from jlremote.errors import JlrError
-from jlremote.jobs.stories import jobs
+from jlremote.jobs import known_jobs
 from jlremote.jupyter import api, presence
 from jlremote.jupyter.api import JupyterApi, Kernel
 from jlremote.place.host.contract import Completed
@@ -134,10 +134,10 @@ PRINTED = ("no JSON", "[1]", '[{"Id": 1}]', "{}", '[{"Name": "/a", "Config": {"L
 def test_jobs_of_a_host_that_prints_nonsense_are_an_expected_error(printed: str) -> None:
     host: Any = FakeHost("dgx", {"processes": "", "containers": printed})
     if printed == "{}":
-        assert jobs._all(host, DOCKER) == []
+        assert known_jobs._all(host, DOCKER) == []
         return
     with pytest.raises(JlrError, match="cannot read the answer of"):
-        jobs._all(host, DOCKER)
+        known_jobs._all(host, DOCKER)
 
 
 @pytest.mark.parametrize("printed", PRINTED)

@@ -22,7 +22,9 @@ from jlremote.ssh.transport.algorithms import Offer
 from jlremote.ssh.transport.transport import Transport
 from jlremote.ssh.wire_format import string
 from tests.adversity.ssh_peer import SECONDS, connected
+from tests.long import WANTED
 
+EXAMPLES = 100 if WANTED else 20
 DESTINATION = Destination("lab", "lab.example.org", 22, "me")
 GREETING = b"SSH-2.0-hostile\r\n"
 BODIES = st.binary(max_size=80) | st.builds(
@@ -82,7 +84,7 @@ def test_what_does_not_greet_as_ssh_is_an_error_about_the_host(said: bytes) -> N
     assert isinstance(error_of(said), Unreachable)
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=EXAMPLES, derandomize=True)
 @given(
     st.lists(
         st.builds(packet, st.builds(lambda k, b: bytes((k,)) + b, st.integers(0, 255), BODIES))
@@ -114,7 +116,7 @@ def at_login() -> Iterator[tuple[UserAuthentication, paramiko.Transport]]:
         yield UserAuthentication(client, "me", SECONDS), server
 
 
-@settings(max_examples=40, derandomize=True)
+@settings(max_examples=EXAMPLES, derandomize=True)
 @given(st.lists(st.tuples(st.integers(1, 255), BODIES), min_size=1, max_size=10))
 def test_after_messages_of_all_kinds_a_connection_is_alive_or_ended(
     messages: list[tuple[int, bytes]],

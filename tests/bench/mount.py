@@ -1,12 +1,11 @@
 """`jlr mount` against plain `sshfs`: same server, same run, medians, as ratios.
 
-`python -m tests.bench.mount` prints the table of docs/mount.md; `--quick` takes two minutes and
-says less. Needs root, because it starts an sshd of its own, and sshfs.
+`python -m tests.bench.mount [ROUNDS]` prints the table of docs/mount.md. Needs root, because it
+starts an sshd of its own, and sshfs.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import subprocess
@@ -26,20 +25,8 @@ from tests.lab.sshd import SSHServer, make_key
 from tests.mounts.parts import remember_session
 
 FOLDERS, FILES = 50, 100
+ROUNDS, MEGABYTES = 5, 500
 WANTED = 0.9
-
-
-@dataclass(frozen=True)
-class Amounts:
-    """How much is measured, and how often."""
-
-    rounds: int
-    near_megabytes: int
-    far_megabytes: int
-
-
-FULL = Amounts(5, 500, 500)
-QUICK = Amounts(3, 200, 32)
 
 
 @dataclass(frozen=True)
@@ -132,24 +119,22 @@ Samples = dict[tuple[str, str], list[float]]
 Measure = Callable[[Path], float]
 
 
-def measure(parts: Bench, amounts: Amounts) -> Samples:
+def measure(parts: Bench, rounds: int) -> Samples:
     """Return all samples by way and measure; the ways take turns."""
     samples: Samples = defaultdict(list)
-    for number in range(amounts.rounds):
-        for host, megabytes in (("near", amounts.near_megabytes), ("far", amounts.far_megabytes)):
-            for name, one in measures(parts, megabytes, folders=10 if host == "near" else 1):
+    for number in range(rounds):
+        for host, folders in (("near", 10), ("far", 1)):
+            for name, one in measures(parts, folders):
                 for way in ("sshfs", "jlr") if number % 2 else ("jlr", "sshfs"):
                     with parts.mounted(way, host) as local:
-                        value = one(local)
-                    print(f"{number + 1} {host} {name} {way} {value:.1f}", file=sys.stderr)
-                    samples[way, f"{host}, {name}"].append(value)
+                        samples[way, f"{host}, {name}"].append(one(local))
     return samples
 
 
-def measures(parts: Bench, megabytes: int, folders: int) -> list[tuple[str, Measure]]:
+def measures(parts: Bench, folders: int) -> list[tuple[str, Measure]]:
     source, back = parts.scratch / "source", parts.scratch / "back"
-    if not source.exists() or source.stat().st_size != megabytes << 20:
-        source.write_bytes(os.urandom(1 << 20) * megabytes)
+    if not source.exists():
+        source.write_bytes(os.urandom(1 << 20) * MEGABYTES)
     return [
         ("copy there, MB/s", lambda local: copy(source, local / "big")),
         ("copy back, MB/s", lambda local: copy(local / "big", back)),
@@ -168,19 +153,6 @@ def table(samples: Samples) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--far", type=int, metavar="MB", help="how much to copy over 50 ms")
-    given = parser.parse_args()
-    amounts = QUICK if given.quick else FULL
-    amounts = Amounts(
-        given.rounds or amounts.rounds, amounts.near_megabytes, given.far or amounts.far_megabytes
-    )
-    with bench() as parts:
-        print(table(measure(parts, amounts)))
-
-
 if __name__ == "__main__":
-    main()
+    with bench() as parts:
+        print(table(measure(parts, int(sys.argv[1]) if sys.argv[1:] else ROUNDS)))

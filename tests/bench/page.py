@@ -1,8 +1,8 @@
 """JupyterLab's first load in Chromium, through the tunnel and through `ssh -L`.
 
-`python -m tests.bench.page [ROUNDS]` prints the table of docs/bench-page.md, on the lab's real
-parts: near, and over a line of 50 ms round trip. Each load is a new browser's, with an empty cache;
-the ways take turns. Exit code 1 says that a target was missed.
+`python -m tests.bench.page [ROUNDS]` prints a table, on the lab's real parts: near, and over a line
+of 50 ms round trip. Each load is a new browser's, with an empty cache; the ways take turns. Exit
+code 1 says that a target was missed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,15 @@ DRAWN = '.jp-LauncherCard[data-category="Notebook"]'
 
 
 @contextmanager
-def ssh_forward(laptop: Laptop, host: str, target: Container) -> Iterator[int]:
-    """Run `ssh -L` to a container's Jupyter and give its local port."""
+def ssh_forward(
+    laptop: Laptop, host: str, target: Container, program: tuple[str, ...] = ("ssh",)
+) -> Iterator[int]:
+    """Run ssh, or what restarts it, and give the local port that leads to a container."""
     port = free_port()
     forward = f"127.0.0.1:{port}:{target.address}:8888"
-    argv = ("ssh", "-F", str(laptop.ssh_config), "-N", "-o", "ExitOnForwardFailure=yes")
-    process = subprocess.Popen((*argv, "-L", forward, host), env=laptop.environment)
+    argv = (*program, "-F", str(laptop.ssh_config), "-N", "-o", "ExitOnForwardFailure=yes")
+    environment = {**laptop.environment, "AUTOSSH_GATETIME": "0"}
+    process = subprocess.Popen((*argv, "-L", forward, host), env=environment)
     try:
         await_listener(port)
         yield port

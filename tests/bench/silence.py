@@ -10,26 +10,21 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Page
 
-from tests.bench.page import through
-from tests.bench.tunnel import await_listener
+from tests.bench.page import ssh_forward, through
 from tests.lab import browser, images
 from tests.lab.accounts import claimed_account
 from tests.lab.browser import open_notebook, run_cell
-from tests.lab.containers import Container, ContainerFactory
+from tests.lab.containers import ContainerFactory
 from tests.lab.engine import running_engine
-from tests.lab.laptop import Laptop
 from tests.lab.network import Network
-from tests.lab.ports import free_port
 from tests.lab.remote_host import new_keys, new_laptop, running_sshd
 from tests.outages.parts import A_SECOND, CELL, lines
 from tests.sessions.parts import started, with_a_server
@@ -41,22 +36,6 @@ ALIVE = ("ServerAliveInterval 5", "ServerAliveCountMax 3")
 PLAIN, KEPT = "`ssh -L`", "`ssh -L` by autossh"
 OURS, THEIRS = "`jlr`", "`jlr`, Jupyter started by hand"
 ENDED = re.compile(r"\[\d+\]")
-
-
-@contextmanager
-def forward(laptop: Laptop, target: Container, program: tuple[str, ...]) -> Iterator[int]:
-    """Run ssh, or what runs it again and again, and give the local port that leads to Jupyter."""
-    port = free_port()
-    options = ("-F", str(laptop.ssh_config), "-N", "-o", "ExitOnForwardFailure=yes")
-    place = ("-L", f"127.0.0.1:{port}:{target.address}:8888", "far")
-    environment = {**laptop.environment, "AUTOSSH_GATETIME": "0"}
-    process = subprocess.Popen((*program, *options, *place), env=environment)
-    try:
-        await_listener(port)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def row(silence: int, way: str, page: Page, count: int) -> str:
@@ -128,7 +107,7 @@ def main() -> int:
                 ways = {OURS: started(laptop, ours, host="far").url, THEIRS: theirs}
                 for way, program in programs.items():
                     if shutil.which(program[0]):
-                        port = once.enter_context(forward(laptop, by_hand, program))
+                        port = once.enter_context(ssh_forward(laptop, "far", by_hand, program))
                         ways[way] = through(theirs, port)
                 profile = Path(once.enter_context(tempfile.TemporaryDirectory()))
                 chromium = once.enter_context(browser.chromium(profile))

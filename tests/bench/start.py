@@ -51,19 +51,13 @@ class Bench:
         engine: Engine,
         laptop: Laptop,
         containers: ContainerFactory,
-        image: str,
     ) -> None:
         self.laptop = laptop
         self._engine = engine
         self._containers = containers
         self._names = itertools.count()
-        self._warm = containers(image)
+        self._warm = containers()
         self._jlr("start", "lab", self._warm.name, "--no-browser")
-
-    @property
-    def container(self) -> Container:
-        """The container with the running Jupyter."""
-        return self._warm
 
     @property
     def session(self) -> str:
@@ -193,7 +187,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 @contextmanager
-def bench(image: str = IMAGE, *, milliseconds: int = 0) -> Iterator[Bench]:
+def bench(milliseconds: int = 0) -> Iterator[Bench]:
     """Give all parts, with a line of that round trip between laptop and host."""
     with (
         running_engine() as engine,
@@ -206,10 +200,10 @@ def bench(image: str = IMAGE, *, milliseconds: int = 0) -> Iterator[Bench]:
         if milliseconds:
             (port,) = stack.enter_context(part("line", port, milliseconds / 2000, RATE))
         laptop = stack.enter_context(new_laptop(server, account, keys, port=port))
-        images.ensure(engine, print, (*images.NAMES[:2], image))
+        images.ensure(engine, print, (IMAGE,))
         containers = ContainerFactory(engine, f"bench-{secrets.token_hex(3)}-")
         try:
-            yield Bench(engine, laptop, containers, image)
+            yield Bench(engine, laptop, containers)
         finally:
             containers.remove_all()
 

@@ -24,7 +24,6 @@ from tests.bench.start import Bench, bench, run_to_its_end, timed
 ROUNDS = 3
 MEGABYTES = 100
 TRIPS = 100
-IMAGE = "lab/ssh"
 WANTED = 0.9
 PATIENCE = 300.0
 THERE = f"/tmp/jlr-bench-{os.getpid()}"
@@ -124,7 +123,7 @@ def measure(milliseconds: int, rounds: int) -> bool:
     """Print the rows of one line; return whether a goal was missed."""
     line, missed = f"{milliseconds} ms" if milliseconds else "loopback", False
     with ExitStack() as stack:
-        parts = stack.enter_context(bench(IMAGE, milliseconds=milliseconds))
+        parts = stack.enter_context(bench(milliseconds))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
         streams = Streams(parts, folder)
         stack.enter_context(streams.connected())

@@ -19,24 +19,25 @@ from jlremote.cli import boundary
 from jlremote.forwards.address import Address
 from jlremote.jupyter.api import Kernel
 from jlremote.laptop import paths, sessions
-from jlremote.listing.report import SessionReport
+from jlremote.listing.session_report import SessionReport
 
-WORKFLOWS = (
-    "hosts.links.begin",
-    "sessions.start.start",
-    "sessions.start.plan",
-    "sessions.open.address",
-    "listing.listing.reports",
-    "listing.listing.report",
-    "sessions.logs.log",
-    "output.reading.recorded",
-    "output.reading.followed",
-    "output.copy.save",
-    "sessions.stop.stop",
-    "sessions.stop.stop_all",
-    "selection.destruction.disconnect",
-    "forwards.browser.open_in_browser",
-)
+WORKFLOWS = """
+    hosts.links.begin sessions.start.start sessions.start.plan sessions.open.address
+    sessions.logs.log sessions.stop.stop sessions.stop.stop_all sessions.shell.shell
+    sessions.restart.restart sessions.restart.renew
+    sessions.further_ports.add sessions.further_ports.listed sessions.further_ports.remove
+    listing.listing.reports listing.listing.report selection.destruction.disconnect
+    output.reading.recorded output.reading.followed output.copy.save
+    jobs.known_jobs.listed jobs.known_jobs.clean jobs.known_jobs.find
+    jobs.known_jobs.remove jobs.known_jobs.stop jobs.begin.run
+    jobs.follow.follow jobs.begin_scheduled.estimate
+    mounts.mount.mount mounts.known_mounts.reports mounts.unmount.unmount mounts.unmount.unmount_all
+    images.save.images images.save.save images.build.build
+    images.pull.pull images.pull.push images.removal.remove
+    images.removal.prune images.login.log_in images.login.log_out
+    gpus.host_gpus.inventory gpus.host_gpus.watch gpus.pool_gpus.watch_pool
+    hosts.links.forget doctor.doctor.doctor demo.demo.demo forwards.browser.open_in_browser
+"""
 
 BASE, TOKEN = "http://127.0.0.1:8888/cont1/", "5ec2e7"
 URL = f"{BASE}lab?token={TOKEN}"
@@ -88,6 +89,7 @@ class Workflows:
 
     def will(self, name: str, answer: Any) -> None:
         """Announce a call: it returns `answer`, raises it, or calls it with the arguments."""
+        self.take_over(name)
         self.answers[name] = answer
 
     def take_over(self, name: str) -> None:
@@ -125,7 +127,7 @@ def _all_loaded() -> None:
 @pytest.fixture
 def workflows(_all_loaded: None, monkeypatch: pytest.MonkeyPatch) -> Workflows:
     fakes = Workflows(monkeypatch)
-    for name in WORKFLOWS:
+    for name in WORKFLOWS.split():
         fakes.take_over(name)
     fakes.will("hosts.links.begin", None)  # only for speed, so no test announces it
     return fakes
@@ -184,3 +186,11 @@ def remember(*records: tuple[str, str]) -> None:
         )
         for file in set(folder.glob("*")) - before:
             os.utime(file, (1e9 - age, 1e9 - age))
+
+
+def settle(laptop: Path, text: str) -> Path:
+    """Write the settings of a laptop, and return their file."""
+    file = laptop / "config" / "jlr" / "config.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file

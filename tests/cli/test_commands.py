@@ -1,14 +1,17 @@
 """What `open`, `url`, `list`, `status`, `logs`, `stop` and `disconnect` pass on and print."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from jlremote.demo.demo import DemoRequest
 from jlremote.errors import Busy
 from jlremote.hosts.requests import LogRequest, StopRequest
-from jlremote.images.stories.login import LoginReport
+from jlremote.images.login import LoginReport
+from jlremote.listing.session_report import SessionReport
 from jlremote.sessions.restart import RenewReport
 from jlremote.sessions.stop import StopAllReport, StopReport
 from tests.cli.conftest import ADDRESS, BASE, REPORT, TOKEN, URL, Jlr, Workflows, remember
@@ -39,11 +42,6 @@ def test_open_tells_a_session_from_a_path(
     assert (outcome.code, outcome.stdout) == (0, URL + "\n")
     assert workflows.arguments("sessions.open.address")[:2] == (selector, path)
     assert workflows.arguments("forwards.browser.open_in_browser") == (ADDRESS, None)
-
-
-def test_open_without_a_browser_only_prints(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("sessions.open.address", ADDRESS)
-    assert jlr("open", "--no-browser").stdout == URL + "\n"
 
 
 def test_open_takes_the_browser_from_the_environment(
@@ -121,13 +119,6 @@ def test_logs_pass_on_where_to_begin(
     assert jlr("logs", "--since", "yesterday").code == 2
 
 
-def test_ctrl_c_ends_a_followed_log_as_interrupted(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("sessions.logs.log", KeyboardInterrupt())
-    outcome = jlr("logs", "-f")
-    assert (outcome.code, outcome.stdout) == (130, "")
-    assert "Traceback" not in outcome.stderr
-
-
 @pytest.mark.parametrize(
     ("flags", "request_"),
     [
@@ -187,14 +178,14 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
         ),
         (
             ("push", "dgx", "a/b"),
-            "images.stories.registry.push",
+            "images.pull.push",
             None,
             {"host": "dgx", "image": "a/b"},
         ),
-        (("login", "dgx"), "images.stories.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
+        (("login", "dgx"), "images.login.log_in", LOGGED_IN, vars(LOGGED_IN)),
         (
             ("login", "dgx", "--forget"),
-            "images.stories.login.log_out",
+            "images.login.log_out",
             ["this machine's keychain"],
             {"host": "dgx", "registry": "nvcr.io", "forgotten": ["this machine's keychain"]},
         ),
@@ -212,7 +203,6 @@ LOGGED_IN = LoginReport("dgx", "nvcr.io", "me", "the keychain")
 def test_under_json_stdout_is_one_value_and_stderr_empty(
     argv: tuple[str, ...], workflow: str, answer: Any, told: Any, jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.take_over(workflow)
     workflows.will(workflow, answer)
     outcome = jlr(*argv, "--json")
     assert (outcome.code, outcome.stderr) == (0, "")
@@ -265,7 +255,20 @@ def test_disconnect_needs_a_host_or_all(
     assert not workflows.calls
 
 
-def test_a_job_without_two_dashes_is_refused_with_a_hint(jlr: Jlr) -> None:
-    outcome = jlr("run", "dgx", "--image", "torch", "ls")
-    assert outcome.code == 2
-    assert "`jlr run HOST … -- ls`" in outcome.stderr
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_ctrl_c_ends_a_demo_and_interrupts_one_that_is_not_ready(
+    is_ready: bool, jlr: Jlr, workflows: Workflows
+) -> None:
+    def demo(request: DemoRequest, _: object, ready: Callable[[SessionReport], None]) -> None:
+        assert request == DemoRequest("torch", 9000, "docker")
+        if is_ready:
+            ready(REPORT)
+        raise KeyboardInterrupt
+
+    workflows.will("demo.demo.demo", demo)
+    argv = ("--image", "torch", "--port", "9000", "--runtime", "docker", "--no-browser")
+    outcome = jlr("demo", *argv)
+    ended = (0, URL + "\n", "Ctrl-C ends the demo\n")
+    assert (outcome.code, outcome.stdout, outcome.stderr) == (
+        ended if is_ready else (130, "", "\n")
+    )

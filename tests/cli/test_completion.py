@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.cli.completion import shells
+from jlremote.cli.completion import shell_answers as shells
 from jlremote.editors import ssh_config as ssh_config_line
-from jlremote.laptop.settings.ssh_hosts import host_names
+from jlremote.laptop.known_names import host_names
 from jlremote.questions import NeverAsks
-from tests.cli.conftest import Jlr, remember
+from tests.cli.conftest import Jlr, remember, settle
 from tests.cli.terminal import Terminal
+from tests.long import LONG
 
 SCRIPTS = Path(__file__).parents[2] / "completions"  # links to the files that the package ships
 
@@ -104,9 +105,7 @@ def test_another_ssh_config_gives_other_hosts(complete: Complete, laptop: Path) 
 
 
 def test_profiles_and_pools_come_from_the_settings(complete: Complete, laptop: Path) -> None:
-    (laptop / "config" / "jlr").mkdir(parents=True)
-    config = laptop / "config" / "jlr" / "config.toml"
-    config.write_text("[profiles.torch]\n[profiles.jax]\n[pools.lab]\nhosts = ['dgx']\n")
+    config = settle(laptop, "[profiles.torch]\n[profiles.jax]\n[pools.lab]\nhosts = ['dgx']\n")
     assert complete("jlr start dgx --profile t") == ["torch"]
     assert complete("jlr gpus @") == ["@lab"]
     assert complete("jlr proxy c") == ["cont1.jlr", "cont2.jlr"]
@@ -138,7 +137,7 @@ PREPARE = {
 }
 
 
-@pytest.fixture(params=shells.SCRIPTS)
+@pytest.fixture(params=["bash", LONG("zsh"), LONG("fish")])
 def shell(
     request: pytest.FixtureRequest, ssh_config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Terminal]:

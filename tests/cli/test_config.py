@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Jlr
+from tests.cli.conftest import Jlr, settle
 
 CONFIG = """
 [defaults]
@@ -20,10 +20,7 @@ rm = true
 
 @pytest.fixture
 def config(laptop: Path) -> Path:
-    path = laptop / "config" / "jlr" / "config.toml"
-    path.parent.mkdir(parents=True)
-    path.write_text(CONFIG)
-    return path
+    return settle(laptop, CONFIG)
 
 
 def test_each_value_has_its_source(jlr: Jlr, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,19 +57,19 @@ def test_the_file_can_be_found_and_edited(
     monkeypatch.setenv("VISUAL", str(editor))
     outcome = jlr("config", "--edit")
     assert outcome.code == 2
-    assert "line 15: unknown key `imgae`" in outcome.stderr, "a mistake is told at once"
+    assert "unknown key `imgae` in `[defaults]`" in outcome.stderr, "a mistake is told at once"
     assert path.read_text().startswith("# Settings of jlr")
 
 
-@pytest.mark.parametrize(("editor", "status"), [("/no/such/editor", 127), ("false", 1)])
+@pytest.mark.parametrize("editor", ["/no/such/editor", "false"])
 def test_an_editor_that_fails_is_one_clear_error(
-    jlr: Jlr, monkeypatch: pytest.MonkeyPatch, editor: str, status: int
+    jlr: Jlr, laptop: Path, monkeypatch: pytest.MonkeyPatch, editor: str
 ) -> None:
     monkeypatch.setenv("VISUAL", editor)
     outcome = jlr("config", "--edit")
-    assert outcome.code == 2
-    assert f"error: the editor `{editor}` exited with {status}\n" in outcome.stderr
-    assert "set VISUAL or EDITOR" in outcome.stderr
+    path = laptop / "config" / "jlr" / "config.toml"
+    assert (outcome.code, "set VISUAL or EDITOR" in outcome.stderr) == (2, True)
+    assert outcome.stderr.startswith(f"error: cannot edit `{path}`: {editor}: Editing failed")
 
 
 FILE = """\
@@ -132,7 +129,7 @@ def test_a_setting_is_changed_and_the_other_lines_stay(
     [
         (("imgae", "x"), 2, "did you mean `image`?"),
         (("defaults.imgae", "x"), 2, "did you mean `image`?"),
-        (("hosts.dgx.image", "x"), 2, "did you mean `image` with `--host dgx`?"),
+        (("hosts.dgx.image", "x"), 2, "did you mean `image`?"),
         (("port", "many"), 2, "must be a number from 1 to 65535"),
         (("runtime", "dcoker"), 2, "did you mean `docker`?"),
         (("gpus", "some"), 2, "`some` is not a GPU selection"),

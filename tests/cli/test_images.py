@@ -8,33 +8,18 @@ from pathlib import Path
 import pytest
 
 from jlremote.hosts.requests import EngineChoice
-from jlremote.images.image_removal import StoredImage
-from jlremote.images.stories.build import BuildReport, BuildRequest
-from jlremote.images.stories.images import SaveReport
-from jlremote.images.stories.removal import RemovalReport
-from tests.cli.conftest import Jlr, Workflows
+from jlremote.images.build import BuildReport, BuildRequest
+from jlremote.images.removal import RemovalReport, StoredImage
+from jlremote.images.save import SaveReport
+from tests.cli.conftest import Jlr, Workflows, settle
 
 ID = "sha256:" + "0123456789ab" + "0" * 52
-
-
-@pytest.fixture(autouse=True)
-def taken_over(workflows: Workflows) -> None:
-    for name in (
-        *(
-            "images.stories.images.images",
-            "images.stories.images.save",
-            "images.stories.build.build",
-        ),
-        *("images.stories.registry.pull", "images.stories.registry.push"),
-        *("images.stories.login.log_in", "images.stories.login.log_out"),
-    ):
-        workflows.take_over(name)
 
 
 def test_a_host_without_images_names_the_command_that_pulls_one(
     jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("images.stories.images.images", [])
+    workflows.will("images.save.images", [])
     outcome = jlr("images", "dgx")
     assert (outcome.code, outcome.stdout) == (0, "")
     assert outcome.stderr == "no images on dgx; `jlr pull dgx IMAGE` pulls one\n"
@@ -43,45 +28,33 @@ def test_a_host_without_images_names_the_command_that_pulls_one(
 @pytest.mark.parametrize(
     ("argv", "engine"),
     [
-        ((), EngineChoice("auto", sudo=False)),
-        (("--runtime", "podman"), EngineChoice("podman", sudo=False)),
-        (("--sudo",), EngineChoice("auto", sudo=True)),
+        ((), EngineChoice("podman", sudo=False)),
+        (("--runtime", "docker"), EngineChoice("docker", sudo=False)),
+        (("--sudo",), EngineChoice("podman", sudo=True)),
     ],
 )
-def test_the_engine_of_the_flags_is_passed_on(
-    argv: tuple[str, ...], engine: EngineChoice, jlr: Jlr, workflows: Workflows
+def test_the_engine_is_that_of_the_flags_or_of_the_settings(
+    argv: tuple[str, ...], engine: EngineChoice, jlr: Jlr, workflows: Workflows, laptop: Path
 ) -> None:
-    workflows.will("images.stories.registry.push", None)
+    settle(laptop, "[hosts.dgx]\nruntime = 'podman'\n")
+    workflows.will("images.pull.push", None)
     assert jlr("push", "dgx", "me/torch", *argv).code == 0
-    assert workflows.arguments("images.stories.registry.push")[3] == engine
-
-
-def test_a_runtime_without_containers_has_no_images(jlr: Jlr, workflows: Workflows) -> None:
+    assert workflows.arguments("images.pull.push")[3] == engine
+    workflows.calls.clear()
     assert jlr("pull", "dgx", "me/torch", "--runtime", "none").code == 2
     assert not workflows.calls
-
-
-def test_the_engine_of_the_settings_is_used_without_a_flag(
-    jlr: Jlr, workflows: Workflows, laptop: Path
-) -> None:
-    (laptop / "config" / "jlr").mkdir(parents=True)
-    settings = laptop / "config" / "jlr" / "config.toml"
-    settings.write_text("[hosts.dgx]\nruntime = 'podman'\n")
-    workflows.will("images.stories.registry.push", None)
-    assert jlr("push", "dgx", "me/torch").code == 0
-    assert workflows.arguments("images.stories.registry.push")[3].runtime == "podman"
 
 
 def test_build_passes_on_its_folder_tags_and_arguments(
     jlr: Jlr, workflows: Workflows, tmp_path: Path
 ) -> None:
-    workflows.will("images.stories.build.build", BuildReport("dgx", ("a", "b:2"), ID, 1_200_000))
+    workflows.will("images.build.build", BuildReport("dgx", ("a", "b:2"), ID, 1_200_000))
     outcome = jlr(
         *("build", "dgx", str(tmp_path), "-t", "a", "-t", "b:2"),
         *("-f", "gpu.Dockerfile", "--build-arg", "BASE=x"),
     )
     assert outcome.stdout == "a, b:2: 0123456789ab, 1.2 MB\n"
-    assert workflows.arguments("images.stories.build.build")[0] == BuildRequest(
+    assert workflows.arguments("images.build.build")[0] == BuildRequest(
         "dgx", tmp_path, ("a", "b:2"), Path("gpu.Dockerfile"), ("BASE=x",), EngineChoice()
     )
 
@@ -90,7 +63,7 @@ def test_save_tells_what_is_not_in_the_image_and_which_variables_are(
     jlr: Jlr, workflows: Workflows
 ) -> None:
     report = SaveReport("dgx", "me/torch", ID, 5_000, ("/data (volume)",), ("HF_TOKEN", "X"))
-    workflows.will("images.stories.images.save", report)
+    workflows.will("images.save.save", report)
     outcome = jlr("save", "cont1", "me/torch")
     assert outcome.stdout == "me/torch: 0123456789ab, 5 kB\n"
     assert outcome.stderr.splitlines() == [
@@ -113,10 +86,9 @@ def test_a_removal_says_what_went_and_what_that_frees(
     verb: str, jlr: Jlr, workflows: Workflows
 ) -> None:
     function = {"rmi": "remove"}.get(verb, verb)
-    workflows.take_over(f"images.stories.removal.{function}")
     image = StoredImage(ID, ("me/torch:1",), "2026-01-02", 9_000_000, ())
     report = RemovalReport("dgx", (image,), ("me/torch:2",), 5_000_000)
-    workflows.will(f"images.stories.removal.{function}", report)
+    workflows.will(f"images.removal.{function}", report)
     argv = (verb, "dgx", *(("me/torch:1",) if verb == "rmi" else ()))
     stayed = "removed the name me/torch:2; its image stays"
     assert jlr(*argv).stdout == f"deleted me/torch:1\n{stayed}\nfreed 5 MB\n"

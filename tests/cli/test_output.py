@@ -22,8 +22,7 @@ from tests.cli.terminal import Terminal
 from tests.output.parts import code, end, record, stream
 
 FAILED = record(
-    "error",
-    {"ename": "E", "evalue": "e", "traceback": ["\x1b[38;5;9mE\x1b[0m: e\x1b]0;title\x07"]},
+    "error", {"ename": "E", "evalue": "e", "traceback": ["\x1b[38;5;9mE\x1b[0m: e\x1b]0;title\x07"]}
 )
 RECORDS = (code("for x in data:\n  fit(x)", 7), stream("\r 10%\r 99%\n"), FAILED, end(time=62.0))
 
@@ -43,12 +42,6 @@ def test_each_run_has_a_heading_its_output_and_how_it_ended(jlr: Jlr, workflows:
     assert lines[:3] == [" 99%", "E: e", "[7] ok after 1m1s; output is missing"]
     assert lines[3].startswith("output is missing from ? to 1970-01-01 ")
     assert workflows.arguments("output.reading.recorded")[:2] == ("cont1", "a.ipynb")
-
-
-def test_one_argument_is_a_notebook_if_it_is_called_so(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("output.reading.recorded", found())
-    assert "no cell has run" in jlr("output", "work/a.ipynb").stderr
-    assert workflows.arguments("output.reading.recorded")[:2] == (None, "work/a.ipynb")
 
 
 def test_json_is_an_object_for_each_run(jlr: Jlr, workflows: Workflows) -> None:

@@ -22,7 +22,7 @@ from jlremote.mounts.mount import MountRequest
 from jlremote.place.clusters.scheduler import Resources
 from jlremote.place.host.job import Job
 from jlremote.sessions.shell import ShellRequest
-from tests.cli.conftest import Jlr, Workflows
+from tests.cli.conftest import Jlr, Workflows, settle
 
 TRAIN = Job("train-3f2a", "running", "python train.py", since=time.time() - 7300, gpus="0,1")
 ENDED = Job("sweep", "ended", "./sweep.sh", exit_code=3, container="sweep")
@@ -30,33 +30,15 @@ MOUNT = MountReport("/home/me/proj", "dgx", "/raid/me", "cont1", False, "up")
 FOUND = SimpleNamespace(job=TRAIN, selector="dgx/train-3f2a", host=SimpleNamespace(name="dgx"))
 
 
-@pytest.fixture(autouse=True)
-def taken_over(workflows: Workflows) -> None:
-    for name in (
-        *(
-            "jobs.stories.jobs.listed",
-            "jobs.stories.jobs.clean",
-            "jobs.stories.jobs.find",
-            "jobs.stories.jobs.remove",
-        ),
-        *(
-            "jobs.stories.jobs.meant",
-            "jobs.stories.jobs.stop",
-            "jobs.stories.run.run",
-            "jobs.stories.follow.follow",
-        ),
-        *("mounts.mount.mount", "mounts.known_mounts.reports"),
-        *("mounts.unmount.unmount", "mounts.unmount.unmount_all", "sessions.shell.shell"),
-    ):
-        workflows.take_over(name)
-
-
 def test_jobs_are_listed_with_their_exit_codes(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.stories.jobs.listed", [("dgx", TRAIN), ("lab", ENDED)])
+    workflows.will("jobs.known_jobs.listed", [("dgx", TRAIN), ("lab", ENDED)])
     heading, train, sweep = jlr("runs").stdout.splitlines()
     assert heading.split() == ["JOB", "HOST", "STATE", "SINCE", "GPUS", "WHERE", "COMMAND"]
     assert train.split()[:5] == ["train-3f2a", "dgx", "running", "2h", "0,1"]
     assert sweep.split() == ["sweep", "lab", "exit", "3", "sweep", "./sweep.sh"]
+    facts = json.loads(jlr("runs", "--json").stdout)
+    assert facts == [{"host": "dgx"} | TRAIN.to_json(), {"host": "lab"} | ENDED.to_json()]
+    assert re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}Z", facts[0]["since"])
 
 
 def test_a_clusters_jobs_are_listed_with_their_time_and_slurms_end(
@@ -64,7 +46,7 @@ def test_a_clusters_jobs_are_listed_with_their_time_and_slurms_end(
 ) -> None:
     runs = Job("a", "running", "x", job="7", node="n1", until=time.time() + 7230)
     late = Job("b", "ended", "x", exit_code=143, job="8", detail="TIMEOUT: its time limit …")
-    workflows.will("jobs.stories.jobs.listed", [("hpc", runs), ("hpc", late)])
+    workflows.will("jobs.known_jobs.listed", [("hpc", runs), ("hpc", late)])
     _, first, second = jlr("runs").stdout.splitlines()
     assert first.split() == ["a", "hpc", "running,", "2h", "left", "n1", "x"]
     assert second.split()[2] == "TIMEOUT"
@@ -75,22 +57,15 @@ def test_why_a_job_waits_is_told_once(jlr: Jlr, workflows: Workflows) -> None:
     queued = Job("a", "waiting", "x", job="7", reason="others are before it", starts=0.0)
     place = "number 2 in the queue: all are busy"
     gpus = Job("b", "waiting", "x", reason="all are busy", detail=place)
-    workflows.will("jobs.stories.jobs.listed", [("hpc", queued), ("dgx", gpus)])
+    workflows.will("jobs.known_jobs.listed", [("hpc", queued), ("dgx", gpus)])
     first, second = jlr("runs").stderr.splitlines()
     assert first.startswith("`hpc/a` waits: others are before it; estimated start: ")
     assert second == f"`dgx/b`: {place}"
 
 
-def test_jobs_as_json_have_their_host(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.stories.jobs.listed", [("dgx", TRAIN)])
-    [told] = json.loads(jlr("runs", "--json").stdout)
-    assert told == {"host": "dgx"} | TRAIN.to_json()
-    assert re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}Z", told["since"])
-
-
 def test_cleaning_tells_the_deleted_jobs_before_the_list(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.stories.jobs.clean", ["dgx/old"])
-    workflows.will("jobs.stories.jobs.listed", [])
+    workflows.will("jobs.known_jobs.clean", ["dgx/old"])
+    workflows.will("jobs.known_jobs.listed", [])
     outcome = jlr("runs", "dgx", "--clean")
     assert (outcome.code, outcome.stdout) == (0, "")
     assert outcome.stderr.splitlines()[0] == "deleted dgx/old"
@@ -153,37 +128,35 @@ def test_what_a_job_asks_for_comes_from_the_settings_unless_a_flag_says_more(
     workflows: Workflows,
     laptop: Path,
 ) -> None:
-    folder = laptop / "config" / "jlr"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.toml").write_text(HPC)
-    workflows.will("jobs.stories.run.run", [FOUND])
-    workflows.will("jobs.stories.follow.follow", (0, FOUND))
+    settle(laptop, HPC)
+    workflows.will("jobs.begin.run", [FOUND])
+    workflows.will("jobs.follow.follow", (0, FOUND))
     assert jlr("run", "hpc", *words, "--", "true").code == 0
-    request = workflows.arguments("jobs.stories.run.run")[0]
+    request = workflows.arguments("jobs.begin.run")[0]
     assert request.scheduled == Scheduled(wanted, modules)
     assert request.wanted.image is None
     workflows.calls.clear()
     outcome = jlr("run", "hpc", "--no-slurm", "--runtime", "none", "--", "true")
     assert outcome.code == 0
-    assert workflows.arguments("jobs.stories.run.run")[0].scheduled is None
+    assert workflows.arguments("jobs.begin.run")[0].scheduled is None
 
 
 @pytest.mark.parametrize("command", [("attach", "train"), ("run", "dgx", "--", "true")])
 def test_the_exit_code_of_a_job_is_that_of_the_command(
     command: tuple[str, ...], jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("jobs.stories.jobs.find", FOUND)
-    workflows.will("jobs.stories.run.run", [FOUND])
-    workflows.will("jobs.stories.follow.follow", (42, FOUND))
+    workflows.will("jobs.known_jobs.find", FOUND)
+    workflows.will("jobs.begin.run", [FOUND])
+    workflows.will("jobs.follow.follow", (42, FOUND))
     assert jlr(*command).code == 42
 
 
 def test_a_detached_job_is_named_and_not_followed(jlr: Jlr, workflows: Workflows) -> None:
-    workflows.will("jobs.stories.run.run", [FOUND])
+    workflows.will("jobs.begin.run", [FOUND])
     assert jlr("run", "dgx", "-d", "--", "true").stdout == "train-3f2a\n"
     told = jlr("run", "dgx", "-d", "--json", "--", "true").stdout
     assert json.loads(told) == {"host": "dgx"} | TRAIN.to_json()
-    assert not [name for name, _, _ in workflows.calls if name == "jobs.stories.follow.follow"]
+    assert not [name for name, _, _ in workflows.calls if name == "jobs.follow.follow"]
 
 
 @pytest.mark.parametrize("command", [("attach", "train"), ("run", "dgx", "--", "true")])
@@ -193,23 +166,16 @@ def test_a_job_as_json_is_told_at_its_end(
     def shown(
         found: Any, show: Callable[[str, bytes], None], *_: Any, **__: Any
     ) -> tuple[int, Any]:
-        workflows.will("jobs.stories.jobs.find", LinkLost("the host is asked no more"))
+        workflows.will("jobs.known_jobs.find", LinkLost("the host is asked no more"))
         show("stdout", b"begun\n")
         return 1, SimpleNamespace(job=ENDED, host=FOUND.host)
 
-    workflows.will("jobs.stories.jobs.find", FOUND)
-    workflows.will("jobs.stories.run.run", [FOUND])
-    workflows.will("jobs.stories.follow.follow", shown)
+    workflows.will("jobs.known_jobs.find", FOUND)
+    workflows.will("jobs.begin.run", [FOUND])
+    workflows.will("jobs.follow.follow", shown)
     outcome = jlr(command[0], "--json", *command[1:])
     assert (outcome.code, outcome.stderr) == (1, "begun\n")
     assert json.loads(outcome.stdout) == {"host": "dgx"} | ENDED.to_json()
-
-
-def test_a_terminal_and_json_cannot_be_combined(jlr: Jlr) -> None:
-    outcome = jlr("run", "dgx", "-t", "--json", "--", "true")
-    assert outcome.code == 2
-    told = json.loads(outcome.stderr)
-    assert (told["error"], told["exit"]) == ("`-t` and `--json` cannot be combined", 2)
 
 
 @pytest.mark.parametrize(("argv", "removed"), [(("--rm",), 1), ((), 0)])
@@ -217,18 +183,18 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
     argv: tuple[str, ...], removed: int, jlr: Jlr, workflows: Workflows
 ) -> None:
     found = SimpleNamespace(job=replace(TRAIN, state="waiting"), selector="dgx/x")
-    at_end = SimpleNamespace(job=replace(ENDED, remove=bool(removed)))
+    at_end = SimpleNamespace(job=replace(ENDED, remove=bool(removed)), host=FOUND.host)
     for name, answer in (
-        ("run.run", [found]),
+        ("begin.run", [found]),
         ("follow.follow", (0, at_end)),
-        ("jobs.remove", None),
+        ("known_jobs.remove", None),
     ):
-        workflows.will(f"jobs.stories.{name}", answer)
+        workflows.will(f"jobs.{name}", answer)
     assert jlr("run", "dgx", *argv, "--", "true").code == 0
-    request = workflows.arguments("jobs.stories.run.run")[0]
+    request = workflows.arguments("jobs.begin.run")[0]
     assert request.remove == bool(removed)
     assert request.wanted.options.remove is None, "the engine must keep it until it is read"
-    deleted = [given for name, given, _ in workflows.calls if name == "jobs.stories.jobs.remove"]
+    deleted = [given for name, given, _ in workflows.calls if name == "jobs.known_jobs.remove"]
     assert deleted == [(at_end,)] * removed, "what it became after its wait"
 
 
@@ -236,6 +202,7 @@ def test_a_job_is_removed_after_its_end_only_with_rm(
     ("argv", "message"),
     [
         (("dgx",), "the command is missing"),
+        (("dgx", "-t", "--json", "--", "true"), "`-t` and `--json` cannot be combined"),
         (("dgx", "--in", "cont1", "--volume", "/a:/b", "--", "true"), "`--in` creates none"),
     ],
 )
@@ -251,10 +218,10 @@ def test_an_invalid_job_is_refused(
 def test_a_job_is_stopped_by_its_name_and_has_no_container_to_stop(
     jlr: Jlr, workflows: Workflows
 ) -> None:
-    workflows.will("jobs.stories.jobs.meant", FOUND)
-    workflows.will("jobs.stories.jobs.stop", ["stopped", "deleted"])
+    workflows.will("jobs.known_jobs.meant", FOUND)
+    workflows.will("jobs.known_jobs.stop", ["stopped", "deleted"])
     assert jlr("stop", "train", "--remove").stdout == "dgx/train-3f2a: stopped, deleted\n"
-    assert workflows.arguments("jobs.stories.jobs.stop")[1] == StopRequest(remove=True)
+    assert workflows.arguments("jobs.known_jobs.stop")[1] == StopRequest(remove=True)
     refused = jlr("stop", "train", "--container")
     assert refused.code == 2
     assert "`train` is a job" in refused.stderr
@@ -323,17 +290,10 @@ def test_without_a_folder_the_mounts_are_listed(jlr: Jlr, workflows: Workflows) 
     assert jlr("mount").stderr.startswith("nothing is mounted; `jlr mount LOCAL`")
 
 
-@pytest.mark.parametrize(("argv", "code"), [((), 2), (("x", "--all"), 2), (("x",), 0)])
-def test_unmount_needs_a_folder_or_all(
-    argv: tuple[str, ...], code: int, jlr: Jlr, workflows: Workflows
-) -> None:
+def test_unmount_needs_a_folder_or_all_and_tells_each(jlr: Jlr, workflows: Workflows) -> None:
+    assert [jlr("unmount", *argv).code for argv in ((), ("x", "--all"))] == [2, 2]
     workflows.will("mounts.unmount.unmount", "/home/me/x")
-    outcome = jlr("unmount", *argv)
-    assert outcome.code == code
-    assert outcome.stdout == ("unmounted /home/me/x\n" if code == 0 else "")
-
-
-def test_unmounting_all_tells_each_and_that_there_are_none(jlr: Jlr, workflows: Workflows) -> None:
+    assert jlr("unmount", "x").stdout == "unmounted /home/me/x\n"
     workflows.will("mounts.unmount.unmount_all", ["/a", "/b"])
     assert jlr("unmount", "--all", "--force").stdout == "unmounted /a\nunmounted /b\n"
     assert workflows.calls[-1][2] == {"force": True, "yes": False}
@@ -356,32 +316,24 @@ def test_a_shell_gets_its_command_and_returns_its_exit_code(jlr: Jlr, workflows:
         (("cont1", "-u", "root", "rsync", "--server", "-v", ".", "a b"), "rsync --server -v . a b"),
         (("-u", "root", "cont1", "git-upload-pack '/a b'"), "git-upload-pack '/a b'"),
         (("cont1", "-u=root", "git", "log", "--", "a"), "git log -- a"),
+        (("cont1", "-u", "root"), None),
+        (("cont1",), None),
     ],
 )
 def test_a_shell_takes_a_line_without_two_dashes_as_ssh_does(
-    words: tuple[str, ...], line: str, jlr: Jlr, workflows: Workflows
+    words: tuple[str, ...], line: str | None, jlr: Jlr, workflows: Workflows
 ) -> None:
     workflows.will("sessions.shell.shell", 0)
     assert jlr("shell", *words).code == 0
     request, _, _ = workflows.arguments("sessions.shell.shell")
-    assert (request.where, request.command) == ("cont1", ("sh", "-c", line))
-
-
-@pytest.mark.parametrize("words", [(), ("cont1",), ("cont1", "-u", "root"), ("-w", "/x")])
-def test_a_shell_without_a_command_has_none(
-    words: tuple[str, ...], jlr: Jlr, workflows: Workflows
-) -> None:
-    workflows.will("sessions.shell.shell", 0)
-    assert jlr("shell", *words).code == 0
-    assert workflows.arguments("sessions.shell.shell")[0].command == ()
+    command = () if line is None else ("sh", "-c", line)
+    assert (request.where, request.command) == ("cont1", command)
 
 
 def test_an_editor_of_the_settings_that_is_missing_is_named_as_a_setting(
     jlr: Jlr, workflows: Workflows, laptop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (laptop / "config" / "jlr").mkdir(parents=True)
-    (laptop / "config" / "jlr" / "config.toml").write_text("[defaults]\neditor = 'zed'\n")
-    workflows.take_over("editors.code.place_of")
+    settle(laptop, "[defaults]\neditor = 'zed'\n")
     workflows.will("editors.code.place_of", SimpleNamespace(selector="dgx/cont1", session=None))
     monkeypatch.setenv("PATH", str(laptop))
     missing = jlr("code", "cont1", "/data")

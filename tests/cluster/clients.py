@@ -8,6 +8,8 @@ import secrets
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
+import pexpect
+
 from tests.lab.laptop import PROGRAMS
 from tests.lab.programs import Result, wait_until
 from tests.sessions.parts import Session
@@ -15,8 +17,11 @@ from tests.sessions.parts import Session
 CELL = "import platform; print('ran on', platform.node())"
 
 
-def check_clients(session: Session, node: str) -> None:
-    """Check that `ssh` and copies reach the node, both ways, and change no byte."""
+def check_clients(session: Session, node: str, environment: str) -> None:
+    """Check that `ssh` and copies reach the node, both ways, and change no byte.
+
+    Each command there has the session's module or conda environment.
+    """
     laptop, name, home = session.laptop, session.name, session.laptop.folder / "home"
     config, data = home / "clients_config", os.urandom(1_000_001)
     config.write_text(laptop.jlr("ssh-config").stdout, encoding="utf-8")
@@ -28,7 +33,19 @@ def check_clients(session: Session, node: str) -> None:
         assert done.status == status, done
         return done
 
-    ssh = ("ssh", "-F", str(config))
+    ssh, look = ("ssh", "-F", str(config)), "command -v jupyter-lab"
+    shell = ("--", "sh", "-c", look)
+    ways = (
+        laptop.jlr("shell", name, *shell),
+        laptop.jlr("run", "zih", "--in", name, *shell),
+        ran(*ssh, f"{name}.jlr", look),
+    )
+    assert [done.stdout for done in ways] == [f"{environment}/bin/jupyter-lab\n"] * 3, ways
+    with laptop.terminal("jlr", "shell", name) as screen:
+        screen.sendline(f"echo =$({look})= =${{JLR_PATH-none}}=")
+        screen.expect_exact(f"={environment}/bin/jupyter-lab= =none=")
+        screen.sendline("exit")
+        screen.expect(pexpect.EOF)
     answered = ran(*ssh, f"{name}.jlr", "uname -n; printf oops >&2; exit 3", status=3)
     assert answered.stdout == f"{node}\n"
     assert "oops" in answered.stderr

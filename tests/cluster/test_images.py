@@ -15,6 +15,7 @@ from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.line import Line
 from tests.lab.programs import wait_until
+from tests.long import LONG
 from tests.sessions.parts import started
 
 SLURM = ("run", "zih", "--slurm", "--cpus", "1")
@@ -147,12 +148,22 @@ def test_a_site_with_pyxis_is_recognised(cluster: Cluster, zih: Laptop, image: s
     assert "`jlr run zih --slurm -- srun --container-image=IMAGE COMMAND`" in refused.stderr
 
 
-def test_a_full_home_refuses_a_job_and_names_the_quota(cluster: Cluster, zih: Laptop) -> None:
+@pytest.mark.parametrize(
+    ("full", "why"),
+    [
+        ("size=4k", "No space left on device"),
+        LONG("nr_inodes=3", "No space left on device"),
+        LONG("ro", "Read-only file system"),
+    ],
+)
+def test_a_full_home_refuses_a_job_and_names_the_quota(
+    cluster: Cluster, zih: Laptop, full: str, why: str
+) -> None:
     if cluster.image is None:
         pytest.skip("machines that may not run Apptainer may not mount, either")
     folder, called = "/home/alice/.local/state/jlr", name()
     cluster.run("login", "mkdir", "-p", folder, user="alice")
-    options = "size=4k,mode=700,uid=50001,gid=50001"
+    options = f"{full},mode=700,uid=50001,gid=50001"
     cluster.run("login", "mount", "-t", "tmpfs", "-o", options, "tmpfs", folder)
     try:
         run = zih.jlr(*SLURM, "--name", called, "--env", "A=B", "--", "true")
@@ -162,7 +173,7 @@ def test_a_full_home_refuses_a_job_and_names_the_quota(cluster: Cluster, zih: La
     for refused in (run, start):
         assert refused.status == 1, refused
         assert f"cannot write the job's files in `{folder}" in refused.stderr
-        assert "No space left on device" in refused.stderr
+        assert why in refused.stderr
         assert "quota" in refused.stderr
     assert called not in zih.jlr("list").stdout
     assert called not in cluster.slurm("squeue", "--states=all", "--format=%j")

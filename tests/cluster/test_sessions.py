@@ -121,7 +121,7 @@ def test_a_kernel_answers_on_a_node_and_a_second_start_joins_until_stop(
         ran = kernel.run(f"__import__('subprocess').run({tasks}, capture_output=True).stdout")
         assert ran == r"b'node1\n'", "tasks of its own can be started in a kernel"
     check_commands(session, gpus)
-    check_clients(session, "node1")
+    check_clients(session, "node1", "/opt/jupyter")
     if WANTED:
         check_local_kernel(session, "node1")
         check_recorder(session, "start --no-browser zih")
@@ -548,7 +548,7 @@ while sys.stdin not in (ready := select.select([sys.stdin, took, *found], [], []
 """
 
 
-@pytest.mark.parametrize("node", [1, 2])
+@pytest.mark.parametrize("node", [1, LONG(2)])
 def test_who_takes_the_port_of_a_job_that_ended_receives_no_byte(
     cluster: Cluster, zih: Laptop, node: int
 ) -> None:
@@ -612,7 +612,7 @@ def test_by_a_step_of_the_job_a_kernel_answers_and_another_user_gets_nothing(
     cluster.run("login", "sh", "-c", link, user="alice")
     words = ("--slurm", "--conda-env", "lab", *on_node(2)[3:])
     session = started(zih, called, *words, host="zih")
-    check_clients(session, "node2")
+    check_clients(session, "node2", f"{environments}/lab")
     check_local_kernel(session, "node2")
     check_recorder(session, "output")
     with session.notebook("a.ipynb") as kernel:

@@ -29,6 +29,7 @@ from tests.cluster.parts import (
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
+from tests.long import LONG
 from tests.sessions.parts import failed, started
 
 
@@ -135,9 +136,10 @@ SILENCES = {
     "exits 1": "exit 1",
     "prints a banner": "echo 'Maintenance on Monday'",
 }
+every_silence = pytest.mark.parametrize("how", ["hangs", *map(LONG, [*SILENCES][1:])])
 
 
-@pytest.mark.parametrize("how", SILENCES)
+@every_silence
 def test_without_an_answer_nothing_is_ended_deleted_or_doubled(
     cluster: Cluster, laptop: Laptop, both: tuple[str, str], how: str
 ) -> None:
@@ -164,7 +166,7 @@ def test_without_an_answer_nothing_is_ended_deleted_or_doubled(
     assert job(laptop, called)["state"] == "running"
 
 
-@pytest.mark.parametrize("how", SILENCES)
+@every_silence
 def test_a_stop_without_an_answer_ends_what_it_says_that_it_ended(
     cluster: Cluster, laptop: Laptop, how: str
 ) -> None:
@@ -201,35 +203,3 @@ def test_a_slurmctld_that_is_silent_is_told_early_and_named(
         cluster.run("controller", "pkill", "-CONT", "slurmctld")
         cluster.wait_ready()
     running(laptop, called)
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ("ro", "Read-only file system"),
-        ("size=4k", "No space left"),
-        ("nr_inodes=3", "No space left"),
-    ],
-    ids=["read-only", "full", "no inodes"],
-)
-def test_a_home_that_cannot_be_written_to_is_named_with_its_folder(
-    cluster: Cluster, laptop: Laptop, options: str, why: str
-) -> None:
-    place = "/home/alice/.local/state/jlr"
-    fill = f"head -c 8192 /dev/zero >{place}/full || true"
-    mount = f"mount -t tmpfs -o {options},mode=777 none {place}; chown alice {place}; {fill}"
-    if cluster.try_run("login", "sh", "-c", f"mkdir -p {place}; {mount}").status != 0:
-        pytest.skip("this machine lets no container mount a tmpfs")
-    try:
-        for words in (("run", "zih", "--slurm", "--name"), ("start", "zih")):
-            command = ("--", "true") if words[0] == "run" else (*JUPYTER, "--no-browser")
-            refused = laptop.jlr(*words, name(), *command)
-            failed(refused, 1, f"`{place}", "on `zih`", why, "`df -h ~`")
-        image = cluster.image
-        if image is not None:
-            in_image = ("--slurm", "--image", str(image), "--no-browser")
-            failed(
-                laptop.jlr("start", "zih", name(), *in_image), 1, f"in `{place}", "on `zih`", why
-            )
-    finally:
-        cluster.run("login", "umount", place)

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 
-import pexpect
 import pytest
 
 from tests.cluster.conftest import cancelled_jobs
@@ -18,9 +17,7 @@ from tests.cluster.parts import (
     jobs,
     listed,
     name,
-    on_node,
     stand_in,
-    started_together,
 )
 from tests.lab.cluster import Cluster
 from tests.lab.laptop import Laptop
@@ -124,11 +121,8 @@ def test_a_name_that_is_too_long_for_a_socket_is_refused_before_the_queue(
     called = name() + "-long" * 10
     refused = start(zih, "zih", called, *JUPYTER)
     words = (f"cannot make a unix socket for `{called}`", "longer than the 107", "--reach tcp")
-    fits = int(failed(refused, 2, *words).rpartition(" bytes at most")[0].rpartition(" ")[2])
+    failed(refused, 2, *words)
     assert jobs(cluster, called) == []
-    longest = called[:fits]
-    session = started(zih, longest, *JUPYTER, host="zih")
-    assert session.report["state"] == "up"
 
 
 @pytest.mark.parametrize(
@@ -156,27 +150,3 @@ def test_a_job_whose_jupyter_ended_is_restarted_with_what_it_asked_for(
     with second.notebook("a.ipynb") as kernel:
         assert kernel.run("__import__('os').environ['WORD']") == "'xyzzy'"
     assert "mem=700M" in cluster.slurm("scontrol", "show", "job", str(second.report["job"]))
-
-
-def test_commands_in_a_session_have_its_module_or_its_conda(cluster: Cluster, zih: Laptop) -> None:
-    """By ssh to the node, and by a step of the job."""
-    environments = "/home/alice/.conda/envs"
-    link = f"mkdir -p {environments} && ln -sfn /opt/jupyter {environments}/lab"
-    cluster.run("login", "sh", "-c", link, user="alice")
-    sessions = started_together(zih, on_node(1), ("--slurm", "--conda-env", "lab", *on_node(2)[3:]))
-    config = zih.folder / "home" / "ssh_config_of_jlr"
-    config.write_text(zih.jlr("ssh-config").stdout, encoding="utf-8")
-    for session, folder in zip(sessions, ("/opt/jupyter", f"{environments}/lab"), strict=True):
-        called, look = session.name, ("command", "-v", "jupyter-lab")
-        typed = ("sh", "-c", " ".join(look))
-        ways = (
-            zih.jlr("shell", called, "--", *typed),
-            zih.jlr("run", "zih", "--in", called, "--", *typed),
-            zih.run("ssh", "-F", str(config), f"{called}.jlr", " ".join(look)),
-        )
-        assert [done.stdout for done in ways] == [f"{folder}/bin/jupyter-lab\n"] * 3, ways
-        with zih.terminal("jlr", "shell", called) as shell:
-            shell.sendline("echo =$(command -v jupyter-lab)= =${JLR_PATH-none}=")
-            shell.expect_exact(f"={folder}/bin/jupyter-lab= =none=")
-            shell.sendline("exit")
-            shell.expect(pexpect.EOF)

@@ -13,8 +13,8 @@ import pytest
 from jlremote.editors import ssh_config
 from jlremote.editors.host_names import name_of, selector_of
 from jlremote.errors import JlrError, NeedsAuthentication, NotFound
+from jlremote.laptop.known_names import host_names
 from jlremote.laptop.sessions import SessionRecord, delete, save
-from jlremote.laptop.settings.ssh_hosts import host_names
 from jlremote.questions import NeverAsks, Question
 from tests.editors.conftest import Clients
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.editors import connection_sharing, ssh_config
-from jlremote.laptop import ssh_names
+from jlremote.laptop import known_names
 from jlremote.laptop.sessions import SessionRecord, delete, save
 from tests.cli.terminal import Terminal
 from tests.editors.conftest import SECONDS, Clients
@@ -70,7 +70,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def counter(home: Path) -> Iterator[Counter]:
-    path = ssh_names.control_socket(NAME)
+    path = known_names.control_socket(NAME)
     assert path is not None
     one = Counter(path)
     yield one
@@ -180,7 +180,7 @@ def test_a_folder_that_ssh_could_not_read_is_not_named(
 def test_a_session_of_that_name_that_comes_or_goes_removes_the_socket(
     home: Path, counter: Counter
 ) -> None:
-    path = ssh_names.control_socket(NAME)
+    path = known_names.control_socket(NAME)
     assert path is not None
     save(SessionRecord("lab", "other", "docker", 8888))
     assert path.exists()
@@ -189,8 +189,8 @@ def test_a_session_of_that_name_that_comes_or_goes_removes_the_socket(
     path.touch()
     delete(SessionRecord("lab", "cont1", "docker", 8888))
     assert not path.exists()
-    assert ssh_names.control_socket("x/y.jlr") is None
-    assert ssh_names.control_socket("x" * 200) is None
+    assert known_names.control_socket("x/y.jlr") is None
+    assert known_names.control_socket("x" * 200) is None
 
 
 def test_a_client_that_is_killed_ends_its_command_without_a_word(clients: Clients) -> None:

@@ -78,10 +78,7 @@ def engines_host(engine: Engine, keys: Keys, say: Say) -> Iterator[EnginesHost]:
     if reasons := podman.missing() + apptainer.missing():
         pytest.skip("; ".join(reasons))
     file = apptainer.ensure(engine, say)
-    with (
-        claimed_account() as account,
-        podman.prepared(account, engine, [IMAGE], say),
-    ):
+    with claimed_account() as account, podman.prepared(account, engine, [IMAGE], say):
         programs = f"{_programs(account)}:{apptainer.environment()['PATH']}"
         (account.home / SIF).symlink_to(file)
         variables = podman.environment() | {"PATH": programs}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
@@ -14,11 +12,8 @@ import pytest
 from tests.engines.conftest import SIF, EnginesHost
 from tests.engines.parts import told
 from tests.gpus.stand_in import Gpus
-from tests.lab.accounts import claimed_account
 from tests.lab.laptop import Laptop
-from tests.lab.programs import run, wait_until
-from tests.lab.remote_host import Keys, new_laptop
-from tests.lab.wheels import OFFLINE, write_wheel
+from tests.lab.programs import wait_until
 from tests.sessions.parts import Session, start, started
 
 NAME = "sif"
@@ -117,6 +112,16 @@ def test_stop_ends_all_of_it_and_remove_deletes_its_files(
     assert not list((engines_host.account.home / ".local/state/jlr/apptainer").glob("*/*"))
 
 
+def test_doctor_proves_an_image_to_the_kernels_answer_and_removes_what_it_made(
+    engines_laptop: Laptop, engines_host: EnginesHost
+) -> None:
+    judged = engines_laptop.jlr(
+        *("doctor", "lab", "--image", SIF, "--runtime", "apptainer", "--no-input"), timeout=120
+    )
+    assert "6*7 is 42" in judged.stdout, judged
+    assert not list((engines_host.account.home / ".local/state/jlr/apptainer").glob("*/*"))
+
+
 def test_a_job_runs_in_an_image_of_its_own(
     engines_laptop: Laptop, engines_host: EnginesHost
 ) -> None:
@@ -141,21 +146,6 @@ def test_a_job_runs_in_an_image_of_its_own(
     stopped = engines_laptop.jlr("stop", f"lab/{begun.stdout.strip()}", timeout=60)
     assert stopped.status == 0, stopped
     assert not [line for line in command_lines(engines_host) if "sleep 1000" in line]
-
-
-@pytest.mark.long
-def test_packages_are_installed_beside_the_image_and_a_later_start_has_them(
-    engines_laptop: Laptop, engines_host: EnginesHost
-) -> None:
-    wheels = write_wheel(engines_host.account.home / "wheels")
-    words = ("--image", SIF, *RUNTIME, "-v", f"{wheels}:/wheels:ro", *OFFLINE)
-    started(engines_laptop, "packed", *words, "--install", "tiny")
-    assert engines_laptop.jlr("stop", "packed").status == 0
-    again = started(engines_laptop, "packed")
-    with again.notebook("a.ipynb") as kernel:
-        assert kernel.run("import tiny, jupyterlab; tiny.VALUE") == "42"
-    removed = engines_laptop.jlr("stop", "packed", "--remove", "--force", "--yes", timeout=60)
-    assert removed.status == 0, removed
 
 
 def test_a_folder_is_an_image_too_and_gpus_are_passed_in(
@@ -211,23 +201,6 @@ def test_gpus_are_proved_in_the_image_before_start_says_done(
     finally:
         gpus.remove()
         engines_laptop.jlr("stop", "proved", "--remove", "--force", "--yes", timeout=60)
-
-
-def test_a_home_below_tmp_is_seen_beside_the_sessions_own_tmp(
-    engines_host: EnginesHost, keys: Keys
-) -> None:
-    with TemporaryDirectory(dir="/tmp") as folder, claimed_account() as account:
-        home = Path(folder, "home")
-        run("install", "-d", "-m", "700", "-o", account.name, str(home))
-        Path(folder).chmod(0o755)
-        run("usermod", "--home", str(home), account.name)
-        (home / SIF).symlink_to((engines_host.account.home / SIF).readlink())
-        with new_laptop(engines_host.server, account, keys) as laptop:
-            session = started(laptop, "below", "--image", SIF, *RUNTIME)
-            with session.notebook("a.ipynb") as kernel:
-                seen = f"__import__('os').listdir({folder!r}), __import__('os').listdir('/tmp')"
-                assert kernel.run(seen) == str((["home"], [Path(folder).name]))
-            assert laptop.jlr("stop", "below", "--remove", "--force", "--yes").status == 0
 
 
 @pytest.mark.parametrize(

@@ -51,21 +51,9 @@ def test_what_its_cells_print_is_recorded(session: Session) -> None:
 
 def test_it_is_found_again_without_naming_the_engine(session: Session) -> None:
     again = session.start()
-    assert (again["runtime"], again["local_port"]) == (
-        session.runtime,
-        session.first["local_port"],
-    )
+    assert (again["runtime"], again["local_port"]) == (session.runtime, session.first["local_port"])
     status = told(session.laptop, "status", session.name, "--json")
     assert (status["state"], status["runtime"]) == ("up", session.runtime)
-
-
-def test_a_setting_in_other_words_is_no_difference(session: Session) -> None:
-    same = ["--image", f"{IMAGE}:latest", "--user", "0:0", "--log-opt", "max-size=50m"]
-    if session.runtime == FILES:
-        same = ["--image", f"~/{SIF}", "--env", "COLOUR=blue"]
-    again = session.laptop.jlr("start", "lab", session.name, *same, "--no-browser")
-    assert again.status == 0, again
-    assert "already exists" not in again.stderr, again
 
 
 def test_its_log_comes_from_that_engine(session: Session) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.doctor.parts import examined
 from tests.engines.conftest import IMAGE, EnginesHost
 from tests.engines.parts import told
 from tests.lab import podman
@@ -64,21 +63,6 @@ def test_a_session_is_started_listed_and_removed_by_the_name_podman(
         engines_host.remove("podman", name)
 
 
-@pytest.mark.long
-def test_a_job_runs_and_images_are_listed(
-    disguised: Laptop, engines_host: EnginesHost, name: str
-) -> None:
-    words = ("run", "lab", "--name", name, "--image", IMAGE, "--rm", "--", "echo", "done")
-    try:
-        done = disguised.jlr(*words, timeout=120)
-        assert (done.status, done.stdout) == (0, "done\n"), done
-        assert any(
-            i["repository"].endswith(IMAGE) for i in told(disguised, "images", "lab", "--json")
-        )
-    finally:
-        engines_host.remove("podman", name)
-
-
 def test_named_docker_it_is_refused_with_its_real_name(disguised: Laptop, name: str) -> None:
     docker = ("--image", IMAGE, "--runtime", "docker")
     for words in (
@@ -89,12 +73,3 @@ def test_named_docker_it_is_refused_with_its_real_name(disguised: Laptop, name: 
         assert done.status != 0
         assert "`docker` on the host is podman" in done.stderr, done
         assert "`--runtime podman`" in done.stderr
-
-
-def test_the_doctor_names_podman(disguised: Laptop) -> None:
-    found = examined(disguised, "lab").of("engine")
-    assert found["mark"] == "ok"
-    assert found["text"].startswith("podman version ")
-    assert "is podman" in found["text"]
-    named = examined(disguised, "lab", "--runtime", "docker")
-    named.failed("engine", 1, "is podman", "--runtime podman")

@@ -6,15 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.doctor.parts import examined
 from tests.engines.conftest import IMAGE, NOWHERE, EnginesHost, podman_of
 from tests.engines.parts import told
-from tests.gpus.stand_in import Gpus
 from tests.lab import podman
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.place import Say
-from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 
 
@@ -56,44 +52,6 @@ def test_a_job_needs_no_init(without_init: Laptop, engines_host: EnginesHost, na
         assert "needs the package `catatonit`" in result.stderr
     finally:
         engines_host.remove("podman", name)
-
-
-@pytest.fixture
-def gpus(engines_host: EnginesHost, say: Say) -> Iterator[Gpus]:
-    made = Gpus(engines_host.account.home / "bin")
-    with podman.described_gpus(say):
-        made.install()
-        yield made
-        made.remove()
-
-
-def test_a_job_that_waits_on_the_host_for_gpus_needs_no_init(
-    without_init: Laptop, engines_host: EnginesHost, gpus: Gpus, name: str
-) -> None:
-    where = ("run", "lab", "--image", IMAGE, "--gpus", "auto:2", "--detach")
-    holder = f"{name}-holder"
-    try:
-        held = without_init.jlr(*where, "--name", holder, "--", "sleep", "600", timeout=120)
-        assert held.status == 0, held
-        waits = without_init.jlr(
-            *where, "--wait", "5m", "--name", name, "--", "echo", "begun", timeout=120
-        )
-        assert waits.status == 0, waits
-        ended = without_init.jlr("stop", holder, "--force", "--yes", timeout=60)
-        assert ended.status == 0, ended
-        wait_until(
-            lambda: without_init.jlr("logs", name).stdout == "begun\n", "the job", timeout=60
-        )
-    finally:
-        for each in (holder, name):
-            without_init.jlr("stop", each, "--force", "--yes", "--remove")
-            engines_host.remove("podman", each)
-
-
-def test_doctor_tries_gpus_where_there_is_no_init(without_init: Laptop, gpus: Gpus) -> None:
-    found = examined(without_init, "lab", "--image", IMAGE).of("toolkit")
-    assert "`nvidia-smi` in a new container" in found["text"], found
-    assert "init" not in found["text"]
 
 
 def test_shell_finds_podmans_container_where_docker_works_too(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engines.conftest import IMAGE, EnginesHost, podman_of
+from tests.engines.conftest import IMAGE, EnginesHost
 from tests.engines.parts import FLAGS
 from tests.gpus.stand_in import Gpus
 from tests.lab import podman
@@ -104,24 +104,6 @@ def test_a_container_keeps_its_gpu_when_the_host_counts_anew(
         engines_host.remove("podman", name)
 
 
-def test_an_idle_container_of_ones_own_keeps_its_gpu(
-    engines_laptop: Laptop, engines_host: EnginesHost, gpus: Gpus, name: str
-) -> None:
-    """One that was run by hand; podman tells nobody of other users' containers."""
-    gpus.install(3)
-    mine = podman_of("podman", engines_host.account)
-    try:
-        podman.describe({**podman.DEVICES, gpus.uuids[1]: SECOND})
-        given = f"--device=nvidia.com/gpu={gpus.uuids[1]}"
-        mine("run", "--detach", "--name", name, given, IMAGE, "sleep", "600")
-        told = json.loads(engines_laptop.jlr("gpus", "lab", "--json").stdout)["gpus"]
-        assert [gpu["state"] for gpu in told] == ["free", "assigned, idle", "free"]
-        assert [claim["name"] for claim in told[1]["kept_for"]] == [name]
-    finally:
-        podman.describe(podman.DEVICES)
-        engines_host.remove("podman", name)
-
-
 def test_a_gpu_that_nothing_describes_is_one_clear_error(
     engines_laptop: Laptop, engines_host: EnginesHost, name: str
 ) -> None:
@@ -130,25 +112,3 @@ def test_a_gpu_that_nothing_describes_is_one_clear_error(
     assert begun.status == 1, begun
     assert "the host gives no GPUs to containers" in begun.stderr
     assert "nvidia.com/gpu=" in begun.stderr
-
-
-@pytest.mark.parametrize("runtime", [LONG("podman"), "sudo podman"])
-def test_a_gpus_container_is_named_behind_sudo_too(
-    runtime: str, engines_laptop: Laptop, engines_host: EnginesHost, gpus: Gpus, name: str
-) -> None:
-    flags = (*FLAGS[runtime], "--gpus", "device=0", "--no-browser")
-    try:
-        begun = engines_laptop.jlr("start", "lab", name, "--image", IMAGE, *flags, timeout=120)
-        assert begun.status == 0, begun
-        pid = podman_of(runtime, engines_host.account)(
-            "container", "inspect", "--format={{.State.Pid}}", name
-        )
-        gpus.occupy(0, int(pid))
-        first, _ = json.loads(engines_laptop.jlr("gpus", "lab", "--json").stdout)["gpus"]
-        # The lab gives rootless containers no control group, by which a process is known.
-        grouped = name if runtime.startswith("sudo") else None
-        assert [process["container"] for process in first["processes"]] == [grouped]
-        assert [(kept["kind"], kept["name"]) for kept in first["kept_for"]] == [("container", name)]
-    finally:
-        engines_laptop.jlr("stop", name, "--remove", "--force", "--yes")
-        engines_host.remove(runtime, name)

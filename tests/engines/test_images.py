@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import pexpect
-import psutil
 import pytest
 
 from tests.engines.conftest import IMAGE, EnginesHost, podman_of
-from tests.engines.parts import FLAGS, told
+from tests.engines.parts import FLAGS
 from tests.images.conftest import registry as registry
 from tests.images.parts import USER, Registry, unlocked_keychain
 from tests.lab.laptop import Laptop
@@ -68,18 +65,6 @@ class Desk:
                     found += [str(path)] * (self.registry.name in path.read_text(errors="replace"))
         return found
 
-    def processes(self) -> list[str]:
-        """Return the user's podman processes that handle the registry's images."""
-        found = []
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                words = " ".join(process.cmdline())
-                if re.match(r"(sudo -n .*|\S*)podman (pull|build|push)", words) and (
-                    "127.0.0.1" in words or "build" in words
-                ):
-                    found.append(words)
-        return found
-
 
 @pytest.fixture(scope="module", params=["podman", LONG("sudo podman")])
 def desk(
@@ -125,17 +110,6 @@ def test_a_key_is_tried_and_is_not_left_on_the_host(desk: Desk, image: str) -> N
     right = desk.log_in(desk.registry.name, desk.registry.key)
     assert right.status == 0, right
     wait_until(lambda: desk.keys_there() == [], "the end of the key on the host")
-
-
-@pytest.mark.long
-def test_a_key_that_is_to_stay_on_the_host_is_used_and_forgotten(desk: Desk, image: str) -> None:
-    kept = desk.log_in(desk.registry.name, desk.registry.key, "--keep")
-    assert kept.status == 0, kept
-    assert desk.keys_there()
-    pushed = desk.registry.push_small(image.partition("/")[2])
-    assert desk.jlr("pull", pushed).status == 0
-    assert desk.jlr("login", desk.registry.name, "--forget").status == 0
-    assert desk.keys_there() == []
 
 
 def test_images_that_are_removed_together_are_all_told(desk: Desk, folder: Path) -> None:
@@ -229,27 +203,6 @@ def test_an_impossible_pull_is_one_clear_message(
     assert len(errors) == 1
 
 
-@pytest.mark.long
-def test_installed_packages_are_saved_and_pushed(desk: Desk, image: str) -> None:
-    session = f"lab-{secrets.token_hex(4)}"
-    words = ("start", "lab", session, "--image", IMAGE, "--no-browser", *FLAGS[desk.runtime])
-    try:
-        begun = desk.laptop.jlr(*words, timeout=SECONDS)
-        assert begun.status == 0, begun
-        desk.podman("exec", session, "sh", "-c", "echo installed >/opt/new")
-        told(desk.laptop, "save", session, image, "--json")
-        assert desk.log_in(desk.registry.name, desk.registry.key).status == 0
-        pushed = desk.jlr("push", image)
-        assert pushed.status == 0, pushed
-    finally:
-        desk.laptop.jlr("stop", session, "--remove", "--force", "--yes", timeout=90)
-        desk.host.remove(desk.runtime, session)
-    desk.podman("rmi", image)
-    assert desk.jlr("pull", image).status == 0
-    run = ("run", "--rm", "--network=none", image, "cat", "/opt/new")
-    assert desk.podman(*run) == "installed"
-
-
 @pytest.fixture
 def long(desk: Desk, image: str, tmp_path: Path) -> Iterator[tuple[Line, str]]:
     """An image of two layers, one of which takes ten seconds to pull, and its registry."""
@@ -266,40 +219,3 @@ def long(desk: Desk, image: str, tmp_path: Path) -> Iterator[tuple[Line, str]]:
     yield line, f"127.0.0.1:{line.port}/{name}"
     line.close()
     desk.podman.attempt("rmi", "--force", f"127.0.0.1:{line.port}/{name}")
-
-
-@pytest.mark.long
-def test_ctrl_c_ends_a_pull_on_the_host_names_what_stays_and_the_key_was_nowhere(
-    desk: Desk, long: tuple[Line, str]
-) -> None:
-    line, image = long
-    assert desk.log_in(image.partition("/")[0], desk.registry.key).status == 0
-    words = ("jlr", "pull", "lab", image, *FLAGS[desk.runtime])
-    with desk.laptop.terminal(*words, timeout=60) as terminal:
-        terminal.expect(r" of 2 layers")
-        seen = shown_by_processes()
-        wait_until(lambda: line.carried > 26_000_000, "some of the pull", timeout=60)
-        terminal.sendintr()
-        terminal.expect("did not pull .*; podman keeps the layers that are complete")
-        terminal.expect(pexpect.EOF)
-        terminal.wait()
-    assert terminal.exitstatus == 130
-    wait_until(lambda: desk.processes() == [], "the end of podman")
-    wait_until(lambda: desk.keys_there() == [], "the end of the key")
-    assert not desk.has(image)
-    before = line.carried
-    again = desk.laptop.jlr("-v", "pull", "lab", image, *FLAGS[desk.runtime], timeout=SECONDS)
-    assert again.status == 0, again
-    assert line.carried - before < 45_000_000, "the layer that had come whole came again"
-    assert desk.has(image)
-    logs = (path.read_text(errors="replace") for path in desk.laptop.folder.rglob("*.log"))
-    assert not [text for text in (*seen, str(again), *logs) if desk.registry.key in text]
-
-
-def shown_by_processes() -> list[str]:
-    """Return all arguments and variables of the host's processes."""
-    seen = []
-    for found in psutil.process_iter():
-        with suppress(psutil.Error):
-            seen += [*found.cmdline(), *found.environ().values()]
-    return seen

@@ -135,6 +135,7 @@ def gpus(host: Host) -> Iterator[Gpus]:
     made.remove()
 
 
+@pytest.mark.long
 def test_gpus_are_asked_for_where_only_a_login_shell_finds_nvidia_smi(
     host: Host, gpus: Gpus
 ) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pexpect
 import pytest
 
-from tests.engines.conftest import IMAGE, SIF, EnginesHost, podman_of
+from tests.engines.conftest import IMAGE, SIF, EnginesHost
 from tests.engines.parts import FLAGS
 from tests.jobs.parts import Leavers
 from tests.lab.laptop import Laptop
@@ -49,13 +47,6 @@ def test_a_job_runs_in_podman_where_docker_does_not_run(without_docker: Laptop, 
     run(without_docker, job, "--image", IMAGE)
 
 
-@pytest.mark.long
-def test_a_job_of_a_laptop_that_knows_no_session_is_behind_sudo_if_that_is_asked_for(
-    engines_laptop: Laptop, engines_host: EnginesHost, job: str
-) -> None:
-    run(engines_laptop, job, "--image", IMAGE, *FLAGS["sudo podman"])
-
-
 @pytest.mark.parametrize("flags", [LONG((), id="podman"), FLAGS["sudo podman"]])
 def test_stdin_reaches_a_job_of_podman_byte_for_byte(
     without_docker: Laptop, job: str, flags: tuple[str, ...]
@@ -65,20 +56,6 @@ def test_stdin_reaches_a_job_of_podman_byte_for_byte(
     words = ("run", "lab", "--name", job, "--image", IMAGE, *flags, "-i", "--rm", "--", "cat")
     done = without_docker.jlr(*words, stdin=told, timeout=120)
     assert (done.status, done.stdout) == (0, told), done.stderr
-
-
-@pytest.mark.long
-def test_ctrl_c_reaches_all_of_a_job_in_podman(without_docker: Laptop, job: str) -> None:
-    script = "echo begun; sleep 300; echo not this"
-    words = ("jlr", "run", "lab", "--name", job, "--image", IMAGE, "--", "sh", "-c", script)
-    with without_docker.terminal(*words, timeout=60) as terminal:
-        terminal.expect("begun")
-        terminal.sendintr()
-        terminal.expect(pexpect.EOF)
-        terminal.wait()
-    assert terminal.exitstatus == 130
-    shown = without_docker.jlr("logs", job)
-    assert shown.stdout == "begun\n"
 
 
 def check_end(laptop: Laptop, job: str, where: tuple[str, ...], how: tuple[str, ...]) -> None:
@@ -136,23 +113,6 @@ def test_a_job_in_podman_keeps_its_terminal(without_docker: Laptop, job: str) ->
         terminal.expect(pexpect.EOF)
         terminal.wait()
     assert terminal.exitstatus == 7
-
-
-@pytest.mark.long
-def test_a_job_of_an_image_without_a_shell_runs_as_oneself_in_podman(
-    engines_laptop: Laptop, engines_host: EnginesHost, job: str, tmp_path: Path
-) -> None:
-    shutil.copy("/sbin/ldconfig", tmp_path / "program")
-    (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY program /\n")
-    image, podman = f"lab/{job}:1", FLAGS["podman"]
-    built = engines_laptop.jlr("build", "lab", str(tmp_path), "-t", image, *podman, timeout=120)
-    assert built.status == 0, built
-    asked = ("--name", job, "--image", image, "--user", "1234", *podman)
-    done = engines_laptop.jlr("run", "lab", *asked, "--", "/program", "--version", timeout=120)
-    assert done.status == 0, done
-    assert done.stdout.startswith("ldconfig ")
-    assert f"`{image}` has no `sh`" in done.stderr
-    podman_of("podman", engines_host.account).attempt("rmi", "--force", image)
 
 
 def test_without_an_engine_it_is_said_that_there_is_none(

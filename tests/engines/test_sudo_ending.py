@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.engines.conftest import EnginesHost, sudo_host
-from tests.images.conftest import forget_images
-from tests.images.parts import (
-    log_in,
-    missing_programs,
-    running_registry,
-    unlocked_keychain,
-)
 from tests.jobs.parts import Jobs
 from tests.lab import podman
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.line import Line
 from tests.lab.place import Say
 from tests.lab.programs import run, wait_until
 from tests.lab.remote_host import Keys, new_laptop
@@ -89,31 +79,6 @@ def container_id_of(host: EnginesHost, name: str) -> str:
     return host.engine.docker("inspect", "--format", "{{.Id}}", name)
 
 
-@pytest.mark.long
-def test_a_pull(owner: Laptop, host: EnginesHost, name: str, tmp_path: Path) -> None:
-    if reasons := missing_programs():
-        pytest.skip("; ".join(reasons))
-    (tmp_path / "layer").write_bytes(os.urandom(30_000_000))
-    (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY layer /\n")
-    host.engine.docker("build", "--quiet", "--tag", name, str(tmp_path))
-    with running_registry(host.engine) as registry, unlocked_keychain(owner):
-        registry.push(name, f"me/{name}:1")
-        host.engine.docker("rmi", name)
-        line = Line(registry.port, rate=2e6)
-        try:
-            place = f"127.0.0.1:{line.port}"
-            log_in(owner, registry, place)
-            with at_terminal(owner, "pull", "lab", f"{place}/me/{name}:1", *BY_SUDO) as pull:
-                pull.sees("0 of 1 layers")
-                assert left(host, f"me/{name}")
-                pull.interrupts()
-                assert pull.ends() == 130
-            wait_until(lambda: not left(host, f"me/{name}"), "the end of docker's client")
-        finally:
-            line.close()
-            forget_images(host.engine, f"127.0.0.1:{line.port}/")
-
-
 def test_a_build(owner: Laptop, host: EnginesHost, name: str) -> None:
     folder = owner.folder / "home" / name
     folder.mkdir()
@@ -125,16 +90,6 @@ def test_a_build(owner: Laptop, host: EnginesHost, name: str) -> None:
         assert build.ends() == 130
     wait_until(lambda: not left(host, name), "the end of docker's client")
     assert host.engine.docker("images", "--quiet", name) == ""
-
-
-@pytest.mark.long
-def test_ctrl_c_asks_a_job_to_stop(jobs: Jobs, host: EnginesHost) -> None:
-    name = jobs.name()
-    with jobs.watched(name, LASTING) as watching:
-        assert watching.line() == "begun\n"
-        watching.process.send_signal(signal.SIGINT)
-        assert watching.end()[:2] == (130, "")
-    wait_until(lambda: not left(host, name), "the end of what showed it")
 
 
 def test_a_job_goes_on_without_its_watcher_and_is_stopped_by_name(
@@ -153,20 +108,6 @@ def test_a_job_goes_on_without_its_watcher_and_is_stopped_by_name(
     assert jobs.state(name)["state"] == "running"
     assert jobs.laptop.jlr("stop", f"lab/{name}").status == 0
     assert jobs.state(name)["state"] == "ended"
-
-
-@pytest.mark.long
-def test_a_followed_log(jobs: Jobs, host: EnginesHost) -> None:
-    name = jobs.name()
-    jobs.begin(name, LASTING)
-    container_id = container_id_of(host, name)
-    with at_terminal(jobs.laptop, "logs", "--follow", f"lab/{name}") as log:
-        log.sees("begun")
-        assert left(host, container_id)
-        log.interrupts()
-        log.ends()
-    wait_until(lambda: not left(host, container_id), "the end of what showed it")
-    assert jobs.laptop.jlr("stop", f"lab/{name}", "--force", "--yes").status == 0
 
 
 def test_a_command_without_a_terminal(owner: Laptop, host: EnginesHost) -> None:

@@ -145,32 +145,6 @@ def test_a_job_in_a_session_is_stopped(owner: Laptop, session: str) -> None:
     assert shown.status == 128 + signal.SIGTERM, shown
 
 
-def test_a_folder_that_is_built_has_stdin_for_itself(
-    owner: Laptop, session: str, host: EnginesHost
-) -> None:
-    folder = owner.folder / "home" / "project"
-    folder.mkdir()
-    (folder / "Dockerfile").write_text("FROM lab/plain\nCOPY Dockerfile /copied\n")
-    image = f"lab/{session}:1"
-    try:
-        done = without_terminal(owner, "build", "lab", str(folder), "-t", image, *BY_SUDO)
-        assert done.status == 0, done
-    finally:
-        host.engine.try_docker("rmi", "--force", image)
-
-
-def test_a_server_on_the_containers_own_loopback_is_reached(owner: Laptop, session: str) -> None:
-    serve = "cd /etc; python3 -m http.server --bind 127.0.0.1 9000 >/dev/null 2>&1 & sleep 0.1"
-    assert owner.jlr("shell", session, "--", "sh", "-c", serve).status == 0
-    forward = ("forward", session, "9000", "--json")
-    wait_until(lambda: told(owner, *forward)[0]["state"] == "up", "the further port", 60)
-    try:
-        with urlopen(f"http://127.0.0.1:{told(owner, *forward)[0]['local_port']}/passwd") as page:
-            assert b"root:" in page.read()
-    finally:
-        assert owner.jlr("forward", session, "--remove", "9000").status == 0
-
-
 def test_a_registrys_key_has_stdin_for_itself(
     newcomer: Laptop, engine: Engine, host: EnginesHost
 ) -> None:

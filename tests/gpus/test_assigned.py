@@ -12,15 +12,15 @@ import pytest
 from jlremote.gpus.assigned import FUNCTIONS
 from jlremote.gpus.assigned import read as read_assigned
 from tests.gpus.conftest import GpuHost
-from tests.gpus.parts import NEW, inventory, job, leases_of, row, uuid
+from tests.gpus.parts import NEW, inventory, row, uuid
 from tests.lab.accounts import Account
-from tests.lab.containers import Container, ContainerFactory
+from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.place import private_folder
 from tests.lab.remote_host import Keys, new_laptop, running_sshd
 from tests.place.host.shells import run_sh
-from tests.sessions.parts import failed, start, started
+from tests.sessions.parts import failed, start
 
 ID = "c0ffee42" * 8
 
@@ -206,32 +206,6 @@ def test_a_container_that_docker_does_not_describe_is_not_taken_for_one_without_
     assert told["cannot_tell"] == "`inspect` by docker: authorization denied by plugin"
 
 
-def test_a_container_whose_gpu_is_gone_says_so_and_takes_no_other(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
-) -> None:
-    """As after a reboot without GPU 0, whose index another one has by now."""
-    mine, gone = container.name(), gpu_host.gpus.uuids[0]
-    started(ada, mine, *NEW, "--gpus", "device=0")
-    given = "{{json .HostConfig.DeviceRequests}}"
-    [request] = json.loads(Container(engine, mine).inspect(given))
-    assert request["DeviceIDs"] == [gone]
-    assert ada.jlr("stop", mine, "--container", "--yes").status == 0
-    assert leases_of(gpu_host) == [] or states(ada) == ["free", "free"]
-    started(ada, mine)
-    [lease] = leases_of(gpu_host)
-    assert lease.startswith(gone), "the lease is renewed with the container's start"
-    assert ada.jlr("stop", mine, "--container", "--yes").status == 0
-    gpu_host.gpus.state["gpus"].pop(0)
-    gpu_host.gpus.state["gpus"][0]["index"] = 0
-    gpu_host.gpus.write()
-    words = (f"`lab` has no more {gone}", f"`{mine}`", "`jlr gpus lab` shows", "--remove`")
-    failed(start(ada, "lab", mine), 6, *words)
-    assert not Container(engine, mine).running
-    job(ada, container.name(), "auto")
-    [lease] = [one for one in leases_of(gpu_host) if not one.startswith(gone)]
-    assert lease.startswith(gpu_host.gpus.uuids[1])
-
-
 BY_DEFAULT = """\
 #!/bin/sh
 [ "$1" != create ] || { shift; set -- create --runtime=nvidia "$@"; }
@@ -239,6 +213,7 @@ exec /usr/bin/docker "$@"
 """
 
 
+@pytest.mark.long
 def test_gpus_that_nobody_asked_for_are_told(
     ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
 ) -> None:

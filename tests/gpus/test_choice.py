@@ -53,17 +53,20 @@ def taken(text: str, found: Inventory = FREE, *, share: bool = False) -> tuple[s
     return choose(parse_request(text), found, "dgx", share=share).places
 
 
-def test_of_equals_the_first_is_taken() -> None:
-    assert taken("auto") == ("0",)
-
-
-def test_those_with_most_room_come_first() -> None:
-    found = inventory([row(0, total=1000), row(1, total=3000), row(2, total=2000), row(3, busy=1)])
-    assert taken("auto:3", found) == ("3", "1", "2")
-
-
-def test_a_gpu_with_unknown_memory_is_taken_last() -> None:
-    assert taken("auto", inventory([row(0, used="[N/A]", total="[N/A]"), row(1)])) == ("1",)
+@pytest.mark.parametrize(
+    ("text", "rows", "places"),
+    [
+        ("auto", [row(0), row(1)], ("0",)),
+        ("auto:2", [row(0, total=1000), row(1, total=3000), row(2, total=2000)], ("1", "2")),
+        ("auto", [row(0, used="[N/A]", total="[N/A]"), row(1)], ("1",)),
+        (f"0,0,{uuid(1)}", [row(0), row(1)], ("0", "1")),
+        (uuid(1)[:12], [row(0), row(1)], ("1",)),
+    ],
+)
+def test_those_with_most_room_come_first_and_those_that_are_named(
+    text: str, rows: list[str], places: tuple[str, ...]
+) -> None:
+    assert taken(text, inventory(rows)) == places
 
 
 def test_twelve_of_sixteen() -> None:
@@ -87,23 +90,11 @@ def test_memory_without_a_process_counts_as_use() -> None:
         taken("device=0", inventory([row(0, used=90000, total=100000)]))
 
 
-@pytest.mark.parametrize("name", ["2", "0:0", uuid(7), "GPU-0", "MIG-1"])
+@pytest.mark.parametrize("name", ["2", "0:0", uuid(7), "GPU-0", "MIG-1", uuid(1)[:10]])
 def test_a_missing_gpu_is_an_error_that_lists_the_others(name: str) -> None:
     with pytest.raises(NotFound, match=f"there is no GPU `{name}` on `dgx`") as failure:
         taken(f"device={name}")
     assert "shows its GPUs: 0, 1" in (failure.value.hint or "")
-
-
-def test_a_gpu_named_twice_is_one() -> None:
-    chosen = choose(parse_request(f"0,0,{uuid(1)}"), FREE, "dgx", share=False)
-    assert chosen.uuids == (uuid(0), uuid(1))
-    assert chosen.places == ("0", "1")
-
-
-def test_the_first_digits_of_a_uuid_are_enough() -> None:
-    assert taken(uuid(1)[:12]) == ("1",)
-    with pytest.raises(NotFound):
-        taken(uuid(1)[:10])
 
 
 def test_a_gpu_that_fails_is_named_and_not_given() -> None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 import psutil
+import pytest
 
 from tests.gpus.conftest import GpuHost, Sleeper
 from tests.lab.accounts import Account
@@ -72,29 +73,11 @@ def test_a_host_without_nvidia_smi_is_told_as_such(ada: Laptop, gpu_host: GpuHos
     failed(ada.jlr("gpus", "lab"), 1, "there is no `nvidia-smi` on `lab`", "driver")
 
 
+@pytest.mark.long
 def test_a_driver_that_does_not_answer_is_given_up(ada: Laptop, gpu_host: GpuHost) -> None:
     gpu_host.gpus.state["delay"] = 60
     gpu_host.gpus.write()
     failed(ada.jlr("gpus", "lab"), 1, "did not answer within 20 s", "dmesg")
-
-
-def test_a_driver_that_is_not_loaded_is_told_in_its_words(ada: Laptop, gpu_host: GpuHost) -> None:
-    said = (
-        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
-        "Make sure that the latest NVIDIA driver is installed and running."
-    )
-    gpu_host.gpus.state["failure"] = [9, said]
-    gpu_host.gpus.write()
-    failed(ada.jlr("gpus", "lab"), 1, "couldn't communicate with the NVIDIA driver")
-
-
-def test_an_old_nvidia_smi_is_asked_for_less(ada: Laptop, gpu_host: GpuHost) -> None:
-    fields = gpu_host.gpus.state["fields"]
-    for field in ("mig.mode.current", "display_active", "power.limit", "power.draw"):
-        fields.remove(field)
-    gpu_host.gpus.write()
-    gpu = asked(ada)["gpus"][0]
-    assert (gpu["memory_used"], gpu["power"], gpu["state"]) == (4, None, "free")
 
 
 def test_a_gpu_that_fails_is_an_error_and_the_others_are_told_all_the_same(
@@ -105,13 +88,6 @@ def test_a_gpu_that_fails_is_an_error_and_the_others_are_told_all_the_same(
     first, second = asked(ada)["gpus"]
     assert first["state"] == "error"
     assert (second["state"], second["power"], second["temperature"]) == ("free", None, None)
-
-
-def test_sixteen_gpus_are_sixteen_lines(ada: Laptop, gpu_host: GpuHost) -> None:
-    gpu_host.gpus.install(16)
-    assert [gpu["index"] for gpu in asked(ada)["gpus"]] == list(range(16))
-    lines = ada.jlr("gpus", "lab").stdout.splitlines()
-    assert len(lines) == 17
 
 
 def on_the_host(account: Account) -> set[int]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 
 from tests.gpus.conftest import GpuHost
 from tests.images.parts import USER, missing_programs, running_registry, unlocked_keychain
-from tests.jobs.parts import at_terminal
-from tests.lab.accounts import all_leases
 from tests.lab.containers import ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
-from tests.lab.programs import Result, wait_until
+from tests.lab.programs import Result
 from tests.long import LONG
 from tests.sessions.parts import failed
 
@@ -41,27 +37,7 @@ def test_a_job_keeps_its_gpu_until_it_ends(
     assert '"reserved"' not in ada.jlr("gpus", "lab", "--json").stdout
 
 
-def test_a_job_at_a_terminal_keeps_its_gpu(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
-) -> None:
-    name = container.name()
-    asked = ("--image", "lab/plain", "--name", name, "--gpus", "auto", "-it", "--rm")
-    with at_terminal(ada, "run", "lab", *asked, "--", "sh") as terminal:
-        terminal.wait_for("# ", seconds=60)
-
-        def holds() -> bool:
-            """Return whether a lease names a process: without one it is only that of the start."""
-            leases = []
-            for link in all_leases():
-                with suppress(FileNotFoundError):  # it was being made
-                    leases.append(str(link.readlink()))
-            return any(f":{name}:" in one and not one.endswith(":0:0") for one in leases)
-
-        wait_until(holds, "the lease of the container's process")
-        terminal.type("exit 3\r")
-        assert terminal.process.wait(60) == 3
-
-
+@pytest.mark.long
 def test_a_pull_keeps_no_gpu_from_the_job_that_waits_for_it(
     ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
 ) -> None:
@@ -88,7 +64,7 @@ def test_a_job_in_a_container_gets_that_ones_own_gpus_alone(
     ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
 ) -> None:
     """Though another one is free: it would not be there."""
-    other, own = gpu_host.gpus.uuids
+    own = gpu_host.gpus.uuids[1]
     inside, without = container.name(), container("lab/plain").name
     given = ("--name", inside, "--gpus", f"device={own}")
     engine.docker("run", "--detach", *given, "lab/plain", "sleep", "1d")
@@ -97,12 +73,10 @@ def test_a_job_in_a_container_gets_that_ones_own_gpus_alone(
     def run(where: str, gpus: str, *words: str) -> Result:
         return ada.jlr("run", "lab", "--in", where, "--gpus", gpus, *(words or ("--rm", *show)))
 
-    for asked, seen in (("auto", own), ("1", own), ("device=1", own), (own, own), ("none", "")):
+    for asked, seen in (("device=1", own), ("none", "")):
         done = run(inside, asked)
         assert (done.status, done.stdout) == (0, f"[{seen}]\n"), done
-    for asked in (other, "device=0"):
-        failed(run(inside, asked), 6, "there is no GPU `", f"on `lab/{inside}`")
-    failed(run(inside, "auto:2"), 6, f"`lab/{inside}` has 1 GPU, and 2 were asked for")
+    failed(run(inside, "device=0"), 6, "there is no GPU `", f"on `lab/{inside}`")
     words = (f"the container `{without}` has no GPUs", "`jlr run lab --image IMAGE --gpus auto")
     failed(run(without, "auto"), 2, *words)
     # It reserves its GPU against others, and a job in it against other jobs in it.

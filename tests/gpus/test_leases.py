@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -199,14 +200,23 @@ def test_a_link_of_another_user_counts_only_in_that_users_folder(shared: Path) -
 
 def test_a_time_that_its_owner_has_set_does_not_count(shared: Path) -> None:
     """Of two that wait, the one that came first is first, whatever time the other one gives."""
+    with ExitStack() as processes:
+        assert run(waits("honest", ADA, processes).stand(), shared, ADA).returncode == 0
+        second = int(time.time())
+        wait_until(lambda: int(time.time()) > second, "the next second")
+        assert run(waits("early", BERT, processes).stand(), shared, BERT).returncode == 0
+        run(f"touch -hd 2001-01-01 /tmp/jlr-gpus-{BERT}/*", shared, BERT)
+        assert [one.session for one in found(shared).queue] == ["honest", "early"]
+
+
+def waits(session: str, user: int, processes: ExitStack) -> QueueTicket:
+    """Return the ticket of a user's process, which lives until the stack closes."""
+    process = processes.enter_context(psutil.Popen(["sleep", "600"], user=user))
+    processes.callback(process.kill)
+    stat = Path(f"/proc/{process.pid}/stat").read_text()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    honest, early = (QueueTicket(UUID, name, 1, name, boot) for name in ("honest", "early"))
-    assert run(honest.stand(), shared, ADA).returncode == 0
-    second = int(time.time())
-    wait_until(lambda: int(time.time()) > second, "the next second")
-    assert run(early.stand(), shared, BERT).returncode == 0
-    run(f"touch -hd 2001-01-01 /tmp/jlr-gpus-{BERT}/*", shared, BERT)
-    assert [one.session for one in found(shared).queue] == ["honest", "early"]
+    start = stat.rpartition(")")[2].split()[19]
+    return QueueTicket(UUID, session, 1, session, boot, process.pid, start)
 
 
 def test_a_place_counts_only_with_a_process_of_its_own_user(shared: Path) -> None:

@@ -102,13 +102,6 @@ def test_a_host_whose_driver_hangs_does_not_hold_the_view_of_the_others(
         watching.send_signal(signal.SIGINT)
 
 
-def test_on_a_narrow_terminal_names_alone_are_cut(pool: Laptop, gpu_host: GpuHost) -> None:
-    gpu_host.gpus.occupy(0, os.getpid(), busy=100)
-    with pool.terminal("jlr", "gpus", "@all", "--watch") as terminal:
-        terminal.setwinsize(40, 60)
-        terminal.expect(r"GiB +100 % [^\n]*busy")
-
-
 def test_a_pool_of_which_no_host_answers_tells_why_of_each(pool: Laptop) -> None:
     for words in (("gpus", "@away"), ("list", "@away")):
         failed = pool.jlr(*words)

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -17,7 +16,6 @@ from tests.lab.containers import Container, ContainerFactory
 from tests.lab.engine import Engine
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
-from tests.long import LONG
 from tests.sessions.parts import START_SECONDS, failed, start, started
 
 
@@ -54,25 +52,6 @@ def test_auto_takes_a_free_gpu_and_reserves_it(
     again = start(ada, "lab", session.name, "--gpus", "auto:2")
     assert f"`{session.name}` already exists with GPUs `{shown}`; `--gpus` applies" in again.stderr
     assert [name for name in container.remove_all() if name != session.name] == []
-
-
-def test_a_user_without_the_engine_sees_its_containers_reservations(
-    ada: Laptop,
-    gpu_host: GpuHost,
-    without_engine: Laptop,
-    account: Account,
-    container: ContainerFactory,
-) -> None:
-    name = container.name()
-    job(ada, name, "auto")
-    answer = without_engine.jlr("gpus", "lab", "--json")
-    kept, free = json.loads(answer.stdout)["gpus"]
-    assert (kept["state"], free["state"]) == ("reserved", "free")  # its own docker does not run
-    [claim] = kept["kept_for"]
-    assert (claim["user"], claim["name"]) == (account.name, name)
-    container.remove_all()
-    answer = without_engine.jlr("gpus", "lab", "--json")
-    assert [gpu["state"] for gpu in json.loads(answer.stdout)["gpus"]] == ["free", "free"]
 
 
 def test_a_lease_of_a_running_container_that_vanished_is_told_and_made_again(
@@ -117,81 +96,6 @@ def test_a_count_takes_free_ones_where_the_engine_would_take_the_first(
     assert f"--gpus=device={gpu_host.gpus.uuids[1]} " in plan.stdout, plan
 
 
-def test_a_gpu_and_a_mig_device_are_refused_together_and_given_alone(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
-) -> None:
-    part, (gpu, _) = f"MIG-{uuid4()}", gpu_host.gpus.uuids
-    listed = f"GPU 0: NVIDIA H200 (UUID: {gpu})\n  MIG 1g.18gb     Device  0: (UUID: {part})\n"
-    gpu_host.gpus.state["list"] = listed
-    gpu_host.gpus.change(0, mig_mode_current="Enabled")
-    for named in ("0,1", f"{part},1"):
-        refused = start(ada, "lab", container.name(), *NEW, "--gpus", named)
-        failed(refused, 2, "GPUs of `lab` (1) and MIG devices (0:0)", "`--gpus device=0:0`")
-    assert container.remove_all() == []
-    for named in ("0", "0:0"):
-        name = container.name()
-        job(ada, name, f"device={named}")
-        asked = json.loads(Container(engine, name).inspect("{{json .HostConfig.DeviceRequests}}"))
-        assert [request["DeviceIDs"] for request in asked] == [[part]]
-        container.remove_all()
-
-
-def test_a_count_is_of_gpus_or_of_mig_devices_and_never_of_both(
-    ada: Laptop,
-    gpu_host: GpuHost,
-    other_account: Account,
-    sleeper: Sleeper,
-    container: ContainerFactory,
-    engine: Engine,
-) -> None:
-    gpu_host.gpus.install(3)
-    parts = [f"MIG-{uuid4()}" for _ in range(2)]
-    lines = [f"  MIG 3g.71gb     Device  {at}: (UUID: {part})\n" for at, part in enumerate(parts)]
-    divided = f"GPU 0: NVIDIA H200 (UUID: {gpu_host.gpus.uuids[0]})\n"
-    gpu_host.gpus.state["list"] = divided + "".join(lines)
-    gpu_host.gpus.change(0, mig_mode_current="Enabled")
-    gpu_host.gpus.occupy(1, sleeper(other_account))
-    job(ada, container.name(), "device=0:0")
-    # GPU 2 and 0:1 are free, which are two devices.
-    failed(start(ada, "lab", container.name(), *NEW, "--gpus", "2"), 7, "1 of 2 on `lab` is")
-    failed(start(ada, "lab", container.name(), *NEW, "--gpus", "3"), 6, "which do not mix")
-    container.remove_all()
-    name = container.name()
-    job(ada, name, "2")
-    asked = json.loads(Container(engine, name).inspect("{{json .HostConfig.DeviceRequests}}"))
-    assert [request["DeviceIDs"] for request in asked] == [parts]
-
-
-@pytest.mark.parametrize("busy", ["0,1", LONG("device=0"), LONG("uuid")])
-def test_a_named_gpu_that_is_in_use_is_refused_with_its_user(
-    ada: Laptop,
-    gpu_host: GpuHost,
-    container: ContainerFactory,
-    busy: str,
-) -> None:
-    train = container("lab/plain")
-    gpu_host.gpus.occupy(0, int(train.inspect("{{.State.Pid}}")))
-    wanted = gpu_host.gpus.uuids[0] if busy == "uuid" else busy
-    words = ("`root` in container", train.name, "since", "python3", "--gpus auto")
-    failed(start(ada, "lab", container.name(), *NEW, "--gpus", wanted), 7, "in use", *words)
-    assert container.remove_all() == [train.name]
-
-
-def test_a_gpu_in_use_is_shared_on_request(
-    ada: Laptop,
-    gpu_host: GpuHost,
-    other_account: Account,
-    sleeper: Sleeper,
-    container: ContainerFactory,
-) -> None:
-    gpu_host.gpus.occupy(0, sleeper(other_account))
-    plan = start(
-        ada, "lab", container.name(), *NEW, "--gpus", "device=0", "--share-gpus", "--dry-run"
-    )
-    assert f"--gpus=device={gpu_host.gpus.uuids[0]} " in plan.stdout, plan
-    assert "--label=org.jlremote.gpus= " in plan.stdout, "a shared GPU is not reserved"
-
-
 def test_all_takes_all_and_names_their_users(
     ada: Laptop,
     gpu_host: GpuHost,
@@ -215,53 +119,19 @@ def test_none_is_none_also_in_images_that_ask_for_all(
     assert "NVIDIA_VISIBLE_DEVICES=void" in environment
 
 
-def test_an_existing_container_is_compared_with_what_is_asked_for(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
-) -> None:
-    name, given = container.name(), gpu_host.gpus.uuids[1]
-    engine.docker(
-        *("run", "--detach", "--gpus", f"device={given}", "--name", name),
-        *("lab/jupyter", "sleep", "1d"),
-    )
-    for asked, same in (("1", True), ("device=1", True), ("2", False), ("device=0", False)):
-        begun = start(ada, "lab", name, "--gpus", asked)
-        assert begun.status == 0, begun
-        told = f"`{name}` already exists with GPUs `{given[:12]}`; `--gpus` applies"
-        assert (told in begun.stderr) == ("`--gpus` applies" in begun.stderr) == (not same), begun
-
-
 @pytest.mark.parametrize(
     ("gpus", "status", "words"),
     [
         ("7", 6, ("has 2 GPUs, and 7 were asked for", "shows its GPUs: 0, 1")),
-        ("device=7", 6, ("there is no GPU `7` on `lab`", "shows its GPUs: 0, 1")),
-        LONG("0,9", 6, ("there is no GPU `9`",)),
-        LONG("GPU-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
-        LONG("MIG-00000000-0000-0000-0000-000000000000", 6, ("there is no GPU",)),
-        ("auto:0", 2, ("asks for no GPU",)),
-        ("0", 2, ("device=0",)),
         ("both", 2, ("`both` is not a GPU selection", "auto:N")),
         ("", 2, ("`--gpus` has no value",)),
     ],
 )
 def test_an_impossible_request_is_an_error_and_leaves_nothing(
-    ada: Laptop,
-    container: ContainerFactory,
-    gpus: str,
-    status: int,
-    words: tuple[str, ...],
+    ada: Laptop, container: ContainerFactory, gpus: str, status: int, words: tuple[str, ...]
 ) -> None:
     failed(start(ada, "lab", container.name(), *NEW, f"--gpus={gpus}"), status, *words)
     assert container.remove_all() == []
-
-
-def test_auto_needs_nvidia_smi_and_a_number_does_not(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory
-) -> None:
-    gpu_host.gpus.remove()
-    failed(start(ada, "lab", container.name(), *NEW, "--gpus", "auto"), 1, "no `nvidia-smi`")
-    plan = start(ada, "lab", container.name(), *NEW, "--gpus", "0,2", "--dry-run")
-    assert """--gpus="device=0,2"'""" in plan.stdout, plan
 
 
 def at_once(*starts: tuple[Laptop, str]) -> list[dict[str, Any]]:
@@ -276,18 +146,6 @@ def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
     if process.returncode == 0:
         return dict(json.loads(said))
     return {"status": process.returncode, "said": said}
-
-
-@pytest.mark.long
-def test_two_people_at_once_never_get_the_same(
-    ada: Laptop, bert: Laptop, gpu_host: GpuHost, container: ContainerFactory
-) -> None:
-    for laptop in (ada, bert):  # or the link's start would keep them apart
-        assert laptop.jlr("gpus", "lab").status == 0
-    answers = at_once((ada, container.name()), (bert, container.name()))
-    shown = sorted(uuid[:12] for uuid in gpu_host.gpus.uuids)
-    assert sorted(answer.get("gpus", "") for answer in answers) == shown, answers
-    assert len(leases_of(gpu_host)) == 2
 
 
 def test_of_two_starts_for_the_last_gpu_exactly_one_gets_it(
@@ -316,11 +174,7 @@ def test_a_start_that_fails_gives_the_gpu_back(
 
 
 def test_a_stopped_container_does_not_start_on_gpus_that_are_others_by_now(
-    ada: Laptop,
-    bert: Laptop,
-    gpu_host: GpuHost,
-    container: ContainerFactory,
-    engine: Engine,
+    ada: Laptop, bert: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
 ) -> None:
     mine = started(ada, container.name(), *NEW, "--gpus", "device=1")
     assert ada.jlr("stop", mine.name, "--container", "--yes").status == 0
@@ -349,12 +203,7 @@ def test_gpus_are_proved_when_a_container_is_created_and_started(
     ), created
     here = Container(engine, name)
     for lines, why in (
-        ("GPU 0: NVIDIA H200 (UUID: GPU-1)", f"{told}it has 1 of the 2 that you asked for"),
         ("GPU 0: NVIDIA H200 (UUID: GPU-1)\nGPU 1: NVIDIA H200 (UUID: GPU-2)", None),
-        (
-            "".join(f"GPU {at}: NVIDIA H200 (UUID: GPU-{at})\n" for at in range(3)),
-            f"the container `{name}` sees 3 GPUs, and you asked for 2",
-        ),
         (BROKEN, f"{told}`nvidia-smi` in it says `{BROKEN[:-1]}`"),
     ):
         program = "/usr/bin/nvidia-smi"
@@ -363,27 +212,6 @@ def test_gpus_are_proved_when_a_container_is_created_and_started(
         engine.docker("stop", "--time", "0", name)
         said = " ".join(start(ada, "lab", name).stderr.split())
         assert (why is None and told not in said) or (why is not None and why in said), said
-
-
-def test_an_image_without_nvidia_smi_proves_them_by_devices_and_the_driver(
-    ada: Laptop, gpu_host: GpuHost, container: ContainerFactory, engine: Engine
-) -> None:
-    """As NVIDIA's toolkit puts them there; it is the lab that does so here."""
-    library = "/usr/lib64/libcuda.so.1"
-    devices = "--device=/dev/null:/dev/nvidia0", "--device=/dev/zero:/dev/nvidia1"
-    told = "cannot use its GPUs: "
-    for given, why in ((devices, None), (devices[:1], "it has 1 of the 2 that you asked for")):
-        name = container.name()
-        words = (*NEW, "--gpus", "0,1", "--share-gpus", "--no-browser", "--", *given)
-        created = ada.jlr("start", "lab", name, *words, timeout=START_SECONDS)
-        undriven = f"{told}it has their devices, and not the driver's `libcuda.so.1`"
-        assert undriven in " ".join(created.stderr.split()), created
-        Container(engine, name).execute("sh", "-c", "mkdir -p ${0%/*}; touch $0", library)
-        engine.docker("stop", "--time", "0", name)
-        again = start(ada, "lab", name)
-        said = " ".join(again.stderr.split())
-        assert (again.status, told in said) == (0, why is not None), again
-        assert why is None or f"{told}{why}" in said, again
 
 
 LOST = "#!/bin/sh\necho 'Failed to initialize NVML: Unknown Error'\nexit 255\n"

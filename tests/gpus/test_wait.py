@@ -32,13 +32,9 @@ JOB = ("run", "lab", "--runtime", "none", "--rm")
 
 def link(kind: str, word: str, since: float, owner: str = "ada", count: int = 1) -> list[str]:
     """Return the fields that the host prints for a link of the queue."""
-    return [
-        f"{kind}-{GPU}+{word}",
-        f"{owner} {since:.0f}",
-        f"jlr:s-{word}:{BOOT}:{count}:0",
-        "",
-        "",
-    ]
+    alive = "7 (python3) S " + "1 " * 18 + "0 1"
+    target = f"jlr:s-{word}:{BOOT}:{count}:0"
+    return [f"{kind}-{GPU}+{word}", f"{owner} {since:.0f}", target, alive, owner]
 
 
 def test_who_came_first_is_first_while_signs_of_life_are_fresh() -> None:
@@ -75,7 +71,7 @@ def test_a_place_of_a_process_ends_with_it_as_far_as_it_can_be_seen() -> None:
 
 
 def test_a_place_keeps_its_time_while_its_start_shows_that_it_waits(shared: Path) -> None:
-    ticket = QueueTicket(GPU, "cont1", 2, "w", BOOT)
+    ticket = QueueTicket(GPU, "cont1", 2, "w", BOOT, 7, "555")
     folder = shared / "jlr-gpus-0"
     assert run(ticket.stand(), shared).returncode == 0
     arrival, sign = (folder / f"{kind}-{GPU}+w" for kind in ("queue", "waits"))
@@ -317,7 +313,7 @@ def test_a_job_that_waited_for_its_container_is_told_and_deleted_at_its_end(
     assert attached.returncode == 3, complaint
     ended = json.loads(told)
     assert (ended["state"], ended["exit_code"], ended["container"]) == ("ended", 3, name)
-    assert ada.jlr("attach", f"lab/{name}").status == 6, "it was read_queue once"
+    assert ada.jlr("attach", f"lab/{name}").status == 6, "it was read once"
     assert container.remove_all() == []
 
 

@@ -58,14 +58,8 @@ def test_without_a_step_or_mark_no_line_is_named() -> None:
     assert after("Cannot connect to the Docker daemon").failed_at(DOCKERFILE) is None
 
 
-def test_notes_of_the_builder_itself_are_left_out() -> None:
+def test_the_builders_own_count_of_bytes_is_left_out() -> None:
     log = BuildLog()
-    shown = log.take(
-        "Sending build context to Docker daemon  2.048kB\n"
-        "DEPRECATED: The legacy builder is deprecated and will be removed in a future release.\n"
-        "            Install the buildx component to build images with BuildKit:\n"
-        "            https://docs.docker.com/go/buildx/\n\n"
-        "Step 1/1 : FROM x\n begun"
-    )
-    assert shown == "Step 1/1 : FROM x\n"
+    sending = "Sending build context to Docker daemon  2.048kB\n"
+    assert log.take(f"{sending}Step 1/1 : FROM x\n begun") == "Step 1/1 : FROM x\n"
     assert log.finish() == " begun\n"

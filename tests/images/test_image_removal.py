@@ -7,7 +7,7 @@ import json
 import pytest
 
 from jlremote.errors import NotFound, Usage
-from jlremote.images.image_removal import Selection, StoredImage, freed, read_images, sharing
+from jlremote.images.removal import Selection, StoredImage, freed, nearest, read_images
 from jlremote.place.host.contract import OddAnswer
 
 
@@ -62,10 +62,12 @@ def test_what_is_missing_or_uncertain_is_refused() -> None:
 
 def test_the_size_of_a_shared_layer_is_read_from_the_histories() -> None:
     one, two = image("a", "a:1", layers="12"), image("b", "b:1", layers="13")
-    (pair,) = sharing([one, two], [one])
-    assert pair.uncertain
+    alone = image("c", layers="4", size=7)
+    stored = [one, two, alone]
+    assert [nearest(each, stored, stored) for each in stored] == [None, one, None]
+    assert nearest(one, stored, [one]) == two
     base = "t0\t100\tADD base\n"
     histories = {one.id: f"t2\t0\tENV\nt1\t5\tCOPY\n{base}", two.id: f"t1\t6\tCOPY\n{base}"}
-    assert freed(pair, histories) == 5
+    assert (freed(one, two, histories), freed(alone, None, {})) == (5, 7)
     with pytest.raises(OddAnswer):
-        freed(pair, {one.id: "", two.id: "x"} | {one.id: "nonsense"})
+        freed(one, two, {one.id: "nonsense", two.id: "x"})

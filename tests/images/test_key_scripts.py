@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.images.key_scripts import surviving_disconnect, with_key_to_login, with_keys
+from jlremote.images.registry_keys import with_key_to_login, with_keys
+from jlremote.images.transfers import surviving_disconnect
 from jlremote.place.host.shell_text import command_line
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, Engine
 

@@ -118,10 +118,3 @@ def test_a_missing_terminal_and_an_empty_key_are_different_errors(
     assert laptop.jlr("--no-input", *words).status == 4
     empty = laptop.jlr(*words, "--password-stdin", stdin="\n")
     assert empty.status == 2, empty
-    assert laptop.jlr("login", "lab", "not/a/registry", "--username", "x").status == 2
-
-
-def test_what_is_not_a_registry_is_refused(laptop: Laptop) -> None:
-    done = laptop.jlr("login", "lab", "bad registry", "--username", "me")
-    assert done.status == 2, done
-    assert "`bad registry` is not a registry" in done.stderr

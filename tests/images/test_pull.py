@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-import secrets
 import signal
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -68,24 +66,15 @@ def test_a_private_image_is_pulled_with_the_key_from_the_keychain(
     assert not (account.home / ".docker" / "config.json").exists()
 
 
-def test_json_describes_the_image_and_nothing_else(
-    laptop: Laptop, registry: Registry, keychain: None, engine: Engine
-) -> None:
-    image = registry.push_small("me/json:1")
-    log_in(laptop, registry)
-    done = laptop.jlr("pull", "lab", image, "--json")
-    told = json.loads(done.stdout)
-    assert (told["image"], done.stderr) == (image, "")
-    assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", image)
-
-
 def test_an_image_without_a_tag_is_the_latest(
     laptop: Laptop, registry: Registry, keychain: None, engine: Engine
 ) -> None:
     image = registry.push_small("me/untagged")
     log_in(laptop, registry)
-    assert laptop.jlr("pull", "lab", image).status == 0
-    assert has(engine, f"{image}:latest")
+    done = laptop.jlr("pull", "lab", image, "--json")
+    told = json.loads(done.stdout)
+    assert (told["image"], done.stderr) == (image, "")
+    assert told["id"] == engine.docker("image", "inspect", "--format", "{{.Id}}", f"{image}:latest")
 
 
 def test_without_a_key_a_private_image_is_refused_with_the_login_command(
@@ -102,8 +91,6 @@ def test_without_a_key_a_private_image_is_refused_with_the_login_command(
     [
         ("{registry}/me/nothing:1", 6, "manifest unknown"),
         ("registry.invalid/me/x:1", 6, "`lab` cannot reach `registry.invalid`"),
-        ("127.0.0.1:1/me/x:1", 6, "connection refused"),
-        ("me/Upper", 2, "invalid image name `me/Upper`"),
         ("me/x:-tag", 2, "its tag is `-tag`"),
         ("--privileged", 2, "no such option"),
     ],
@@ -117,48 +104,6 @@ def test_an_impossible_pull_is_one_clear_message(
     assert message in done.stderr
     errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert len(errors) == 1
-
-
-def test_a_misspelt_image_is_told_with_the_one_that_the_host_has(
-    laptop: Laptop, registry: Registry, engine: Engine, container: ContainerFactory
-) -> None:
-    """Whatever the registry says: it cannot be reached, has no such image, or wants a key."""
-    image = f"{registry.name}/me/spelt:week3"
-    engine.docker("tag", "lab/plain", image)
-    started = container.name()
-    try:
-        for words, meant in (
-            (("start", "lab", started, "--no-browser", "--image", "lab/jupytre"), "lab/jupyter"),
-            (("run", "lab", "--image", "lab/plian", "--", "true"), "lab/plain"),
-            (("pull", "lab", f"{registry.name}/me/splet"), image),
-        ):
-            done = laptop.jlr(*words)
-            assert done.status in (4, 6), done
-            assert f"hint: did you mean `{meant}`, which `lab` has?" in done.stderr, done
-        own = laptop.jlr("push", "lab", image)
-        assert own.status == 4, own
-        assert "did you mean" not in own.stderr, "its name is right"
-        typo = laptop.jlr("rmi", "lab", image.replace("spelt", "splet"))
-        assert typo.status == 6, typo
-        assert "hint: `jlr images lab --all` lists the images" in typo.stderr
-    finally:
-        engine.docker("rmi", image)
-
-
-def test_a_changed_key_is_reported_as_refused(
-    laptop: Laptop, registry: Registry, keychain: None
-) -> None:
-    image = registry.push_small("me/changed:1")
-    log_in(laptop, registry)
-    users = registry.folder / "htpasswd"
-    before = users.read_text()
-    users.write_text("somebody:$2y$05$7sUuXKWUJSLZ3SPI2AFrs.EVBMMHYHhIjFfBBDH45mpXHv6OMjA3u\n")
-    try:
-        done = laptop.jlr("pull", "lab", image)
-    finally:
-        users.write_text(before)
-    assert done.status == 4, done
-    assert f"jlr login lab {registry.name}" in done.stderr
 
 
 def test_layers_and_bytes_are_shown_during_a_pull(
@@ -270,20 +215,3 @@ def test_start_takes_an_image_by_the_beginning_of_its_id_and_without_its_tag(
     planned = laptop.jlr("start", "lab", container.name(), "--image", "lab/jupyter", "--dry-run")
     assert "docker create " in planned.stdout, planned
     assert "docker pull" not in planned.stdout
-
-
-def test_an_id_of_several_images_or_of_none_is_not_pulled(
-    laptop: Laptop, container: ContainerFactory, engine: Engine
-) -> None:
-    ids = set(engine.docker("images", "-aq", "--no-trunc").split())
-    ((digit, times),) = Counter(one.removeprefix("sha256:")[0] for one in ids).most_common(1)
-    assert times > 1, "the lab has more than sixteen images"
-    unknown = secrets.token_hex(6)
-    for image, told in (
-        (digit, f"images' ids on `lab` begin with `{digit}`"),
-        (unknown, f"there is no image with the id `{unknown}` on `lab`"),
-    ):
-        done = laptop.jlr("start", "lab", container.name(), "--image", image, "--no-browser")
-        assert done.status == 6, done
-        assert told in done.stderr
-        assert "Pull" not in done.stderr

@@ -64,16 +64,6 @@ def test_what_an_image_frees_is_what_no_other_image_has(
     assert not has(engine, two)
 
 
-def test_two_that_go_together_free_what_they_share(
-    laptop: Laptop, engine: Engine, name: str, tmp_path: Path
-) -> None:
-    for tag in ("one", "two"):
-        made(engine, tmp_path, f"{name}:{tag}")
-    told = removed(laptop, f"{name}:one", f"{name}:two")
-    assert told["freed"] == SHARED + 2 * OWN
-    assert len(told["deleted"]) == 2
-
-
 def test_an_image_with_another_name_only_loses_the_one_that_is_given(
     laptop: Laptop, engine: Engine, name: str, tmp_path: Path
 ) -> None:

@@ -79,15 +79,6 @@ def test_a_notebook_runs_to_its_end_with_its_parameters(owner: Laptop, session: 
     assert len(read(session, "/tmp/good.ipynb")["cells"]) == 3, "the notebook itself is left alone"
 
 
-def test_pip_in_a_notebook_says_what_to_do_where_it_cannot_write(
-    owner: Laptop, session: Container
-) -> None:
-    write(session, "/tmp/pip.ipynb", notebook(("!pip install --no-index tiny", [])))
-    job = ("--in", session.name, "--user", "12345:12345", "--rm", "/tmp/pip.ipynb")
-    done = owner.jlr("run", "lab", *job, timeout=60)
-    assert f"jlr shell lab/{session.name} --user root -- pip install" in done.stdout, done
-
-
 def test_a_cell_that_fails_is_named_and_what_came_before_it_is_kept(
     owner: Laptop, session: Container
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -87,22 +86,6 @@ def test_without_python_no_job_begins(
     assert not state.exists()
 
 
-def test_a_signal_reaches_the_job_and_its_children() -> None:
-    launch("sh", "-c", "sleep 100 & echo $!; wait")
-    wait_until(printed, "the child's number")
-    assert job().state == "running"
-    assert run_sh("sh", JOBS.signal("a-job", "TERM")).returncode == 0
-    assert over().exit_code == 128 + signal.SIGTERM
-    child = int(printed())
-    wait_until(lambda: not psutil.pid_exists(child), "the child's end")
-
-
-def test_a_job_that_is_stopped_by_force_is_killed() -> None:
-    launch("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done")
-    assert run_sh("sh", JOBS.stop("a-job", force=True)).returncode == 0
-    assert job().exit_code == 128 + signal.SIGKILL
-
-
 @pytest.mark.parametrize("force", [False, True])
 def test_a_stop_ends_an_orphan_that_left_group_and_mark(force: bool) -> None:
     stubborn = "trap : TERM; echo $$; while :; do sleep 0.05; done"
@@ -114,19 +97,6 @@ def test_a_stop_ends_an_orphan_that_left_group_and_mark(force: bool) -> None:
     assert not lives(orphan)
 
 
-def test_a_stop_of_a_job_that_is_over_changes_nothing() -> None:
-    launch("true")
-    over()
-    assert run_sh("sh", JOBS.stop("a-job", force=False)).returncode == 0
-    assert job().exit_code == 0
-
-
-def test_a_killed_job_is_reported_as_ended_by_that_signal() -> None:
-    pid = launch("sleep", "100")
-    os.kill(pid, signal.SIGKILL)
-    assert over().exit_code == 128 + signal.SIGKILL
-
-
 def test_a_job_whose_end_was_not_recorded_is_lost(state: Path) -> None:
     launch("true")
     over()
@@ -136,30 +106,12 @@ def test_a_job_whose_end_was_not_recorded_is_lost(state: Path) -> None:
     assert lost.detail is not None
 
 
-def test_a_removed_job_leaves_no_folder(state: Path) -> None:
-    launch("true")
-    over()
-    run_sh("sh", JOBS.remove("a-job"))
-    assert not (state / "a-job").exists()
-    assert kept_jobs.read(run_sh("sh", JOBS.tell()).stdout) == []
-
-
 def test_only_a_job_with_the_right_mark_is_taken_back(state: Path) -> None:
     launch("sleep", "100", mark="mine")
     run_sh("sh", kept_jobs.take_back("a-job", "another"))
     assert job().state == "running"
     run_sh("sh", kept_jobs.take_back("a-job", "mine"))
     assert not (state / "a-job").exists()
-
-
-def test_all_jobs_are_listed_with_what_they_were_asked_for() -> None:
-    launch("true", name="one")
-    plan = ProcessPlan("two", ("true",), "python x", container="c", gpus="2")
-    assert run_sh("sh", kept_jobs.launch(plan)).returncode == 0
-    found = {each.name: each for each in kept_jobs.read(run_sh("sh", JOBS.tell()).stdout)}
-    assert set(found) == {"one", "two"}
-    assert (found["one"].container, found["one"].gpus) == (None, None)
-    assert (found["two"].container, found["two"].gpus) == ("c", "2")
 
 
 @pytest.mark.parametrize("shown", ["echo 'a  b' \"$HOME\"", "two\nlines", "é `x` \\ ;*"])

@@ -10,13 +10,12 @@ from pexpect import EOF
 from tests.jobs.conftest import every_place, one_place
 from tests.jobs.parts import Jobs, Leavers, whole
 from tests.lab.accounts import Account, claimed_account
-from tests.lab.containers import Container, ContainerFactory
+from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
 from tests.long import LONG
-from tests.mounts.parts import remember_session
 
 OUTPUT = b"begin\r\n\xff\xfe caf\xe9\x1b[31mred\x1b[0m no newline at the end"
 WORDS = ("-n", "--help", "two  words", 'it\'s "so"', "$(id) `id` $HOME", "one\ntwo", "--", "é")
@@ -43,7 +42,7 @@ def test_output_and_exit_code_are_the_jobs_own_and_are_kept(jobs: Jobs) -> None:
     assert whole(jobs.laptop, "attach", f"lab/{name}").returncode == 6
 
 
-@every_place
+@one_place
 def test_with_json_stdout_is_the_ended_job_alone(jobs: Jobs) -> None:
     name = jobs.name()
     script = ("sh", "-c", "echo begun; echo oops >&2; exit 3")
@@ -152,41 +151,6 @@ def test_clean_deletes_ones_own_jobs_and_not_those_of_another_user(
         for name in theirs:
             assert owner.jlr("stop", f"lab/{name}", "--remove", "--yes").status == 6
         assert theirs <= names(their_laptop)
-
-
-def test_clean_without_a_host_leaves_the_jobs_of_another_laptop_of_the_same_user(
-    owner: Laptop,
-    inside: Container,
-    containers: ContainerFactory,
-    sshd: SSHServer,
-    account: Account,
-    keys: Keys,
-) -> None:
-    places = ("--image", "lab/plain"), ("--runtime", "none"), ("--in", inside.name)
-
-    def ended_job(laptop: Laptop, where: tuple[str, ...], name: str) -> str:
-        done = laptop.jlr("run", "lab", *where, "--name", name, "--", "true")
-        assert done.status == 0, done
-        return name
-
-    def names() -> set[str]:
-        return {job["name"] for job in json.loads(owner.jlr("runs", "lab", "--json").stdout)}
-
-    with new_laptop(sshd, account, keys) as second:
-        remember_session(second, inside.name, "docker")
-        mine = {ended_job(owner, where, containers.name()) for where in places}
-        theirs = {ended_job(second, where, containers.name()) for where in places}
-        # A name that the first laptop knows, of a job that the second one has begun since.
-        again = {ended_job(owner, where, containers.name()) for where in places[:2]}
-        for where, name in zip(places, sorted(again), strict=False):
-            assert second.jlr("stop", f"lab/{name}", "--remove", "--yes").status == 0
-            ended_job(second, where, name)
-        cleaned = owner.jlr("runs", "--clean", "--yes")
-        assert cleaned.status == 0, cleaned
-        assert not names() & mine
-        assert theirs | again <= names()
-        assert second.jlr("runs", "--clean", "--yes").status == 0
-        assert not names() & (theirs | again)
 
 
 def test_a_name_that_is_taken_is_refused_and_the_first_one_stays(jobs: Jobs) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.jobs.scheduled import UNKNOWN, ScheduledJobs
+from jlremote.jobs.scheduled_jobs import UNKNOWN, ScheduledJobs
 from jlremote.jobs.scheduled_script import ScheduledPlan
 from jlremote.place.clusters.scheduler import KEY, Resources
 from jlremote.place.clusters.slurm import SLURM
@@ -168,21 +167,6 @@ def test_a_stop_in_a_full_home_says_why_it_sees_no_end(cluster: Cluster, small_h
         assert (job.state, job.detail) == ("ended", "CANCELLED: it was cancelled")
 
 
-def test_a_submitted_job_runs_and_writes_down_its_end(cluster: Cluster) -> None:
-    wanted = plan(
-        "sh", "-c", 'echo "BEFORE $WORD COMMAND"; exit 4', variables="export WORD='a b'\n"
-    )
-    assert cluster.run(JOBS.submit(wanted)).stdout == "12\n"
-    assert "a b" not in (cluster.folder / "job").read_text()
-    assert (cluster.folder / ".local/state/jlr/scheduled/t").stat().st_mode & 0o777 == 0o700
-    assert cluster.run_job(12).returncode == 4
-    [job] = JOBS.read(cluster.run(JOBS.tell()).stdout)
-    assert (job.name, job.state, job.exit_code, job.job) == ("t", "ended", 4, "12")
-    assert job.mark == wanted.mark
-    assert cluster.run(JOBS.rest("t", 0, 0)).stdout == "BEFORE a b COMMAND\n"
-    assert not list(cluster.folder.rglob(".variables"))
-
-
 def test_what_modules_change_is_kept_for_later_commands_and_no_secret(cluster: Cluster) -> None:
     module = """module() { f() { :; }; export -f f; export ODD="it's\n$2" PATH=/modules:$PATH; }"""
     secret = plan("true", variables=f"{module}\nexport SECRET='a\nb'\n")
@@ -203,19 +187,6 @@ def test_a_signal_that_comes_before_the_command_ends_the_job(
     [job] = JOBS.read(cluster.run(JOBS.tell()).stdout)
     assert (job.state, job.exit_code) == ("ended", code)
     assert cluster.run(JOBS.rest("t", 0, 0)).stdout == ""
-
-
-def test_the_same_submission_again_submits_nothing(cluster: Cluster) -> None:
-    for _ in range(2):
-        assert cluster.run(JOBS.submit(plan("true"))).stdout == "12\n"
-    assert cluster.submissions == 1
-
-
-def test_another_job_of_that_name_is_refused(cluster: Cluster) -> None:
-    cluster.run(JOBS.submit(plan("true")))
-    other = ScheduledPlan("t", "def", ("true",), "true", Resources())
-    assert cluster.run(JOBS.submit(other)).returncode == TAKEN
-    assert cluster.submissions == 1
 
 
 def test_after_a_lost_answer_nothing_is_submitted_while_slurm_is_silent(cluster: Cluster) -> None:
@@ -278,24 +249,6 @@ def test_of_two_jobs_of_one_submission_only_one_runs(cluster: Cluster) -> None:
     assert (cluster.folder / "runs").read_text() == "\n"
     cluster.run_job(12)
     assert (cluster.folder / "runs").read_text() == "\n\n", "a requeued job keeps its number"
-
-
-def test_an_array_is_a_job_for_each_index_and_is_submitted_once(cluster: Cluster) -> None:
-    text = ("sh", "-c", 'exit "$SLURM_ARRAY_TASK_ID"')
-    array = replace(plan(*text, variables="export WORD=a\n"), indices=(1, 3, 5))
-    for _ in range(2):
-        assert cluster.run(JOBS.submit(array)).stdout == "12_1\n"
-    assert cluster.submissions == 1
-    cluster.run_job(14, SLURM_ARRAY_TASK_ID="3")
-    row = "12_5\x1ft.jlrabc\x1fCANCELLED\x1fNone\x1f5\x1f6\x1f"
-    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
-    told = {job.name: job for job in JOBS.read(cluster.run(JOBS.tell()).stdout)}
-    assert {name: (job.job, job.state) for name, job in told.items()} == {
-        "t-1": ("12_1", "unknown"),
-        "t-3": ("12_3", "ended"),
-        "t-5": ("12_5", "ended"),
-    }
-    assert (told["t-3"].exit_code, told["t-5"].detail) == (3, "CANCELLED: it was cancelled")
 
 
 def test_an_array_with_one_taken_name_is_refused_and_taken_back_whole(cluster: Cluster) -> None:
@@ -403,31 +356,7 @@ def test_accounting_is_asked_once_who_ended_a_job(cluster: Cluster, accounting: 
     assert (cluster.folder / "asked").read_text() == "\n"
 
 
-def test_of_a_running_job_a_drained_node_is_told(cluster: Cluster) -> None:
-    cluster.run(JOBS.submit(plan("true")))
-    rows = [
-        f"{id_}\x1ft.jlrabc\x1fRUNNING\x1fNone\x1f5\x1f\x1f{on}"
-        for id_, on in ((12, "n[1-2]"), (9, "n3"))
-    ]
-    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' {shlex.join(rows)}")
-    cluster.program("scontrol", "case $3 in n3) echo n3;; *) printf '%s\\n' n1 n2;; esac")
-    cluster.program("sinfo", "echo \"$@\" >&2; case $* in *--nodes=n3,n*) echo 'n2 a disk';; esac")
-    (told,) = JOBS.read(cluster.run(JOBS.tell()).stdout)
-    assert told.state == "running"
-    assert told.detail == (
-        "its node `n2` is drained and takes no new jobs: a disk; this one goes on"
-    )
-
-
-def test_accounting_knows_who_cancelled_a_forgotten_job(cluster: Cluster) -> None:
-    cluster.run(JOBS.submit(plan("true")))
-    cluster.program("sacct", "echo 'CANCELLED by 0|1795390731'")
-    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
-    assert (job.state, job.detail) == ("ended", "CANCELLED: it was cancelled by root")
-    assert job.ended == 1795390731.0
-
-
-SILENCES = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("answer", "words"),
     [
         ("echo 'slurm_load_jobs error: Socket timed out' >&2; exit 0", "Socket timed out"),
@@ -438,34 +367,20 @@ SILENCES = pytest.mark.parametrize(
     ],
     ids=["error", "empty", "too-slow", "banner", "cut-off"],
 )
-
-
-@SILENCES
-def test_without_an_answer_a_job_is_unknown_and_never_ended(
-    cluster: Cluster, answer: str, words: str
-) -> None:
-    cluster.run(JOBS.submit(plan("true")))
-    cluster.program("squeue", answer)
-    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
-    assert job.state == "unknown"
-    assert words in (job.detail or "")
-    assert not job.over
-
-
-@SILENCES
-def test_without_an_answer_a_stop_does_not_say_that_a_job_has_ended(
+def test_without_an_answer_a_job_is_unknown_and_a_stop_does_not_say_that_it_ended(
     cluster: Cluster, answer: str, words: str
 ) -> None:
     cluster.run(JOBS.submit(plan("true")))
     cluster.program("squeue", answer)
     cluster.program("scancel", f'echo "$1" >>{cluster.folder}/cancelled')
     cluster.program("sleep", "true")
-    late = cluster.run(JOBS.stop("t", force=False))
-    assert late.returncode == 1
-    assert "the scheduler does not say whether it has ended" in late.stderr
-    assert (cluster.folder / "cancelled").read_text() == "12\n"
-    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
-    assert (job.state, words in (job.detail or "")) == ("unknown", True)
+    for _ in range(2):
+        [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
+        assert (job.state, words in (job.detail or "")) == ("unknown", True)
+        late = cluster.run(JOBS.stop("t", force=False))
+        assert late.returncode == 1
+        assert "the scheduler does not say whether it has ended" in late.stderr
+    assert (cluster.folder / "cancelled").read_text() == "12\n" * 2
 
 
 def test_a_take_back_keeps_everything_while_slurm_is_silent(cluster: Cluster) -> None:
@@ -536,46 +451,3 @@ def test_a_job_that_the_queue_has_lost_is_not_waited_for(cluster: Cluster, scrip
     assert asked.read_text() == "\n" * 3, "what does not answer tells nothing"
     [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
     assert (job.state, job.over) == ("lost", True)
-
-
-@pytest.mark.parametrize("accounting", [True, False])
-def test_a_job_that_ended_before_its_command_is_told_with_slurms_words(
-    cluster: Cluster, *, accounting: bool
-) -> None:
-    cluster.run(JOBS.submit(plan("true")))
-    row = "12\x1ft.jlrabc\x1fFAILED\x1fNonZeroExitCode\x1f5\x1f6\x1f"
-    cluster.program("squeue", f"printf '%s\\n' '{HEAD}' '{row}'")
-    shown = "JobId=12 JobState=FAILED Reason=x Reboot=0 ExitCode=3:0 RunTime=0 EndTime=6 Dir=t"
-    known = ("sacct", "echo 'FAILED|6|3:0'") if accounting else ("scontrol", f"echo '{shown}'")
-    cluster.program(*known)
-    (cluster.folder / ".local/state/jlr/scheduled/t/log").write_text("hello\nquota exceeded\n")
-    told = "it ended before its command began; its last words: quota exceeded"
-    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
-    assert (job.state, job.detail) == ("ended", f"Slurm says `FAILED`: {told}")
-    [job] = JOBS.read(cluster.run(JOBS.tell("t")).stdout)
-    assert (job.state, job.exit_code, job.ended) == ("ended", None, 6.0)
-    assert job.detail == f"Slurm says `FAILED` with exit code 3: {told}"
-
-
-def test_a_successor_takes_the_folder_of_its_job_when_it_runs(cluster: Cluster) -> None:
-    jobs = replace(JOBS, followed=True)
-    cluster.run(jobs.submit(plan("true")))
-    cluster.run_job(12)
-    cluster.submit_answers("13")
-    after = replace(plan("sh", "-c", "exit 3"), name="t+next", mark="def", replaces="t")
-    assert cluster.run(jobs.submit(after)).stdout == "13\n"
-    cluster.program(
-        "squeue", f"printf '%s\\n' '{HEAD}' '13\x1ft+next.jlrdef\x1fPENDING\x1f\x1f\x1f\x1f'"
-    )
-    waits = {job.name: job for job in jobs.read(cluster.run(jobs.tell("t")).stdout)}
-    assert [(name, job.job, job.state) for name, job in waits.items()] == [
-        ("t+next", "13", "waiting"),
-        ("t", "12", "ended"),
-    ]
-    assert cluster.run_job(13).returncode == 3
-    [ran] = jobs.read(cluster.run(jobs.tell("t")).stdout)
-    assert (ran.name, ran.job, ran.exit_code) == ("t", "13", 3)
-    assert cluster.run_job(13).returncode == 3, "a requeued one has done so before"
-    assert {path.name for path in (cluster.folder / ".local/state/jlr/scheduled").iterdir()} == {
-        "t"
-    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 
-from tests.cli.terminal import Terminal
 from tests.jobs.conftest import one_place
 from tests.jobs.parts import SECONDS, Jobs, at_terminal, whole
 from tests.lab.laptop import PROGRAMS, Laptop
@@ -105,16 +104,11 @@ def test_a_person_types_lines_and_ctrl_d_at_a_terminal(jobs: Jobs) -> None:
     run = ("run", "lab", *jobs.where, "--name", name, "-i", "--rm", "--", "wc", "-l")
     with at_terminal(jobs.laptop, *run) as terminal:
         terminal.wait_for(f"job lab/{name}", seconds=SECONDS)
-        type_lines(terminal)
+        terminal.type("one\rtwo\r")
+        terminal.wait_for("two")
+        terminal.type("\x04")
         assert terminal.process.wait(SECONDS) == 0
         terminal.wait_for("2\r\n")
-
-
-def type_lines(terminal: Terminal) -> None:
-    """Type two lines and their end."""
-    terminal.type("one\rtwo\r")
-    terminal.wait_for("two")
-    terminal.type("\x04")
 
 
 @one_place

@@ -38,9 +38,13 @@ class Laptop:
 
     Its path is short, for unix sockets end at 107 bytes. `BROWSER` is a program that only notes
     what it was asked to open.
+
+    Attributes:
+        stubborn: the processes that had to be killed at its end.
     """
 
     def __init__(self) -> None:
+        self.stubborn: list[str] = []
         self.folder = Path(tempfile.mkdtemp(prefix="jlr-", dir="/tmp"))
         for name in FOLDERS.values():
             (self.folder / name).mkdir(mode=0o700)
@@ -209,13 +213,14 @@ class Laptop:
 
     def processes(self) -> list[psutil.Process]:
         """Return the processes with this laptop's environment: links, forgotten commands."""
-        return [process for process in psutil.process_iter() if self._owns(process)]
-
-    def _owns(self, process: psutil.Process) -> bool:
-        try:
-            return process.environ().get("XDG_RUNTIME_DIR") == self.environment["XDG_RUNTIME_DIR"]
-        except (psutil.Error, OSError):
-            return False
+        own = f"XDG_RUNTIME_DIR={self.environment['XDG_RUNTIME_DIR']}\0".encode()
+        found = []
+        # Each test asks twice; `psutil.process_iter` would take twice the time.
+        for pid in psutil.pids():
+            with suppress(OSError, psutil.Error):
+                if own in Path(f"/proc/{pid}/environ").read_bytes():
+                    found.append(psutil.Process(pid))
+        return found
 
     def shut_down(self, patience: float = 10) -> list[str]:
         """End every process of this laptop and return those that did not go when asked.

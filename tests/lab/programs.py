@@ -131,7 +131,7 @@ def lives(process: psutil.Process) -> bool:
 def wait_until(condition: Callable[[], Any], what: str, timeout: float = 20) -> None:
     """Return as soon as `condition` holds.
 
-    It is asked again after twice as long as it took, or a tenth of the time so far, but half a
+    It is asked again after three times as long as it took, or a tenth of the time so far, but a
     second at most: the cores are left to what is waited for.
 
     Raises:
@@ -142,5 +142,5 @@ def wait_until(condition: Callable[[], Any], what: str, timeout: float = 20) -> 
         answered = time.monotonic()
         if answered > began + timeout:
             raise LabError(f"{what} did not happen within {timeout:.0f} s")
-        time.sleep(max(0.01, 2 * (answered - asked), min(0.5, (answered - began) / 10)))
+        time.sleep(min(1.0, max(0.01, 3 * (answered - asked), (answered - began) / 10)))
         asked = time.monotonic()

@@ -64,5 +64,5 @@ def new_laptop(
         laptop.add_host("lab", server, account, key=keys.private, port=port)
         yield laptop
     finally:
-        laptop.shut_down()
+        laptop.stubborn = laptop.shut_down()
         laptop.remove()

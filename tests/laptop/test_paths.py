@@ -37,13 +37,21 @@ def test_xdg_variables_move_the_folders(
     assert directory() == tmp_path / below
 
 
+@pytest.mark.parametrize("state", ["relative", "", "/tmp"])
+def test_the_folder_of_names_is_that_of_the_records(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", state and state.replace("/tmp", f"{tmp_path}/x"))
+    assert paths.unchecked_state_directory() == paths.state_directory()
+
+
 def test_only_this_user_can_enter_new_folders(tmp_path: Path) -> None:
-    made = paths.private_directory(tmp_path / "one" / "two")
-    assert mode(made) == mode(made.parent) == 0o700
-
-
-def test_asking_twice_is_fine(tmp_path: Path) -> None:
-    assert paths.private_directory(tmp_path / "x") == paths.private_directory(tmp_path / "x")
+    for _ in range(2):
+        made = paths.private_directory(tmp_path / "one" / "two")
+        assert mode(made) == mode(made.parent) == 0o700
+    (tmp_path / "link").symlink_to(made)
+    assert paths.private_directory(tmp_path / "link") == tmp_path / "link"
 
 
 def test_without_a_runtime_folder_the_fallback_is_silent(
@@ -93,14 +101,6 @@ def test_another_users_link_to_this_users_folder_is_refused(tmp_path: Path) -> N
         paths.private_directory(link)
 
 
-def test_this_users_link_to_this_users_folder_is_accepted(tmp_path: Path) -> None:
-    ours = tmp_path / "ours"
-    ours.mkdir(mode=0o700)
-    link = tmp_path / "jlr"
-    link.symlink_to(ours)
-    assert paths.private_directory(link) == link
-
-
 @needs_root
 def test_a_folder_inside_another_users_folder_is_refused(tmp_path: Path) -> None:
     parent = tmp_path / "runtime-0"
@@ -140,6 +140,8 @@ def test_a_file_is_written_whole_for_this_user_alone(tmp_path: Path) -> None:
     paths.write_whole(target, "né")
     assert target.read_bytes() == "né".encode()
     assert mode(target) == 0o600
+    paths.write_whole(tmp_path / "a" / "b", "x")
+    assert mode(tmp_path / "a") == 0o700
 
 
 def test_a_new_file_takes_nothings_place(tmp_path: Path) -> None:
@@ -153,11 +155,6 @@ def test_a_new_file_takes_nothings_place(tmp_path: Path) -> None:
             paths.write_new(taken, "x")
     assert there.read_text() == "mine"
     assert not (tmp_path / "nowhere").exists()
-
-
-def test_a_folder_that_is_missing_is_made_for_this_user_alone(tmp_path: Path) -> None:
-    paths.write_whole(tmp_path / "a" / "b", "x")
-    assert mode(tmp_path / "a") == 0o700
 
 
 @needs_root

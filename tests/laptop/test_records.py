@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jlremote.errors import NotFound, Usage
-from jlremote.laptop import jobs
-from jlremote.laptop.jobs import JobRecord
-from jlremote.laptop.records import LONGEST_STEM, file_name, matching, selected
+from jlremote.laptop import job_records
+from jlremote.laptop.job_records import JobRecord
+from jlremote.laptop.record_files import LONGEST_STEM, file_name, matching, selected
 
 FULL = JobRecord("dgx", "anna_tf", "docker", None, typed="tf")
 SHORT = JobRecord("dgx", "tf", "docker", None)
@@ -52,14 +52,14 @@ def test_a_typed_name_on_two_hosts_must_be_given_with_its_host() -> None:
 
 def test_the_latest_job_is_chosen_by_default() -> None:
     with pytest.raises(NotFound, match="no job was started here"):
-        jobs.choose(None)
-    jobs.save(JobRecord("dgx", "first", "docker", None, began=1.0))
-    jobs.save(JobRecord("dgx", "second", "docker", None, began=2.0))
-    assert [record.name for record in jobs.load_all()] == ["second", "first"]
-    latest = jobs.choose(None)
+        job_records.choose(None)
+    job_records.save(JobRecord("dgx", "first", "docker", None, began=1.0))
+    job_records.save(JobRecord("dgx", "second", "docker", None, began=2.0))
+    assert [record.name for record in job_records.load_all()] == ["second", "first"]
+    latest = job_records.choose(None)
     assert latest is not None
     assert latest.name == "second"
-    assert jobs.choose("third") is None
+    assert job_records.choose("third") is None
 
 
 @given(st.text(), st.text(), st.text(), st.text())

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import JlrError, NotFound, Usage
-from jlremote.laptop import sessions
-from jlremote.laptop.sessions import SessionRecord
+from jlremote.errors import JlrError, NotFound
+from jlremote.laptop import known_names, sessions
+from jlremote.laptop.sessions import PORT_OWNERS, PortOwner, SessionRecord
 
 RECORD = SessionRecord("me@dgx", "cont1", "docker", 8888, image="torch", last_used=3.0)
 DOCUMENT = {"format": 1} | asdict(RECORD)
@@ -57,31 +57,16 @@ def test_a_disk_without_room_for_a_record_is_reported(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_a_record_is_read_as_it_was_written() -> None:
+def test_records_are_read_as_they_were_written_the_latest_first(folder: Path) -> None:
+    older = replace(RECORD, name="older", last_used=1.0)
+    sessions.save(older)
     sessions.save(RECORD)
-    assert sessions.load_all() == [RECORD]
+    assert sessions.load_all() == [RECORD, older]
     assert sessions.find("me@dgx", "cont1") == RECORD
-    assert sessions.find("dgx", "cont1") is None
-
-
-def test_only_this_user_can_read_a_record(folder: Path) -> None:
-    sessions.save(RECORD)
-    [path] = folder.iterdir()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-
-
-def test_the_latest_used_comes_first() -> None:
-    for number, moment in enumerate((5.0, 9.0, 7.0)):
-        sessions.save(replace(RECORD, name=f"cont{number}", last_used=moment))
-    assert [record.name for record in sessions.load_all()] == ["cont1", "cont2", "cont0"]
-
-
-def test_deleting_twice_is_fine() -> None:
-    sessions.save(RECORD)
-    sessions.delete(RECORD)
-    sessions.delete(RECORD)
-    assert sessions.load_all() == []
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    for _ in range(2):
+        sessions.delete(RECORD)
+    assert sessions.load_all() == [older]
 
 
 @pytest.mark.parametrize(
@@ -91,12 +76,6 @@ def test_any_host_makes_a_file_in_the_folder_and_no_two_the_same(folder: Path, h
     sessions.save(replace(RECORD, host=host))
     sessions.save(replace(RECORD, host=host + "x"))
     assert {record.host for record in sessions.load_all()} == {host, host + "x"}
-    assert len(list(folder.iterdir())) == 2
-
-
-def test_a_host_and_a_name_do_not_run_into_each_other(folder: Path) -> None:
-    sessions.save(replace(RECORD, host="a+b", name="c"))
-    sessions.save(replace(RECORD, host="a", name="b+c"))
     assert len(list(folder.iterdir())) == 2
 
 
@@ -137,17 +116,12 @@ def test_a_file_without_a_record_is_ignored_and_kept(folder: Path, content: str 
     assert path.read_bytes() == before
 
 
-def test_folders_and_dangling_links_are_ignored(folder: Path) -> None:
-    sessions.save(RECORD)
-    (folder / "folder.json").mkdir()
-    (folder / "link.json").symlink_to("/nonexistent")
-    assert sessions.load_all() == [RECORD]
-
-
 def test_files_without_an_end_are_passed_over(folder: Path) -> None:
     """In a process of its own, which a FIFO would hold and an endless file would fill."""
     sessions.save(RECORD)
     os.mkfifo(folder / "fifo.json")
+    (folder / "folder.json").mkdir()
+    (folder / "link.json").symlink_to("/nonexistent")
     (folder / "endless.json").symlink_to("/dev/zero")
     with (folder / "large.json").open("wb") as large:
         large.truncate(1 << 36)
@@ -155,7 +129,7 @@ def test_files_without_an_end_are_passed_over(folder: Path) -> None:
     listing = subprocess.run(
         (sys.executable, "-c", code), capture_output=True, text=True, timeout=20
     )
-    assert listing.stdout == "1 3\n", listing.stderr
+    assert listing.stdout == "1 5\n", listing.stderr
 
 
 def test_the_latest_that_is_forwarded_is_chosen_by_default() -> None:
@@ -194,15 +168,6 @@ def test_a_host_is_told_apart_from_a_session_that_is_missing() -> None:
     assert caught.value.hint == "name one: `me@dgx/cont1`"
 
 
-def test_a_name_on_two_hosts_needs_its_host() -> None:
-    sessions.save(RECORD)
-    sessions.save(replace(RECORD, host="other"))
-    with pytest.raises(Usage, match="several sessions") as caught:
-        sessions.choose("cont1")
-    assert "`other/cont1`" in str(caught.value.hint)
-    assert sessions.choose("other/cont1").host == "other"
-
-
 def test_a_read_only_folder_is_reported_before_a_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,3 +176,35 @@ def test_a_read_only_folder_is_reported_before_a_start(
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/self")
     with pytest.raises(JlrError, match="cannot write"):
         sessions.check_writable()
+
+
+@pytest.mark.parametrize("local", [0, 65536, "8888"])
+def test_a_port_has_one_owner_and_a_record_of_no_port_is_passed_over(
+    folder: Path, local: object
+) -> None:
+    for name in ("one", "two"):
+        sessions.save_port_owner(PortOwner(8888, "dgx", name, None))
+    assert [known.owner for known in PORT_OWNERS.load_all()] == [("dgx", "two", None)]
+    [path] = folder.with_name("ports").iterdir()
+    path.write_text(path.read_text().replace("8888", json.dumps(local)))
+    assert PORT_OWNERS.load_all() == []
+
+
+def test_the_oldest_owners_beyond_the_bound_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MOST_PORTS", 2)
+    for number in range(4):
+        sessions.save_port_owner(PortOwner(8888 + number, "dgx", f"c{number}", None, float(number)))
+    assert [known.local_port for known in PORT_OWNERS.load_all()] == [8891, 8890]
+
+
+def test_completion_knows_the_names_of_records_the_latest_first(folder: Path) -> None:
+    assert known_names.session_names() == []
+    for age, name in enumerate(("50-a.b_c", "cont1")):
+        sessions.save(replace(RECORD, host="user@[::1]:22", name=name))
+        [file] = folder.glob(f"*{name}.json")
+        os.utime(file, (1e9 - age, 1e9 - age))
+    for name in ("trial", ".draft+x.json.1f", "notes.json", "a+b+c.json"):
+        (folder / name).touch()
+    sessions.save(replace(RECORD, name="50% + a/b"))
+    names = [("user@[::1]:22", "50-a.b_c"), ("user@[::1]:22", "cont1")]
+    assert known_names.session_names() == names

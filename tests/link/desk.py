@@ -23,7 +23,7 @@ from jlremote.link.client.dial import NoLink
 from jlremote.link.client.link import Link
 from jlremote.link.wire.files import LinkFiles, link_files
 from jlremote.link.wire.status import ForwardStatus
-from jlremote.listing.report import SessionReport
+from jlremote.listing.session_report import SessionReport
 from jlremote.questions import Asker
 from jlremote.sessions.open import restore
 from jlremote.sessions.start import start

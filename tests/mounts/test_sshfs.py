@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import JlrError
-from jlremote.laptop import mounts
 from jlremote.mounts import sshfs, system
 from jlremote.mounts.system import MacOS, System, Windows
 
@@ -47,11 +46,6 @@ def test_a_later_version_is_not_warned_about(tmp_path: Path, version: str) -> No
 
 def test_a_version_repaired_by_its_distribution_is_recognized(tmp_path: Path) -> None:
     assert sshfs.warning(program(tmp_path, "3.7.3", "-o contain_symlinks")) is None
-
-
-def test_a_warning_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert [mounts.is_news(text) for text in ("a", "a", "b")] == [True, False, True]
 
 
 @pytest.mark.parametrize(

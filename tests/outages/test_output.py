@@ -14,16 +14,12 @@ from urllib.error import HTTPError
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.conftest import SSHServerFactory
-from tests.lab.accounts import claimed_account
 from tests.lab.browser import SECONDS
-from tests.lab.containers import ContainerFactory
 from tests.lab.network import Network
 from tests.lab.programs import wait_until
-from tests.lab.remote_host import Keys, new_laptop
 from tests.long import LONG
 from tests.outages.parts import Work, link_of
-from tests.sessions.parts import Session, failed, started
+from tests.sessions.parts import Session, failed
 
 A_SECOND = 5
 # All that a cell's output can be, in an order that the page has, too.
@@ -197,24 +193,3 @@ def test_drops_cost_the_one_who_follows_no_line(work: Work, network: Network, dr
     told = [re.fullmatch(r"followed (\d+).*\n", line) for line in lines]
     numbers = [int(found[1]) for found in told if found]
     assert numbers == list(range(len(numbers)))
-
-
-def test_two_users_on_two_hosts_have_their_own(
-    work: Work,
-    keys: Keys,
-    another_sshd: SSHServerFactory,
-    container: ContainerFactory,
-) -> None:
-    sshd, marks = another_sshd(), {"mine": secrets.token_hex(8), "theirs": secrets.token_hex(8)}
-    with claimed_account() as other, new_laptop(sshd, other, keys) as laptop:
-        theirs = started(laptop, container())
-        for session, mark in ((work.session, marks["mine"]), (theirs, marks["theirs"])):
-            with session.notebook(f"{secrets.token_hex(4)}.ipynb") as kernel:
-                assert kernel.run(f"print('{mark[::-1]}'[::-1])") == f"{mark}\n"
-
-        mine = work.session.output_with(marks["mine"])
-        own = theirs.output_with(marks["theirs"])
-        assert (marks["mine"] in mine, marks["theirs"] in mine) == (True, False)
-        assert (marks["mine"] in own, marks["theirs"] in own) == (False, True)
-        refused = failed(laptop.jlr("output", f"lab/{work.session.name}"), 1, "belongs to")
-        assert marks["mine"] not in refused

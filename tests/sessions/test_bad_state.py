@@ -45,9 +45,7 @@ def test_a_read_only_disk_is_told_before_anything_is_made(
 
 @pytest.mark.parametrize("trouble", [read_only, full])
 def test_a_session_that_runs_is_reached_though_nothing_can_be_written(
-    laptop: Laptop,
-    here: Container,
-    trouble: Callable[[Path], AbstractContextManager[None]],
+    laptop: Laptop, here: Container, trouble: Callable[[Path], AbstractContextManager[None]]
 ) -> None:
     with disk(state(laptop)):
         session = started(laptop, here)

@@ -33,10 +33,7 @@ id "$NB_USER" >/dev/null 2>&1 ||
 cd "/home/$NB_USER" && export HOME="$PWD" NB_PREPARED=yes
 exec setpriv --reuid="$NB_USER" --regid=100 --init-groups "$@"
 """
-# Both do not care what they are given.
-SERVER = """#!/bin/sh
-exec jupyter lab --allow-root --no-browser --ip=0.0.0.0 --ServerApp.base_url=/own/
-"""
+# It does not care what it is given.
 SERVICE = "#!/bin/sh\nexec python3 -m http.server 9000\n"
 
 
@@ -206,16 +203,6 @@ def test_an_entrypoint_with_which_the_container_ends_is_left_out_and_that_is_sai
     session = Session(laptop, {"url": answer.stdout.strip()})
     assert session.ask("api/status")["kernels"] == 0
     assert container.remove_all() == [name]
-
-
-@pytest.mark.long
-def test_a_server_that_the_entrypoint_starts_is_reused(
-    laptop: Laptop, container: ContainerFactory, image: ImageFactory
-) -> None:
-    made = image('ENTRYPOINT ["/entry"]', entry=SERVER)
-    session = started(laptop, container.name(), "--image", made)
-    assert "/own/lab" in session.url
-    assert session.ask("api/status")["kernels"] == 0
 
 
 def test_beside_a_service_that_the_entrypoint_starts_jupyter_is_launched(

@@ -6,16 +6,14 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-import psutil
 import pytest
 
 from jlremote.hosts.rollback import UNDISTURBED_SECONDS
 from tests.conftest import SSHServerFactory
-from tests.jupyter.ports.parts import PORT, only, serve_inside, word_at
 from tests.lab.accounts import Account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.disks import state
@@ -24,7 +22,6 @@ from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port, held, is_free
 from tests.lab.programs import SYSTEM_PATH, wait_until
 from tests.lab.remote_host import Keys
-from tests.link.desk import Desk, is_link
 from tests.link.servers import start_inside
 from tests.outages.parts import within
 from tests.sessions.parts import failed, start, started
@@ -97,18 +94,6 @@ def test_a_start_that_refuses_a_new_server_keeps_the_old_forward(
     assert "jupyter-dead" in laptop.jlr("status").stdout
 
 
-def test_further_ports_stay_as_they_were(desk: Desk, laptop: Laptop, here: Container) -> None:
-    started(laptop, here)
-    serve_inside(here, "scalars", "0.0.0.0")
-    local, other = only(laptop, str(PORT))["local_port"], free_port()
-    with unwritable_record(laptop, here.name):
-        words = ("--forward", str(PORT), "--forward", str(other))
-        failed(start(laptop, "lab", here.name, *words), 1, "cannot write")
-        assert word_at(local) == "scalars"
-    [port] = desk.link().status().further(here.name)
-    assert (port.endpoint.port, port.local_port) == (PORT, local)
-
-
 class SlowEngine(Protocol):
     """Lets `slow` be a host whose `docker` is a script, with `$docker` the real one, and `$mark`.
 
@@ -121,11 +106,7 @@ class SlowEngine(Protocol):
 
 @pytest.fixture
 def slow_engine(
-    laptop: Laptop,
-    engine: Engine,
-    another_sshd: SSHServerFactory,
-    account: Account,
-    keys: Keys,
+    laptop: Laptop, engine: Engine, another_sshd: SSHServerFactory, account: Account, keys: Keys
 ) -> Iterator[SlowEngine]:
     """Make an engine slow."""
 
@@ -143,43 +124,6 @@ def slow_engine(
 
     yield make
     shutil.rmtree(account.home / "slow-engine")
-
-
-def test_a_container_that_is_just_being_started_is_stopped_again_by_ctrl_c(
-    laptop: Laptop,
-    container: ContainerFactory,
-    slow_engine: SlowEngine,
-) -> None:
-    here = container()
-    here.engine.docker("stop", "--time", "0", here.name)
-    late = '"$docker" "$@" || exit; [ "$1" != start ] || { : >"$mark"; sleep 600; }'
-    mark = slow_engine(late)
-    with laptop.spawn("start", "slow", here.name, "--runtime", "docker") as starting:
-        wait_until(mark.exists, "the container's start")
-        assert here.running
-        starting.send_signal(signal.SIGINT)
-        assert starting.wait(timeout=60) == 130
-    assert not here.running
-
-
-def test_a_container_that_a_lost_connection_is_just_creating_is_removed(
-    laptop: Laptop,
-    container: ContainerFactory,
-    slow_engine: SlowEngine,
-    account: Account,
-) -> None:
-    """Its script goes on until it has been created."""
-    late = '[ "$1" != create ] || { : >"$mark"; sleep 3; }; exec "$docker" "$@"'
-    mark = slow_engine(late)
-    words = ("--image", "lab/jupyter", "--runtime", "docker")
-    with laptop.spawn("start", "slow", container.name(), *words) as starting:
-        wait_until(mark.exists, "the container's creation")
-        for link in filter(is_link, laptop.processes()):
-            link.kill()
-        starting.send_signal(signal.SIGINT)
-        assert starting.wait(timeout=60) != 0
-    wait_until(lambda: "create" not in words_of(account), "the end of what went on there")
-    assert container.remove_all() == []
 
 
 def test_an_abandoned_launch_leaves_that_of_another_laptop_alone(
@@ -205,9 +149,7 @@ def test_an_abandoned_launch_leaves_that_of_another_laptop_alone(
 
 
 def test_another_ctrl_c_ends_a_rollback_that_hangs(
-    laptop: Laptop,
-    container: ContainerFactory,
-    slow_engine: SlowEngine,
+    laptop: Laptop, container: ContainerFactory, slow_engine: SlowEngine
 ) -> None:
     late = '[ "$1" != rm ] || { : >"$mark"; exec sleep 600; }; exec "$docker" "$@"'
     mark = slow_engine(late)
@@ -223,12 +165,3 @@ def test_another_ctrl_c_ends_a_rollback_that_hangs(
         starting.send_signal(signal.SIGINT)
         assert starting.wait(timeout=10) == 130
     container.remove_all()
-
-
-def words_of(account: Account) -> set[str]:
-    """Return the words of all command lines that run under an account now."""
-    found = set()
-    for process in account.processes():
-        with suppress(psutil.Error):
-            found.update(process.cmdline())
-    return found

@@ -58,10 +58,7 @@ def laptop(clean_laptop: Laptop) -> Laptop:
 
 
 def test_a_container_follows_the_settings_and_its_files_belong_to_the_user(
-    laptop: Laptop,
-    container: ContainerFactory,
-    engine: Engine,
-    account: Account,
+    laptop: Laptop, container: ContainerFactory, engine: Engine, account: Account
 ) -> None:
     port = free_port()
     laptop.ssh("lab", "mkdir -p data proj; printf 1,2 >data/train.csv")
@@ -253,34 +250,6 @@ def test_without_a_workdir_jupyterlab_opens_in_the_folder_where_notebooks_can_be
     else:
         session.write_notebook("mine.ipynb", "6 * 7")
         assert (account.home / "proj" / "mine.ipynb").stat().st_uid == account.uid
-
-
-@pytest.mark.long
-def test_an_image_whose_jupyter_is_roots_alone_is_told_how_to_run_and_opens_in_the_folder(
-    lasting_laptop: Laptop, container: ContainerFactory, engine: Engine
-) -> None:
-    image = f"lab/{container.name()}"
-    recipe = "FROM lab/jupyter\nRUN chmod 700 /opt/jupyter\n"
-    engine.docker("build", "-t", image, "-", stdin=recipe, timeout=120)
-    try:
-        words = (container.name(), "--image", image, "-v", "~/:/home/me")
-        failed(start(lasting_laptop, "lab", *words), 6, "no JupyterLab", "`--user root`")
-        answer = start(lasting_laptop, "lab", *words, "--user", "root")
-        assert answer.status == 0, answer
-        assert "JupyterLab opens in `/home/me`" in answer.stderr
-    finally:
-        container.remove_all()
-        engine.docker("image", "rm", "--force", image)
-
-
-def test_a_job_has_the_same_folders_and_user(
-    lasting_laptop: Laptop, container: ContainerFactory, account: Account
-) -> None:
-    lasting_laptop.ssh("lab", "mkdir -p proj")
-    words = ("--name", container.name(), "--image", "lab/plain", "--workspace=proj", "--rm")
-    job = lasting_laptop.jlr("run", "lab", *words, "--", "sh", "-c", "pwd; id -u; touch by-a-job")
-    assert job.stdout.split() == ["/workspace", str(account.uid)], job
-    assert (account.home / "proj" / "by-a-job").stat().st_uid == account.uid
 
 
 def test_on_the_hosts_network_jupyter_listens_on_loopback_only(

@@ -13,9 +13,7 @@ from tests.lab.containers import ContainerFactory
 from tests.lab.laptop import Laptop
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
-from tests.sessions.parts import failed, started
-
-NO_LOG = "--log-driver=none"
+from tests.sessions.parts import started
 
 
 @pytest.fixture
@@ -23,14 +21,6 @@ def name(container: ContainerFactory) -> Iterator[str]:
     made = container.name()
     yield made
     container.engine.try_docker("rm", "--force", made)
-
-
-def test_a_job_whose_output_nothing_keeps_is_refused(
-    laptop: Laptop, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(laptop.environment, "JLR_ENGINE_ARGUMENTS", NO_LOG)
-    run = laptop.jlr("run", "lab", "--image", "lab/plain", "--name", name, "--", "echo", "lost")
-    failed(run, 2, f"`{NO_LOG}` keeps nothing of what a job prints")
 
 
 def test_a_container_that_ends_again_and_again_is_told_as_that(

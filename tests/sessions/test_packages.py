@@ -65,18 +65,6 @@ def test_packages_of_the_settings_are_shown_in_the_plan(
     assert "tiny==1.0" in shown.stdout.split("pip install")[1]
 
 
-@pytest.mark.long
-def test_pip_in_a_notebook_says_what_to_do_where_it_cannot_write(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    name = container.name()
-    words = ("--image", "lab/jupyter", *OFFLINE, "--user", "12345:12345")
-    with started(laptop, name, *words).notebook("a.ipynb") as kernel:
-        hint = f"jlr shell lab/{name} --user root -- pip install"
-        assert hint in kernel.run("!pip install tiny")
-        assert "jupyterlab" in kernel.run("!pip list")
-
-
 def test_a_package_that_pip_refuses_is_reported_in_its_words_and_nothing_stays(
     laptop: Laptop, container: ContainerFactory
 ) -> None:

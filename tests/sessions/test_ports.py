@@ -73,24 +73,6 @@ def test_an_exact_port_is_used_or_refused(laptop: Laptop, session: Session) -> N
         pass  # released when the session moved
 
 
-def test_an_exact_port_that_is_taken_leaves_nothing_of_a_new_session(
-    lasting_laptop: Laptop, container: ContainerFactory
-) -> None:
-    port = free_port()
-    words = ("--image", "lab/jupyter", "--port", str(port))
-    with held(port):
-        failed(start(lasting_laptop, "lab", container.name(), *words), 7, f"port {port}")
-    assert container.remove_all() == []
-
-
-def test_the_port_of_another_session_is_reported_as_such(
-    laptop: Laptop, session: Session, container: ContainerFactory
-) -> None:
-    port = started(laptop, session.name).port
-    refused = start(laptop, "lab", container().name, "--port", str(port))
-    failed(refused, 7, f"port {port} is taken by the session `lab/{session.name}`")
-
-
 def test_sessions_on_one_host_and_on_two_live_side_by_side(
     laptop: Laptop,
     container: ContainerFactory,
@@ -100,11 +82,7 @@ def test_sessions_on_one_host_and_on_two_live_side_by_side(
 ) -> None:
     laptop.add_host("second", another_sshd(), account, key=keys.private)
     one, two = container(), container()
-    sessions = [
-        started(laptop, one),
-        started(laptop, two),
-        started(laptop, one, host="second"),
-    ]
+    sessions = [started(laptop, one), started(laptop, two), started(laptop, one, host="second")]
     assert len({session.port for session in sessions}) == 3
     for session in (sessions[0], sessions[2]):
         with session.notebook("side.ipynb") as kernel:

@@ -57,10 +57,6 @@ def test_a_container_is_used_as_it_is_and_started_if_it_is_stopped(
         assert kernel.run(show) == "it's blue 6 False\n"
     assert here.execute("find", "/tmp", "/run", "/root", "-name", "given-*") == ""
     assert here.execute("sh", "-c", "grep -rl s3same /tmp /run /root || :") == ""
-    here.execute("sh", "-c", f"kill -9 $(cat /tmp/jlr-0/{here.name}/pid)")
-    dead = laptop.jlr("restart", here.name, timeout=START_SECONDS)
-    assert dead.status == 0, dead
-    assert "`--env COLOUR --env PATH_TO --env TOKEN` is lost" in dead.stderr, dead
     assert here.inspect("{{.Id}}") == before.split()[0]
 
 
@@ -79,23 +75,6 @@ def test_a_server_that_is_the_containers_main_process_is_reused_and_left_running
     assert "left Jupyter running" in stopped.stdout, stopped
     again = started(laptop, here)
     assert again.born() == born
-
-
-def test_a_container_that_start_started_is_stopped_again_when_a_later_step_fails(
-    laptop: Laptop, container: ContainerFactory
-) -> None:
-    here = container("lab/plain")
-    here.engine.docker("stop", "--time", "0", here.name)
-    failed(start(laptop, "lab", here.name), 6, "no JupyterLab", "pip install jupyterlab")
-    assert not here.running
-
-
-def test_a_container_that_ends_at_once_is_told_as_such(
-    laptop: Laptop, container: ContainerFactory, engine: Engine
-) -> None:
-    name = container.name()
-    engine.docker("create", "--name", name, "lab/jupyter", "true")
-    failed(start(laptop, "lab", name), 1, f"`{name}` does not start", f"docker logs {name}")
 
 
 def test_a_paused_container_is_told_as_such_and_stays_paused(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from pexpect import EOF
@@ -15,7 +14,6 @@ from jlremote.place.runtimes.runtime import SESSION_LABEL
 from tests.lab.accounts import Account, claimed_account
 from tests.lab.containers import Container, ContainerFactory
 from tests.lab.laptop import Laptop
-from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys, new_laptop
 from tests.lab.sshd import SSHServer
 from tests.link.servers import start_inside
@@ -85,42 +83,6 @@ def test_a_session_is_found_used_and_stopped_from_a_second_laptop(
     assert state(other_laptop, where) == "up"
 
 
-def test_every_command_takes_a_session_of_another_laptop(
-    laptop: Laptop, other_laptop: Laptop, container: ContainerFactory
-) -> None:
-    name = container.name()
-    session = started(laptop, name, "--image", "lab/jupyter")
-    where = f"lab/{name}"
-    folder = other_laptop.folder / "home" / "shown"
-    mounted = other_laptop.jlr("mount", where, str(folder), "--remote", "/etc", "--on-host")
-    assert mounted.status == 0, mounted
-    assert (folder / "passwd").exists()
-    assert other_laptop.jlr("unmount", str(folder)).status == 0
-    log = other_laptop.jlr("logs", where, "--tail", "1000")
-    assert urlsplit(session.url).path in log.stdout, log
-    session.write_notebook("told.ipynb", "print('tol' + 'd')")
-    with session.notebook("told.ipynb") as kernel:
-        kernel.await_start()
-        assert kernel.run("print('tol' + 'd')") == "told\n"
-    wait_until(lambda: "after" in other_laptop.jlr("output", where).stdout, "the run's end")
-    typed = ("_JLR_COMPLETE=bash_complete", f"COMP_LINE=jlr output {where} to")
-    assert "told.ipynb" in other_laptop.run("env", *typed, "jlr").stdout
-    local = other_laptop.jlr("forward", where, "8888")
-    assert local.stdout.startswith("http://127.0.0.1:"), local
-    assert other_laptop.jlr("stop", where).status == 0
-    home = other_laptop.folder / "home"
-    saved = other_laptop.jlr("output", where, "told.ipynb", "--save", str(home))
-    assert f"`{home / 'told.ipynb'}` is `told.ipynb`" in saved.stdout, saved
-    [cell] = json.loads((home / "told.ipynb").read_text("utf-8"))["cells"]
-    assert (cell["id"], cell["outputs"][0]["text"]) == ("c0", ["told\n"])
-    assert other_laptop.jlr("stop", where, "--remove", "--yes").status == 0
-    assert container.remove_all() == []
-    told = listed(laptop)[name]
-    assert told["state"] == "container-gone", told
-    failed(other_laptop.jlr("status", where), 6, f"no session `{name}` on `lab`", "jlr list lab")
-    assert session.port == told["local_port"]
-
-
 def settle(laptop: Laptop, rule: str) -> None:
     laptop.settle(f'[defaults]\nname = "{rule}"\n')
 
@@ -166,12 +128,7 @@ def test_list_all_shows_every_container_of_the_host(
     assert [every[stopped.name][fact] for fact in facts] == ["exited", False, False, None]
     shown = laptop.jlr("list", "lab", "--all").stdout
     assert re.search(rf"^{named} +lab/jupyter +running +yes ", shown, re.MULTILINE), shown
-    assert [every[theirs.name][fact] for fact in facts] == [
-        "running",
-        False,
-        True,
-        "somebody-else",
-    ]
+    assert [every[theirs.name][fact] for fact in facts] == ["running", False, True, "somebody-else"]
     failed(laptop.jlr("list", "--all"), 2, "HOST")
     _is_not_joined(laptop, theirs)
 

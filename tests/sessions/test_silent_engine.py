@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jlremote.laptop.records import FORMAT
+from jlremote.laptop.record_files import FORMAT
 from jlremote.laptop.sessions import SessionRecord
 from tests.lab.accounts import Account
 from tests.lab.engine import Engine
@@ -54,11 +54,7 @@ def silent(laptop: Laptop, engine: Engine, account: Account, keys: Keys) -> Iter
             laptop.add_host(name, sshd, account, key=keys.private)
             assert laptop.jlr("shell", name, "--", "true").status == 0
         record = SessionRecord(
-            "hung",
-            NAME,
-            "docker",
-            free_port(),
-            ssh_config=laptop.environment["JLR_SSH_CONFIG"],
+            "hung", NAME, "docker", free_port(), ssh_config=laptop.environment["JLR_SSH_CONFIG"]
         )
         folder = Path(laptop.environment["XDG_STATE_HOME"]) / "jlr" / "sessions"
         for made_first in (folder.parent, folder):

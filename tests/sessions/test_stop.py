@@ -13,7 +13,6 @@ from tests.lab.laptop import Laptop
 from tests.lab.ports import is_free
 from tests.lab.programs import wait_until
 from tests.link.servers import start_inside
-from tests.long import LONG
 from tests.sessions.parts import (
     SERVER,
     START_SECONDS,
@@ -172,7 +171,8 @@ def test_a_session_that_was_stopped_is_told_by_its_container(
     assert told() == ("container-gone", f"the container `{name}` is gone: it was removed")
 
 
-@pytest.mark.parametrize("how", ["--remove", LONG("--container")])
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["--remove", "--container"])
 def test_a_container_that_removes_itself_meanwhile_counts_as_stopped(
     laptop: Laptop, container: ContainerFactory, how: str
 ) -> None:

@@ -158,24 +158,6 @@ def in_session(before: str, folder: Path, deadline: float = 10) -> dict[str, Any
     return told
 
 
-def test_a_keychain_opens_meanwhile_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    released = threading.Event()
-    opened: list[str] = []
-
-    def get_keyring() -> Memory:
-        opened.append(threading.current_thread().name)
-        assert released.wait(10)
-        return Memory()
-
-    monkeypatch.setattr(keyring, "get_keyring", get_keyring)
-    begun = Secrets().begin().begin()
-    released.set()
-    assert begun.present
-    assert begun.begin().set("account", "secret")
-    assert len(opened) == 1
-    assert opened != [threading.current_thread().name]
-
-
 def test_opening_a_keychain_starts_no_program() -> None:
     program = """if True:
         import sys

@@ -10,7 +10,7 @@ from jlremote.errors import Busy, NeedsAuthentication
 from jlremote.hosts.context import Context
 from jlremote.jupyter.ports.endpoint import Endpoint
 from jlremote.jupyter.server import Server
-from jlremote.laptop.mounts import MountRecord
+from jlremote.laptop.sessions import MountRecord
 from jlremote.link.wire.login_shell import LoginShell
 from jlremote.link.wire.status import ForwardKey, ForwardStatus, LinkStatus
 from jlremote.mounts.points import Holder, MountPoint

@@ -1,4 +1,4 @@
-"""Shell completion: `shells` (the scripts beside it, and their answers) and `candidates`.
+"""Shell completion: `shell_answers` (to the scripts beside it) and `candidates`.
 
 Why no candidate from a host? A completion must take milliseconds and never ask for a password, so
 hosts come from the ssh config, and sessions from the names of this laptop's files. Notebooks, and

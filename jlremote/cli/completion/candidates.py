@@ -4,156 +4,144 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
 from jlremote.cli.invocation import Invocation
 from jlremote.errors import JlrError
-from jlremote.laptop.session_names import job_names, session_names
+from jlremote.laptop import known_names
+from jlremote.laptop.known_names import session_names
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-
-def hosts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a host of the ssh config or of a session, also after `user@`, or a pool."""
-    from jlremote.laptop.settings.options import is_pool
-    from jlremote.laptop.settings.ssh_hosts import host_names
-
-    if is_pool(incomplete):
-        return _pools(incomplete)
-    user, at, begun = incomplete.rpartition("@")
-    invocation = context.find_object(Invocation) or Invocation()
-    names = [*host_names(invocation.ssh_config), *(host for host, _ in session_names())]
-    found = dict.fromkeys(name for name in names if name.startswith(begun if at else incomplete))
-    return [f"{user}{at}{name}" for name in found if not (at and "@" in name)]
+# What click calls with a command's context, the parameter and the typed word.
+_Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def _pools(incomplete: str) -> list[str]:
+def _completer(names: Callable[[click.Context, str], Iterable[str]]) -> _Completer:
+    """Decorate a function that gives names, and keep those that begin with the typed word.
+
+    An error gives no names.
+    """
+
+    @wraps(names)
+    def candidates(context: click.Context, _: click.Parameter, typed: str) -> list[str]:
+        try:
+            return [name for name in dict.fromkeys(names(context, typed)) if name.startswith(typed)]
+        except JlrError:
+            return []
+
+    return candidates
+
+
+def _invocation(context: click.Context) -> Invocation:
+    return context.find_object(Invocation) or Invocation()
+
+
+def _hosts(context: click.Context, typed: str) -> list[str]:
     from jlremote.laptop.settings import options, settings
 
-    try:
-        names = [f"{options.POOL}{name}" for name in settings.load().pools]
-    except JlrError:
-        return []
-    return [name for name in names if name.startswith(incomplete)]
+    if options.is_pool(typed):
+        return [f"{options.POOL}{name}" for name in settings.load().pools]
+    known = known_names.host_names(_invocation(context).ssh_config)
+    names = [*known, *(host for host, _ in session_names())]
+    user, at, _ = typed.rpartition("@")
+    return [f"{user}@{name}" for name in names if "@" not in name] if at else names
 
 
-def sessions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a session: its name, or `host/name` if that was begun or the name is not unique."""
-    return _selectors(session_names(), incomplete)
-
-
-def places(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a session, or a host."""
-    found = _selectors(session_names(), incomplete) + hosts(context, parameter, incomplete)
-    return list(dict.fromkeys(found))
-
-
-def copied(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete `cont1:` and a path there, or a path of this machine."""
-    if ":" not in incomplete:
-        there = [f"{place}:" for place in places(context, parameter, incomplete)]
-        return there + _local_paths(incomplete)
-    from jlremote.copies.names import RemotePath, parsed, remote_paths
-
-    begun = parsed(incomplete)
-    if not isinstance(begun, RemotePath):
-        return _local_paths(incomplete)
-    where, _, path = incomplete.partition(":")
-    invocation = context.find_object(Invocation) or Invocation()
-    found = remote_paths(RemotePath(where, path), invocation.context(silent=True))
-    return [f"{where}:{path}" for path in found]
-
-
-def _local_paths(incomplete: str) -> list[str]:
-    folder, slash, begun = incomplete.rpartition("/")
-    try:
-        with os.scandir(os.path.expanduser(f"{folder}{slash}") or ".") as entries:  # noqa: PTH111 - pathlib costs 5 ms
-            found = sorted(entry.name + "/" * entry.is_dir() for entry in entries)
-    except OSError:
-        return []
-    shown = (name for name in found if begun.startswith(".") or not name.startswith("."))
-    return [f"{folder}{slash}{name}" for name in shown if name.startswith(begun)]
-
-
-def ssh_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a session's name as ssh clients know it, below `.jlr`."""
-    from jlremote.laptop.ssh_names import ssh_names as known
-
-    return [name for name in known() if name.startswith(incomplete)]
-
-
-def jobs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a job in the same way."""
-    return _selectors(job_names(), incomplete)
-
-
-def sessions_and_jobs(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Complete a session or a job."""
-    return _selectors(session_names() + job_names(), incomplete)
-
-
-def notebooks(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a recorded notebook of the session before it, if its host is connected."""
-    from jlremote.output.reading import recorded_names
-
-    invocation = context.find_object(Invocation) or Invocation()
-    try:
-        names = recorded_names(context.params.get("session"), invocation.context(silent=True))
-    except JlrError:
-        return []
-    return [name for name in names if name.startswith(incomplete)]
-
-
-def _selectors(known: list[tuple[str, str]], incomplete: str) -> list[str]:
+def _selectors(known: list[tuple[str, str]], typed: str) -> list[str]:
+    """Return the names that are unique, and all as `host/name` once something is typed."""
     times = Counter(name for _, name in known)
     short = [name for _, name in known if times[name] == 1]
-    long = [f"{host}/{name}" for host, name in known if incomplete or times[name] > 1]
-    return [name for name in (*short, *long) if name.startswith(incomplete)]
+    return short + [f"{host}/{name}" for host, name in known if typed or times[name] > 1]
 
 
-def folders(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem[str]]:
+hosts = _completer(_hosts)
+sessions = _completer(lambda _, typed: _selectors(session_names(), typed))
+jobs = _completer(lambda _, typed: _selectors(session_names("jobs"), typed))
+sessions_and_jobs = _completer(
+    lambda _, typed: _selectors(session_names() + session_names("jobs"), typed)
+)
+ssh_names = _completer(lambda _context, _typed: known_names.ssh_names())
+
+
+@_completer
+def places(context: click.Context, typed: str) -> list[str]:
+    """Complete a session, or a host."""
+    return _selectors(session_names(), typed) + _hosts(context, typed)
+
+
+@_completer
+def containers(context: click.Context, _typed: str) -> list[str]:
+    """Complete a container of the typed host, from the known sessions."""
+    return [name for host, name in session_names() if host == context.params.get("host")]
+
+
+@_completer
+def copied(context: click.Context, typed: str) -> list[str]:
+    """Complete `cont1:` and a path there, or a path of this machine."""
+    if ":" not in typed:
+        known = _selectors(session_names(), typed) + _hosts(context, typed)
+        return [f"{place}:" for place in known] + _local_paths(typed)
+    from jlremote.copies.names import RemotePath, parsed, remote_paths
+
+    if not isinstance(parsed(typed), RemotePath):
+        return _local_paths(typed)
+    where, _, path = typed.partition(":")
+    paths = remote_paths(RemotePath(where, path), _invocation(context).context(silent=True))
+    return [f"{where}:{path}" for path in paths]
+
+
+def _local_paths(typed: str) -> list[str]:
+    folder, slash, begun = typed.rpartition("/")
+    try:
+        with os.scandir(os.path.expanduser(f"{folder}{slash}") or ".") as entries:  # noqa: PTH111 - pathlib costs 5 ms
+            names = sorted(entry.name + "/" * entry.is_dir() for entry in entries)
+    except OSError:
+        return []
+    shown = (name for name in names if begun.startswith(".") or not name.startswith("."))
+    return [f"{folder}{slash}{name}" for name in shown]
+
+
+@_completer
+def notebooks(context: click.Context, _typed: str) -> Iterable[str]:
+    """Complete a recorded notebook of the typed session, if its host is connected."""
+    from jlremote.output.reading import recorded_names
+
+    invocation = _invocation(context)
+    return recorded_names(context.params.get("session"), invocation.context(silent=True))
+
+
+def folders(_: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem[str]]:
     """Let the shell complete a folder; click's own type would look into dead mounts."""
     from click.shell_completion import CompletionItem
 
-    return [CompletionItem(incomplete, type="dir")]
+    return [CompletionItem(typed, type="dir")]
 
 
-def mounts(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+@_completer
+def mounts(_context: click.Context, _typed: str) -> Iterable[str]:
     """Complete the folder of a mount."""
-    from jlremote.laptop.mounts import load_all
+    from jlremote.laptop.sessions import MOUNTS
 
-    try:
-        return [record.local for record in load_all() if record.local.startswith(incomplete)]
-    except JlrError:
-        return []
+    return (record.local for record in MOUNTS.load_all())
 
 
-def containers(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a container of the host before it, from the known sessions."""
-    typed = context.params.get("host")
-    return [name for host, name in session_names() if host == typed and name.startswith(incomplete)]
-
-
-def settings(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+@_completer
+def settings(_context: click.Context, _typed: str) -> Iterable[str]:
     """Complete the name of a setting."""
     from jlremote.laptop.settings.options import KINDS
 
-    return [name for name in KINDS if name.startswith(incomplete)]
+    return KINDS
 
 
-def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+@_completer
+def profiles(_context: click.Context, _typed: str) -> Iterable[str]:
     """Complete a profile of `config.toml`."""
     from jlremote.laptop.settings import settings
 
-    try:
-        known = settings.load().profiles
-    except JlrError:
-        return []
-    return [name for name in known if name.startswith(incomplete)]
+    return settings.load().profiles

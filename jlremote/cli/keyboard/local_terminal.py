@@ -47,11 +47,7 @@ class LocalTerminal:
         return self.piped() if self.kind is None else self._keys()
 
     def show(self, stream: str, data: bytes) -> None:
-        """Write bytes of the host.
-
-        Raises:
-            JlrError: they cannot be written, as on a full disk.
-        """
+        """Write bytes of the host."""
         rest = memoryview(data)
         with writing():
             while rest:
@@ -87,7 +83,7 @@ class LocalTerminal:
 
 
 class Escapes:
-    """A filter that takes `~.` and `~~` at the beginning of a line out of the typed keys."""
+    """A filter for the escapes `~.` and `~~` at the beginning of a typed line."""
 
     def __init__(self) -> None:
         self.hung_up = False  # whether `~.` was typed

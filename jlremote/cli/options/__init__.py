@@ -1,4 +1,1 @@
-"""Options of several commands: `shared`, `creation` (new containers) and `cluster` (their jobs).
-
-`origin` has errors name an option as it was set.
-"""
+"""Options of several commands: `shared`, `container_flags` and `cluster` (jobs of a scheduler)."""

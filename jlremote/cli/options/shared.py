@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,9 @@ import click
 
 from jlremote.cli.command import Function, option, options
 from jlremote.cli.completion import candidates
-from jlremote.cli.options.origin import named_as_set
 from jlremote.cli.screen.terminal import AS_JSON
-from jlremote.errors import JlrError
-from jlremote.laptop.settings.options import RUNTIMES, is_pool
+from jlremote.errors import JlrError, Unreachable, Usage
+from jlremote.laptop.settings.options import KINDS, RUNTIMES, is_pool
 from jlremote.text import one_of
 from jlremote.times import seconds_of
 from jlremote.untrusted import count
@@ -25,6 +24,54 @@ if TYPE_CHECKING:
     from jlremote.forwards.address import Address
     from jlremote.hosts.context import Context
     from jlremote.hosts.requests import EngineChoice
+    from jlremote.laptop.settings.settings import Origin
+
+
+# Errors name the values of these, and not the options.
+_BY_VALUE = ("image", "volume")
+
+
+@contextmanager
+def named_as_set(
+    host: str | None, options: Mapping[str, Any], only: Collection[str] = tuple(KINDS)
+) -> Iterator[None]:
+    """Let errors name the setting or variable that an option comes from, if no flag gave it.
+
+    `options` are the command's, by the names of click's parameters; `only` are the long names of
+    those that it takes from the settings.
+    """
+    try:
+        yield
+    except JlrError as error:
+        from jlremote.laptop.settings import settings
+
+        flags = {name: options.get(name.replace("-", "_")) for name in KINDS}
+        with suppress(JlrError):
+            known = settings.load()
+            for origin in known.origins(host, flags):
+                if origin.option not in only or not origin.is_set:
+                    continue
+                error.message = _as_set(error.message, origin)
+                error.hint = error.hint and _as_set(error.hint, origin)
+                if _chose(origin, error) and " chooses it" not in error.message:
+                    error.message += f"; {origin.within(known.path)} chooses it"
+        raise
+
+
+def _chose(origin: Origin, error: JlrError) -> bool:
+    value = str(origin.value)
+    if origin.option == "volume":
+        value = value.partition(":")[0]
+    options = (*_BY_VALUE, "host") if isinstance(error, Unreachable) else _BY_VALUE
+    return origin.option in (error.chosen_by, *options) and f"`{value}`" in error.message
+
+
+def _as_set(text: str, origin: Origin) -> str:
+    option, place = f"--{origin.option}", origin.place
+    shown = f"`{place}`" if place.startswith("JLR_") else f"`{origin.option}` of `{place}`"
+    text = text.replace(f"`{option}`", shown)
+    return text.replace(f"`{option} {origin.value}`", f"`{option} {origin.value}` ({place})")
+
 
 _ENGINES = [name for name in RUNTIMES if name != "none"]
 
@@ -68,77 +115,68 @@ session_argument = click.argument("session", required=False, shell_complete=cand
 
 
 def json_option(text: str) -> Callable[[Function], Function]:
-    """Return `--json`, which the printing functions see (`terminal.as_json`)."""
+    """Return the option `--json`; printing functions ask `terminal.as_json` for its value."""
 
     def keep(context: click.Context, _option: click.Parameter, value: bool) -> None:
         context.meta[AS_JSON] = value
 
-    return click.option("--json", is_flag=True, expose_value=False, callback=keep, help=text)
+    return option("--json", text, expose_value=False, callback=keep)
 
 
-shared_option = click.option("--as-shared", is_flag=True, help="Join a session of another user.")
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask before work is lost.")
+shared_option = option("--as-shared", "Join a session of another user.", group="Session")
+yes_option = option("-y --yes", "Do not ask before work is lost.")
 image_json_option = json_option("Print the image as a JSON object.")
 IMAGE_FOLDER = "With --runtime apptainer: the folder of the host for pulled images."
 
 _SUDO = option(
-    "Session",
     "--sudo/--no-sudo",
-    default=None,
-    help="Run the engine with `sudo`; its password is asked for once.",
+    "Run the engine with `sudo`; its password is asked for once.",
+    group="Session",
 )
-_ENGINE = click.option(
-    "--runtime",
+_ENGINE = option(
+    "--runtime RUNTIME",
+    f"{one_of(_ENGINES)}. Default: that of the host's latest session, else docker or podman.",
     type=click.Choice(_ENGINES),
-    metavar="RUNTIME",
-    help=f"{one_of(_ENGINES)}. Default: that of the host's latest session, else docker or podman.",
 )
 # The Python that runs Jupyter.
 python_options = options(
     option(
-        "Jupyter",
-        "--python",
-        metavar="PATH",
-        help="Python or virtual environment with Jupyter, where the session runs.",
+        "--python PATH",
+        "Python or virtual environment with Jupyter, where the session runs.",
+        group="Jupyter",
     ),
     option(
-        "Jupyter",
-        "--conda-env",
-        metavar="NAME",
-        help="Conda environment with Jupyter, where the session runs.",
+        "--conda-env NAME",
+        "Conda environment with Jupyter, where the session runs.",
+        group="Jupyter",
     ),
 )
 notify_option = option(
-    "This machine",
     "--notify/--no-notify",
-    default=None,
-    help="Tell on this desktop what happens: an end, a beginning, a time limit.",
+    "Tell on this desktop what happens: an end, a beginning, a time limit.",
+    group="This machine",
 )
 wait_option = option(
-    "GPUs",
-    "--wait",
-    is_flag=False,
+    "--wait [=TIME]",
+    "Wait until the GPUs are free, at most TIME (`2h`), behind those who wait already.",
+    group="GPUs",
     flag_value="forever",
-    metavar="[=TIME]",
-    help="Wait until the GPUs are free, at most TIME (`2h`), behind those who wait already.",
 )
 browser_options = options(
     option(
-        "This machine",
-        "--browser",
-        metavar="NAME",
-        help="`firefox`, `chromium`, a program or `none`. [env: JLR_BROWSER, BROWSER]",
+        "--browser NAME",
+        "`firefox`, `chromium`, a program or `none`. [env: JLR_BROWSER, BROWSER]",
+        group="This machine",
     ),
-    option("This machine", "--no-browser", is_flag=True, help="Print the URL and open no browser."),
+    option("--no-browser", "Print the URL and open no browser.", group="This machine"),
 )
 # What a session runs in.
 runtime_options = options(
     option(
-        "Session",
-        "--runtime",
+        "--runtime RUNTIME",
+        f"{one_of(RUNTIMES)}. Default: the session's, else docker or podman.",
+        group="Session",
         type=click.Choice(RUNTIMES),
-        metavar="RUNTIME",
-        help=f"{one_of(RUNTIMES)}. Default: the session's, else docker or podman.",
     ),
     _SUDO,
 )
@@ -174,6 +212,11 @@ def _chosen(
     )
 
 
+def refused_together(one: str, other: str) -> Usage:
+    """Return the error for two options that cannot be combined."""
+    return Usage(f"`{one}` and `{other}` cannot be combined", hint="leave out one of the two")
+
+
 def waiting(wait: str | None) -> float | None:
     """Return the seconds of `--wait`.
 
@@ -194,7 +237,7 @@ def host_of(
     or_latest: bool = False,
     waits: bool = False,
 ) -> str:
-    """Return the host that was typed; of a pool, the one for a container (see `host_of_pool`)."""
+    """Return the typed host, or the host of a pool for a container (see `host_of_pool`)."""
     if not is_pool(host):
         return host
     from jlremote.gpus.pool_gpus import host_of_pool
@@ -217,9 +260,6 @@ def browse(address: Address, context: Context, *, browser: str | None, asked: bo
     """Open a page, with its token, in a browser: `none` is no browser, `None` the default one.
 
     If none opens, that is a note, or an error if it was `asked` for with `--browser`.
-
-    Raises:
-        JlrError: the browser of `--browser` does not open.
     """
     if browser == "none":
         return

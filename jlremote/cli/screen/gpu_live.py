@@ -46,7 +46,6 @@ def drawings(name: str, snapshots: Iterable[Shown]) -> Iterator[Group]:
 
 
 def _gpus(shown: Shown, headings: Row, rows: Sequence[Row], history: History) -> Table:
-    """Return the table of GPUs, of which names and bars alone are ever cut."""
     width = shutil.get_terminal_size().columns
     if isinstance(shown, ClusterGpus):
         return table(headings, rows)
@@ -60,7 +59,6 @@ def _gpus(shown: Shown, headings: Row, rows: Sequence[Row], history: History) ->
 
 
 def _with_bars(gpu: Gpu, history: Iterable[int | None]) -> Iterator[list[RenderableType]]:
-    """Give the row of a GPU, and one for each of its MIG devices."""
     used, total = gpu.whole.memory_used or 0, gpu.whole.memory_total or 0
     drawn: tuple[RenderableType, ...] = (
         bar(used / total if total else 0.0),
@@ -72,8 +70,6 @@ def _with_bars(gpu: Gpu, history: Iterable[int | None]) -> Iterator[list[Rendera
 
 
 class _Latest:
-    """A line of which the end is shown where there is no room for all."""
-
     def __init__(self, line: Text) -> None:
         self._line = line
 

@@ -46,7 +46,7 @@ def show(shown: Shown) -> None:
 
 
 def tables_of(shown: Shown) -> list[tuple[Row, list[Row]]]:
-    """Return the headings and rows of the table of GPUs, of that of their users, and of others."""
+    """Return the tables of GPUs, of their users and of waiting starts: headings and rows."""
     if isinstance(shown, Inventory):
         gpus = [row for gpu in shown.gpus for row in gpu_rows(gpu)]
         users, queue = list(_users_of_all(shown)), list(_queue(shown))
@@ -66,7 +66,7 @@ def tables_of(shown: Shown) -> list[tuple[Row, list[Row]]]:
 
 
 def notes_of(shown: Shown) -> tuple[str, ...]:
-    """Return what drivers complain of, and what cannot be told."""
+    """Return complaints of drivers, and notes on what is unknown."""
     if isinstance(shown, Inventory):
         return shown.remarks
     if isinstance(shown, ClusterGpus):
@@ -77,7 +77,7 @@ def notes_of(shown: Shown) -> tuple[str, ...]:
 
 
 def document(shown: Shown, host: str) -> Any:
-    """Return the object of `--json`; of a pool the array with each host's, or its error."""
+    """Return the JSON object of a host, or the array of a pool's hosts and their errors."""
     if isinstance(shown, Inventory):
         return to_json(shown, host)
     if isinstance(shown, ClusterGpus):
@@ -108,7 +108,6 @@ def gpu_rows(gpu: Gpu) -> Iterator[Row]:
 
 
 def _users_of_all(inventory: Inventory) -> Iterator[Row]:
-    """Give a row for each process, for each claim without a process, and for hidden processes."""
     for gpu in inventory.gpus:
         for device in (gpu.whole, *gpu.slices):
             yield from _users(device, inventory.now)
@@ -130,14 +129,13 @@ def _users(device: Device, now: float) -> Iterator[Row]:
 
 
 def _queue(inventory: Inventory) -> Iterator[Row]:
-    """Give a row for each start that waits for GPUs."""
     for number, one in enumerate(inventory.queue, 1):
         since = age(one.since, inventory.now)
         yield (str(number), one.user, str(one.count), since, one.session)
 
 
-def _partitions(found: ClusterGpus) -> Iterator[Row]:
-    for nodes in found.nodes:
+def _partitions(cluster: ClusterGpus) -> Iterator[Row]:
+    for nodes in cluster.nodes:
         counts = (str(nodes.nodes), str(nodes.free), str(nodes.total))
         yield (nodes.partition, nodes.gpu or "-", *counts)
 
@@ -152,7 +150,6 @@ def _memory(device: Device) -> str:
 
 
 def _power(gpu: Gpu) -> str:
-    """Return the power that the GPU draws, and its limit."""
     if gpu.power is None:
         return "?"
     limit = "" if gpu.power_limit is None else f" / {gpu.power_limit:.0f}"

@@ -1,4 +1,4 @@
-"""The output of programs there: of jobs as it is, of cells as lines.
+"""The output of jobs, as it is, and of cells, as lines.
 
 A job's output goes into a file or pipe as it is, and to a terminal without what acts beyond the
 text: an escape sequence can write the clipboard (OSC 52), or make the terminal type its answer into
@@ -12,7 +12,6 @@ from __future__ import annotations
 import codecs
 import os
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -44,11 +43,7 @@ class JobOutput:
         self._filters = {name: Filter() for name, file in self._files.items() if os.isatty(file)}
 
     def show(self, stream: str, data: bytes) -> None:
-        """Write a piece of `stdout` or `stderr`.
-
-        Raises:
-            JlrError: it cannot be written, as on a full disk.
-        """
+        """Write a piece of `stdout` or `stderr`."""
         if stream in self._filters:
             data = self._filters[stream].harmless(data)
         rest = memoryview(data)
@@ -65,14 +60,14 @@ class Filter:
         self._held = ""  # the beginning of a sequence
 
     def harmless(self, data: bytes) -> bytes:
-        """Return what may be shown by now."""
+        """Return the harmless bytes; the beginning of a sequence waits for the next piece."""
         text = self._held + self._decoder.decode(data)
         self._held = begun_sequence(text)
         return without_controls(text.removesuffix(self._held), _KEPT).encode()
 
 
 class CellOutput:
-    """Writes lines, and below them the one that is being written, if a person watches."""
+    """Writes finished lines and, on a terminal, the unfinished line below them."""
 
     def __init__(self) -> None:
         self._colours = _COLOUR if coloured(sys.stdout) else None
@@ -80,11 +75,7 @@ class CellOutput:
         self._drawn = ""
 
     def show(self, lines: Sequence[Line], current: str = "") -> None:
-        """Write lines in place of the last `current`, which is drawn again.
-
-        Raises:
-            JlrError: they cannot be written, as on a full disk.
-        """
+        """Write lines over the unfinished line, and the new `current` one below them."""
         if not self._watched:
             current = ""
         drawn = self._fitting(current)
@@ -105,8 +96,9 @@ class CellOutput:
         return click.style(text, **_STYLES[line.kind]) if styled else text
 
     def _fitting(self, current: str) -> str:
-        """Return what fits into a line of the terminal, so that it can be drawn over."""
         plain = without_controls(current).expandtabs()
+        import shutil
+
         width = shutil.get_terminal_size().columns
         if len(plain) < width:
             return without_controls(current, self._colours).expandtabs()

@@ -80,7 +80,7 @@ class Steps:
     def _tell_more(self, text: str) -> None:
         if self._verbose:
             with self.paused():
-                tell(click.style(text, dim=True), as_it_is=True)  # to be copied
+                tell(click.style(text, dim=True))  # to be copied
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -101,7 +101,7 @@ class Steps:
         with self.paused():
             if self._lasting and not self._silent:
                 line = _line(*step, well=well, drawn=self._spinner is not None)
-                tell(line, as_it_is=True)
+                tell(line)
 
 
 class Spinner:
@@ -151,7 +151,6 @@ class Spinner:
 
 
 def _frame(title: str, so_far: str, since: float, width: int) -> Text:
-    """Return the spinner's line at this moment, cut to one line."""
     from rich.text import Text
 
     elapsed = time.monotonic() - since

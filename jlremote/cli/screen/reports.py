@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from jlremote.forwards.address import PortReport
-    from jlremote.images.commands import Image
+    from jlremote.images.image_commands import Image
     from jlremote.jupyter.api import Kernel
     from jlremote.kernels.specs import KernelSpec
     from jlremote.listing.listing import ContainerReport
-    from jlremote.listing.report import SessionReport
+    from jlremote.listing.session_report import SessionReport
     from jlremote.mounts.known_mounts import MountReport
+    from jlremote.place.host.job import Job
 
 _ID_DIGITS = 12
 # In these no server runs, and so no kernel.
@@ -32,7 +33,7 @@ _WITHOUT_SERVER = (
 
 
 def session_lines(report: SessionReport) -> list[str]:
-    """Return what is known of a session, a fact a line."""
+    """Return the facts about a session, one per line."""
     facts = {
         "session": f"{report.name} on {report.host}",
         "state": _state(report),
@@ -64,14 +65,12 @@ def drawn(report: SessionReport) -> RenderableType:
 
 
 def _state(report: SessionReport) -> str:
-    """Return the state in colour, for how long it has lasted, and why."""
     state = click.style(one_line(report.state), fg=state_style(report.state))
     lasting = f"{state} for {times.ago(report.since)}" if report.since else state
     return f"{lasting}, {one_line(report.detail)}" if report.detail else lasting
 
 
 def _job(report: SessionReport) -> str | None:
-    """Return a session's job on a cluster: its id, its node and its time."""
     if report.job is None:
         return None
     left = None if report.time_left is None else f"{times.in_words(report.time_left)} left"
@@ -89,7 +88,6 @@ def idle_stop_in_words(seconds: int | None) -> str | None:
 
 
 def _kernels(report: SessionReport) -> str:
-    """Return what its kernels do in short, empty where it has none."""
     has_none = report.kernels is None and report.state in _WITHOUT_SERVER
     return "" if has_none else kernels_in_short(report.kernels)
 
@@ -111,7 +109,6 @@ def kernels_in_short(kernels: Sequence[Kernel] | None) -> str:
 
 
 def _running(kernel: Kernel) -> str:
-    """Return for how long a cell has been running."""
     return f"running {times.age(0, kernel.running)}"
 
 
@@ -121,7 +118,6 @@ def image_in_short(names: Sequence[str], image_id: str, size: int) -> str:
 
 
 def _short_id(image_id: str) -> str:
-    """Return the beginning of an image's id, as engines show it; a file's path is all of it."""
     return image_id if "/" in image_id else image_id.removeprefix("sha256:")[:_ID_DIGITS]
 
 
@@ -130,14 +126,27 @@ def _since(moment: str | None) -> str:
 
 
 def port_reasons(ports: Iterable[PortReport]) -> list[str]:
-    """Return why forwarded ports do not work, a line each; `closed` already says it."""
-    told = (port for port in ports if port.detail and port.state != "closed")
-    return [one_line(f"port {port.port}: {port.detail}") for port in told]
+    """Return why forwarded ports do not work, a line each, without those that are `closed`."""
+    failing = (port for port in ports if port.detail and port.state != "closed")
+    return [one_line(f"port {port.port}: {port.detail}") for port in failing]
 
 
 def mount_reasons(mounts: Iterable[MountReport]) -> list[str]:
     """Return why mounts do not work, a line each."""
     return [one_line(f"{mount.local}: {mount.detail}") for mount in mounts if mount.detail]
+
+
+def _job_state(job: Job) -> str:
+    if (job.job or job.since is None) and job.over and job.detail:
+        return job.detail.partition(": ")[0]  # how its scheduler or its wait ended it
+    if job.until is not None and not job.over:
+        return f"{job.state}, {times.left(job.until)} left"
+    return job.state if job.exit_code is None else f"exit {job.exit_code}"
+
+
+def _job_age(job: Job) -> str:
+    since = job.since if job.ended is None else job.ended
+    return times.age(since) if since else ""
 
 
 def session_columns(reports: Sequence[SessionReport]) -> Columns[SessionReport]:
@@ -156,6 +165,15 @@ SESSIONS: Columns[SessionReport] = {
     "IMAGE": lambda report: report.image or ("-" if report.container else "no container"),
 }
 _JOB: Columns[SessionReport] = {"JOB": lambda report: _job(report) or "-"}
+JOBS: Columns[tuple[str, Job]] = {  # of a host
+    "JOB": lambda one: one[1].name,
+    "HOST": lambda one: one[0],
+    "STATE": lambda one: _job_state(one[1]),
+    "SINCE": lambda one: _job_age(one[1]),
+    "GPUS": lambda one: one[1].gpus or "",
+    "WHERE": lambda one: one[1].container or one[1].node or "",
+    "COMMAND": lambda one: one[1].command,
+}
 KERNELS: Columns[Kernel] = {
     "NOTEBOOK": lambda kernel: kernel.notebook,
     "STATE": lambda kernel: kernel.state if kernel.running is None else _running(kernel),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -48,12 +47,24 @@ R = TypeVar("R", bound=Report)
 Columns = Mapping[str, Callable[[T], str]]  # each heading, and a value's cell below it
 
 
-def show_reports(reports: Sequence[R], columns: Columns[R], context: Context, *, none: str) -> None:
-    """Print reports as a table or a JSON array; where there are none, note `none`."""
+def show_reports(
+    reports: Sequence[R],
+    columns: Columns[R],
+    context: Context,
+    *,
+    none: str,
+    reasons: Callable[[Sequence[R]], Iterable[str]] = lambda _: (),
+) -> None:
+    """Print reports as a table, with reasons below it, or as a JSON array.
+
+    `none` is the note if there are no reports.
+    """
     if as_json():
         answer_json([report.to_json() for report in reports])
     elif reports:
         show_rows(reports, columns)
+        for reason in reasons(reports):
+            answer(reason)
     else:
         context.progress.note(none)
 
@@ -77,6 +88,8 @@ def rows(values: Iterable[T], columns: Columns[T]) -> Iterator[list[str]]:
 
 def show_table(headings: Collection[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table; on a terminal it is cut to the width, the widest column first."""
+    import shutil
+
     from rich.console import Console
 
     colour = coloured(sys.stdout)
@@ -98,9 +111,9 @@ def table(
     cut: Collection[str] | None = None,
     gap: int = 2,
 ) -> Table:
-    """Return a table with the column STATE in colour; of its cells those that are text are cut.
+    """Return a table with the column STATE in colour; text that has no room is cut.
 
-    With `cut` only the columns of these headings are.
+    With `cut`, only the columns of these headings are cut.
     """
     from rich.cells import cell_len
     from rich.table import Column, Table

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 AS_JSON = "jlremote.as_json"  # the key of `--json` in click's context
 _TITLE_LENGTH = 120
-# A word of a message, with what is in backticks as one.
-_WORD = re.compile(r"(?:[^\s`]|`[^`]*`)+")
 
 
 def as_json() -> bool:
@@ -36,24 +33,15 @@ def as_json() -> bool:
 
 
 def answer(text: str, *, newline: bool = True) -> None:
-    """Print an answer on stdout and flush it.
-
-    Raises:
-        JlrError: it cannot be written, as on a full disk.
-    """
+    """Print an answer on stdout and flush it."""
     with writing():
         click.echo(styled(text), nl=newline, color=coloured(sys.stdout))
         sys.stdout.flush()
 
 
-def answer_words(text: str) -> None:
-    """Print sentences as `answer` does; on a terminal long lines break at words."""
-    answer(broken(text, columns()) if watched(sys.stdout) else text)
-
-
 @contextlib.contextmanager
 def writing() -> Iterator[None]:
-    """Raise a `JlrError` where the output cannot be written, but leave a broken pipe one."""
+    """Raise a `JlrError` if the output cannot be written; a broken pipe stays one."""
     try:
         yield
     except BrokenPipeError:
@@ -65,14 +53,14 @@ def writing() -> Iterator[None]:
 def answer_each(told: Iterable[tuple[str, Any]], context: Context, *, none: str) -> None:
     """Print lines as they come or, with `--json`, an array of their values, also after an error.
 
-    Where there are none, note `none`.
+    `none` is the note if there are no lines.
     """
     values = []
     try:
         for line, value in told:
             values.append(value)
             if not as_json():
-                answer_words(line)
+                answer(line)
     finally:
         if as_json():
             answer_json(values)
@@ -86,19 +74,19 @@ def answer_json(value: Any, indent: int | None = 2) -> None:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Return a value as JSON, in which no control character stands as it is."""
+    """Return a value as JSON with all control characters escaped."""
     import json
 
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")  # json leaves DEL
 
 
 def answer_either(text: str, value: Any) -> None:
-    """Print `value` as JSON or, without `--json`, `text`, a sentence or a URL."""
-    answer_json(value) if as_json() else answer_words(text)
+    """Print `value` with `--json`, else `text`."""
+    answer_json(value) if as_json() else answer(text)
 
 
 def shown(address: Address) -> str:
-    """Return the URL to print: for a pipe the one that programs resolve.
+    """Return the URL to print: the page's own on a terminal, 127.0.0.1 in a pipe.
 
     A click on macOS may open Safari, which resolves no other one either.
     """
@@ -106,25 +94,19 @@ def shown(address: Address) -> str:
     return address.page if clickable else address.url
 
 
-def tell(text: str, *, as_it_is: bool = False) -> None:
-    """Print a message on stderr; a closed stderr is no error.
-
-    On a terminal lines that are too long break at words, unless the text is to stay `as_it_is`.
-    """
-    text = styled(text)
-    if not as_it_is and watched(sys.stderr):
-        text = broken(text, columns())
+def tell(text: str) -> None:
+    """Print a message on stderr; a closed stderr is no error."""
     try:
-        click.echo(text, err=True, color=coloured(sys.stderr))
+        click.echo(styled(text), err=True, color=coloured(sys.stderr))
     except OSError as failure:
         if failure.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
 
 
 def announce(title: str, text: str) -> str | None:
-    """Tell of something on the desktop, else by the terminal's bell and title.
+    """Show a notice on the desktop, else by the terminal's bell and title.
 
-    Return which, `desktop` or `terminal`, and `None` where neither was possible.
+    Return `desktop` or `terminal`, or `None` if neither is possible.
     """
     from jlremote.laptop import desktop
 
@@ -137,32 +119,6 @@ def announce(title: str, text: str) -> str | None:
         sys.stderr.write(f"\x1b]2;{one_line(f'{title}: {text}')[:_TITLE_LENGTH]}\x07\x07")
         sys.stderr.flush()
     return "terminal"
-
-
-def columns() -> int:
-    """Return the width of the terminal, or `$COLUMNS`."""
-    import shutil  # what only breaks no lines needs none of it
-
-    return shutil.get_terminal_size().columns
-
-
-def broken(text: str, width: int) -> str:
-    """Return a text whose lines break at words; what is in backticks stays together if it fits."""
-    return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
-
-
-def _broken(line: str, width: int) -> list[str]:
-    if len(click.unstyle(line)) <= width:
-        return [line]
-    begin = line[: len(line) - len(line.lstrip())]
-    words = line.split() if line.count("`") % 2 else _WORD.findall(line)
-    lines = [begin]
-    for word in (w for long in words for w in (long.split() if len(long) > width - 2 else [long])):
-        if len(click.unstyle(f"{lines[-1]} {word}")) > width and lines[-1].strip():
-            lines.append(f"{begin}  {word}")
-        else:
-            lines[-1] += f" {word}" if lines[-1].strip() else word
-    return lines
 
 
 def coloured(stream: TextIO) -> bool:

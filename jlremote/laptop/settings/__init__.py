@@ -1,8 +1,7 @@
-"""Settings: what the user has set in `config.toml` and `JLR_…`, and which hosts ssh's config names.
+"""Settings: what the user has set in `config.toml` and `JLR_…`.
 
 Read `options` (the table of all options and their values), then `settings` (the sources, and which
-one wins) and `setting_change` (`jlr config` writes one). `ssh_hosts` reads names only, for
-completion and guesses; `ssh/config` asks ssh for their settings.
+one wins) and `setting_change` (`jlr config` writes one).
 
 Decisions:
 

@@ -149,7 +149,7 @@ def _check_template(template: str, place: str) -> None:
 
 
 def key(option: str, item: str) -> str:
-    """Return what identifies an item of a list: its variable, limit, or folder in the container."""
+    """Return the key of a list item: its variable, limit, or folder in the container."""
     if option != "volume":
         return item.partition("=")[0]
     source, _, rest = item.partition(":")

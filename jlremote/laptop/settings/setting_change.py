@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from jlremote.errors import JlrError, Usage
 from jlremote.laptop import paths
 from jlremote.laptop.settings import settings
 from jlremote.laptop.settings.options import BUILT_IN_PROFILES, KINDS, LISTS, checked, parsed
-from jlremote.text import closest
+from jlremote.text import did_you_mean
 
 
 def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
@@ -26,26 +26,29 @@ def change(table: Sequence[str], option: str, values: Sequence[str]) -> Path:
         JlrError: the file cannot be written, or not be changed line by line.
     """
     if option not in KINDS:
-        raise Usage(f"no setting `{option}`", hint=_hint_of_unknown(option))
+        near = did_you_mean(option.rpartition(".")[2], KINDS)
+        raise Usage(f"no setting `{option}`", hint=near or "`jlr config` lists the settings")
     value = _value(option, values) if values else None
     settings.load()  # a file that is wrong is mended by a person
     path = settings.config_file().resolve()  # it may be a link into a person's other settings
     text = path.read_text("utf-8") if path.exists() else ""
     text = _with_built_in(text, table)
-    wanted = _with(tomllib.loads(text), table, option, value)
-    lines = _changed(text.splitlines(keepends=True), tuple(table), option, value)
-    if _meaning(lines) != wanted:
+    document = _with(tomllib.loads(text), table, option, value)
+    line = "" if value is None else f"{option} = {_toml(value)}\n"
+    heading = f"[{'.'.join(map(_key, table))}]\n"
+    tried = _candidates(text.splitlines(keepends=True), heading, option, line)
+    changed = next((each for each in tried if _meaning(each) == document), None)
+    if changed is None:
         raise JlrError(
             f"cannot change `{option}` in `{path}` without changing other lines",
             hint="`jlr config --edit`",
         )
-    settings.interpreted(path, wanted)
-    paths.write_whole(path, "".join(lines))
+    settings.interpreted(path, document)
+    paths.write_whole(path, changed)
     return path
 
 
 def _with_built_in(text: str, table: Sequence[str]) -> str:
-    """Return the text with a built-in profile of that name, which a table in the file replaces."""
     kind, name = (*table, "")[:2]
     built_in = BUILT_IN_PROFILES.get(name, {}) if kind == "profiles" else {}
     if not built_in or name in tomllib.loads(text).get(kind, {}):
@@ -53,17 +56,6 @@ def _with_built_in(text: str, table: Sequence[str]) -> str:
     gap = "\n" if text.endswith("\n") else "\n\n" if text else ""
     lines = [f"{option} = {_toml(value)}\n" for option, value in built_in.items()]
     return f"{text}{gap}[{kind}.{name}]\n{''.join(lines)}"
-
-
-def _hint_of_unknown(option: str) -> str:
-    """Return the setting that was meant, also by its place in the file (`hosts.dgx.image`)."""
-    place, _, name = option.rpartition(".")
-    near = closest(name, KINDS)
-    if near is None:
-        return "`jlr config` lists the settings"
-    kind, _, whose = place.partition(".")
-    flag = {"hosts": "--host", "profiles": "--profile"}.get(kind)
-    return f"did you mean `{near}`" + (f" with `{flag} {whose}`?" if flag and whose else "?")
 
 
 def _value(option: str, values: Sequence[str]) -> Any:
@@ -80,7 +72,6 @@ def _value(option: str, values: Sequence[str]) -> Any:
 def _with(
     document: dict[str, Any], table: Sequence[str], option: str, value: Any
 ) -> dict[str, Any]:
-    """Return what the file is to mean."""
     inner = document
     for name in table:
         inner = inner.setdefault(name, {})
@@ -91,49 +82,24 @@ def _with(
     return document
 
 
-def _changed(lines: list[str], table: tuple[str, ...], option: str, value: Any) -> list[str]:
-    """Return the lines with the option's own replaced, or with a new one at the table's end."""
-    new = [] if value is None else [f"{option} = {_toml(value)}\n"]
-    begin, end = _extent(lines, table)
-    for at in range(begin, end):
-        if re.match(rf"\s*[\"']?{re.escape(option)}[\"']?\s*=", lines[at]):
-            return [*lines[:at], *new, *lines[_end_of_value(lines, at) :]]
-    while end > begin and not lines[end - 1].strip():
-        end -= 1
+def _candidates(lines: list[str], heading: str, option: str, new: str) -> Iterator[str]:
+    """Yield texts with a new line in place of an option's, at a table's end, or in a new table."""
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    if begin == 0:  # no such table
-        gap = ["\n"] if lines else []
-        return [*lines, *gap, f"[{'.'.join(map(_key, table))}]\n", *new]
-    return [*lines[:end], *new, *lines[end:]]
+    for at, line in enumerate(lines):
+        if re.match(rf"\s*[\"']?{re.escape(option)}[\"']?\s*=", line):
+            # A value may be an array of several lines.
+            for end in range(at + 1, len(lines) + 1):
+                yield "".join((*lines[:at], new, *lines[end:]))
+    for at in range(len(lines), 0, -1):
+        if lines[at - 1].strip():
+            yield "".join((*lines[:at], new, *lines[at:]))
+    yield "".join((*lines, *(["\n"] if lines else []), heading, new))
 
 
-def _extent(lines: list[str], table: tuple[str, ...]) -> tuple[int, int]:
-    """Return where the lines of a table begin, behind its heading, and end; 0 where it is not."""
-    heading: dict[str, Any] = {}
-    for name in reversed(table):
-        heading = {name: heading}
-    headings = [
-        at for at, line in enumerate(lines) if re.match(r"\s*\[", line) and _meaning([line])
-    ]
-    for at, following in zip(headings, [*headings, len(lines)][1:], strict=True):
-        if _meaning([lines[at]]) == heading:
-            return at + 1, following
-    return 0, 0
-
-
-def _end_of_value(lines: list[str], begin: int) -> int:
-    """Return the line behind a value, which may be an array of several lines."""
-    for end in range(begin + 1, len(lines) + 1):
-        if _meaning(lines[begin:end]) is not None:
-            return end
-    return begin + 1
-
-
-def _meaning(lines: Sequence[str]) -> dict[str, Any] | None:
-    """Return what lines mean, `None` if they are not TOML."""
+def _meaning(text: str) -> dict[str, Any] | None:
     try:
-        return tomllib.loads("".join(lines))
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return None
 
@@ -143,5 +109,4 @@ def _key(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a value in TOML, which writes strings, numbers and arrays as JSON, but for DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -25,7 +25,6 @@ there the nearer source wins for the same folder in the container, variable or l
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,7 +144,6 @@ class Settings:
         return f"[hosts.{name}]", self.hosts.get(name, {})
 
     def _profile(self, by: Source) -> Source:
-        """Return the profile that a source names."""
         name = str(by[1]["profile"])
         if name not in self.profiles:
             known = ", ".join(f"`{profile}`" for profile in self.profiles)
@@ -182,7 +180,7 @@ def interpreted(
     for name in tables:
         if name not in ("defaults", "profiles", "hosts", "pools"):
             raise Usage(
-                f"{_at(path, '', name)}: unknown key `{name}`",
+                f"`{path}`: unknown key `{name}`",
                 hint="the tables are `[defaults]`, `[profiles.NAME]`, `[hosts.NAME]` and "
                 "`[pools.NAME]`",
             )
@@ -236,7 +234,7 @@ def _pools(path: Path, tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         named = hosts if isinstance(hosts, list) else [None]
         if not named or not all(isinstance(one, str) and one and not is_pool(one) for one in named):
             raise Usage(
-                f"{_at(path, 'pools', name)}: `[pools.{name}]` must have `hosts` and nothing else",
+                f"`{path}`: `[pools.{name}]` must have `hosts` and nothing else",
                 hint='`hosts = ["A", "B"]`, each as after `ssh`',
             )
         pools[name] = tuple(dict.fromkeys(named))
@@ -252,28 +250,14 @@ def _layer(path: Path, place: str, table: object) -> dict[str, Value]:
     for name, value in _table(path, place, table, place).items():
         if name not in known:
             raise Usage(
-                f"{_at(path, place, name)}: unknown key `{name}` in `[{place}]`",
+                f"`{path}`: unknown key `{name}` in `[{place}]`",
                 hint=_unknown(place, name, value, known),
             )
         try:
             layer[name] = checked(name, value, f"`{name}` of `[{place}]`")
         except Usage as wrong:
-            place_of_it = _at(path, place, name)
-            raise Usage(f"{place_of_it}: {wrong.message}", hint=wrong.hint) from wrong
+            raise Usage(f"`{path}`: {wrong.message}", hint=wrong.hint) from wrong
     return layer
-
-
-def _at(path: Path, place: str, name: str) -> str:
-    """Return where in the file a table has a key, with the line if it is found; TOML gives none."""
-    table = ""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
-            table = re.sub("[\"']", "", header[1])
-        key = f"{table}.{line.partition('=')[0]}" if header is None else table
-        plain = re.sub(r"[\s\"']", "", key).strip(".")
-        if f"{plain}.".startswith(f"{place}.{name}.".lstrip(".")):
-            return f"`{path}`, line {number}"
-    return f"`{path}`"
 
 
 def _unknown(place: str, name: str, value: object, known: list[str]) -> str:
@@ -307,5 +291,4 @@ def _merged(sources: Iterable[Source]) -> list[Origin]:
 
 
 def _items(value: Value | None) -> tuple[Any, ...]:
-    """Return the items of a list, another value as the only one, and nothing for `None`."""
     return value if isinstance(value, tuple) else () if value is None else (value,)

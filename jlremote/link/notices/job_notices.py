@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from jlremote.errors import JlrError
-from jlremote.jobs import containers
-from jlremote.jobs.containers import ContainerJobs
-from jlremote.jobs.scheduled import ScheduledJobs
+from jlremote.jobs import engine_jobs
+from jlremote.jobs.engine_jobs import ContainerJobs
+from jlremote.jobs.scheduled_jobs import ScheduledJobs
 from jlremote.jupyter.ports.endpoint import WARNED_SECONDS
 from jlremote.link.lasting import keep_going
 from jlremote.place.clusters.slurm import SLURM
@@ -133,7 +133,7 @@ def _found(host: Host, watched: WatchedJob) -> Job | None:
         read = queue.read
     elif watched.kind != "processes":
         engine = runtime_named(watched.kind).required_engine
-        backend, read = ContainerJobs(engine), containers.read
+        backend, read = ContainerJobs(engine), engine_jobs.read
     done = run_script(host, backend.tell(watched.name))
     if done.status != 0:
         raise JlrError(f"`{watched.name}` cannot be looked for: {done.complaint}")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jlremote.laptop import ssh_names
+from jlremote.laptop import known_names
 from jlremote.link.ssh_server.control_client import ControlClient, Denied, Runs, SharedPlace
 from jlremote.link.ssh_server.served_place import Connect, ServedPlace
 from jlremote.ssh.interfaces import Connection
@@ -69,7 +69,7 @@ class ControlSockets:
         The place must be known to run, as that of a session with a forward is. A name whose clients
         wanted more is left alone from then on: the user's configuration has forwards for it, say.
         """
-        path = ssh_names.control_socket(name)
+        path = known_names.control_socket(name)
         shared = SharedPlace(place, self._connect, self._runs)
         if path is None or name in self._refused or not shared.is_sure(connection):
             return

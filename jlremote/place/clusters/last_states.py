@@ -1,4 +1,4 @@
-"""The last states of jobs, which the command that first sees them writes into the jobs' folders.
+"""The last states of jobs, noted in the jobs' folders by the first command that sees them.
 
 A job writes down its own end, in `exit`, unless its node fails or it is killed. Then the scheduler
 is asked, and `ending` gets its last state, the moment and the scheduler's exit code, if that is
@@ -99,7 +99,7 @@ account
 
 
 @dataclass(frozen=True)
-class Ending:
+class JobEnding:
     """What the scheduler knows of a job's end; empty where it knows nothing."""
 
     state: str = ""
@@ -123,16 +123,15 @@ class Ending:
         return f"{told}: it ended before its command began{words}"
 
 
-def read_ending(text: str) -> Ending:
+def read_ending(text: str) -> JobEnding:
     """Return what a file `ending` says, or what the accounting printed."""
-    return Ending(*text.strip().split("|")[:3])
+    return JobEnding(*text.strip().split("|")[:3])
 
 
 def ask(scheduler: Slurm, root: str, seconds: int | None = None) -> str:
     """Return shell text that prints the queue, and notes the last states of jobs that are over.
 
-    `root` is shell text: the folder of the jobs' folders. The scheduler has `seconds` to answer,
-    `None` for its own limit.
+    `root` is shell text, the folder of the jobs' folders; `seconds` limit the scheduler's answer.
     """
     queue = _QUEUE.replace("QUEUE\n2>&1\n", f"{scheduler.queue(seconds)} 2>&1\n")
     queue = queue.replace("WAITING", "|".join(scheduler.waiting_states))
@@ -146,7 +145,7 @@ def account(scheduler: Slurm) -> str:
 
 
 def note(scheduler: Slurm, root: str) -> str:
-    """Return shell text that notes the end of the job of `$directory`, if that has come."""
+    """Return shell text that notes the end of the job of `$directory` once it is over."""
     return account(scheduler) + _NOTE.replace("ASK\n", ask(scheduler, root, SHORT_SECONDS))
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a cluster's scheduler, and what it answers, as plain values."""
+"""Requests to a cluster's scheduler, and its answers, as plain values."""
 
 from __future__ import annotations
 

@@ -181,18 +181,18 @@ class Slurm:
         return f"sed -n '/^{slurm_lists.QUEUE_HEADING}{FIELD}/,$p'"
 
     def trial(self, script: str) -> str | None:
-        """Fail where Slurm does not answer within a second; `None` if a script asks it nothing."""
+        """Return a script that fails if Slurm is silent; `None` if `script` asks it nothing."""
         if _LOOK not in script:
             return None
         asked = f'{_first(("squeue", "--name=.", "--format=%i"), 1)} --user="$(id -un)" 2>&1'
         return f"{_ON_PATH}! {_LOOK} || {asked} | grep -q {slurm_lists.QUEUE_HEADING}"
 
     def requeues(self, resources: Resources) -> bool:
-        """Return whether the job may be put back into the queue, to begin anew later."""
+        """Return whether Slurm may put the job back into the queue."""
         return "--requeue" in resources.arguments
 
     def put_back(self) -> str:
-        """Succeed if Slurm's messages on stdin say that the job is put back, or may be.
+        """Succeed if Slurm's messages on stdin say that the job is requeued or preempted.
 
         Sites cancel preempted jobs, or requeue them.
         """
@@ -233,10 +233,8 @@ class Slurm:
     def step(self, job: str, *, terminal: bool = False, name: str = "") -> str:
         """Run `"$@"` on the first node of a running job, beside what the job has there.
 
-        Its stdin and stdout are the command's. `job` is shell text; `name` is the step's.
-        `--overlap` needs Slurm 20.11.
-        Right after a restart slurmctld takes no steps for some seconds. Without `--immediate` srun
-        then waits for SlurmctldTimeout, which is two minutes, before it asks again.
+        `job` is shell text; `name` is the step's. Right after a restart slurmctld takes no steps
+        for some seconds; without `--immediate` srun waits for two minutes before it asks again.
         """
         argv = (
             *("srun", "--overlap", "--immediate", "--quiet"),
@@ -269,11 +267,9 @@ class Slurm:
         return _PLAIN
 
     def cancel(self, job: str) -> str:
-        """Cancel by `scancel`: SIGTERM, and SIGKILL after the site's KillWait."""
         return f"{_ON_PATH}scancel {job}"
 
     def estimate(self, resources: Resources) -> str:
-        """Try a submission of stdin by `sbatch --test-only`."""
         return f"{_ON_PATH}{_first(('sbatch', '--test-only', *_asked(resources)))}"
 
     def read_estimate(self, answer: Completed) -> str:
@@ -281,14 +277,12 @@ class Slurm:
         return one_line(said.replace("sbatch: ", ""))
 
     def runs_images(self) -> str:
-        """Look for the option of pyxis, NVIDIA's plug-in for `srun`."""
         return (
             f"{_ON_PATH}srun --help 2>/dev/null | grep -q -e '--container-image' || exit\n"
             "echo 'srun --container-image=IMAGE COMMAND'"
         )
 
     def presence(self) -> str:
-        """Print Slurm's version, a list, and the partitions and accounts."""
         return (
             f"{_ON_PATH}{_LOOK} || exit 0\nsbatch --version\n"
             f"printf '{PRINT_GROUP}'; {_first(('squeue', '--me'))} 2>&1\n"
@@ -307,7 +301,6 @@ class Slurm:
         return SchedulerFacts(one_line(version), silence, self.read_choices(choices))
 
     def choices(self) -> str:
-        """Print what the user may ask for."""
         return f"{_ON_PATH}{_CHOICES}"
 
     def read_choices(self, printed: str) -> str | None:
@@ -345,12 +338,10 @@ SLURM = Slurm()
 
 
 def _first(argv: tuple[str, ...], seconds: int = _SECONDS) -> str:
-    """Return a command with a time limit; words that follow it are its own, too."""
     return f"$(command -v timeout >/dev/null && echo timeout {seconds}) {command_line(argv)}"
 
 
 def _asked(resources: Resources) -> tuple[str, ...]:
-    """Return the arguments of `sbatch`: only what was asked, and what jlr needs."""
     given = {name: getattr(resources, name) for name in _FLAGS}
     given["cpus-per-task"] = resources.cpus
     for argument in resources.arguments:

@@ -1,4 +1,4 @@
-"""Lists of `squeue`: the user's jobs, a line each."""
+"""Readers of Slurm's lists: the user's jobs, and the GPUs of partitions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _job(fields: list[str]) -> QueuedJob:
 
 
 def base_state(words: str) -> str:
-    """Return the state without what follows it: `CANCELLED by 1234`, `CANCELLED+`."""
+    """Return the plain state of `CANCELLED by 1234` or `CANCELLED+`."""
     return words.strip().partition(" ")[0].rstrip("+")
 
 
@@ -150,7 +150,6 @@ def _jobs(printed: str, now: str) -> Iterator[GpuJob]:
 
 
 def _gpus(gres: str) -> dict[str, int]:
-    """Return the count of each type in `gpu:a100:2(S:0-1),gpu:1`; without a type it is `gpu`."""
     found: dict[str, int] = defaultdict(int)
     for each in _GPU.finditer(re.sub(r"\([^()]*\)", "", gres)):
         found[each["type"] or "gpu"] += count(each["count"]) or 0

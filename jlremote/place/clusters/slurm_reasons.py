@@ -19,8 +19,14 @@ from jlremote.place.clusters.slurm_lists import base_state
 from jlremote.text import one_line
 
 _WAIT = "nothing to do: it starts by itself"
-_NO_NODE = ("waits", "nodes that it needs are drained, down, or reserved for maintenance")
+_NO_NODE = "nodes that it needs are drained, down, or reserved for maintenance"
 _LOOK = "`sinfo -R` and `scontrol show reservation` there tell which"
+_RELEASE = "`scontrol release JOB` lets it go"
+_TIME = "its time is over the limit of the partition"
+_NODES = "it asks for more nodes than the partition gives to a job"
+_UNMET = "the job that it depends on did not end as it must"
+_ACCOUNT = "choose another `--account`"
+_QOS = "choose another `--qos`"
 _TABLE = MappingProxyType(
     {
         "Priority": ("waits", "jobs with a higher priority are before it", _WAIT),
@@ -31,33 +37,21 @@ _TABLE = MappingProxyType(
         "Licenses": ("waits", "all licences that it asks for are in use", _WAIT),
         "NodeDown": ("waits", "a node that it needs is down", "ask the site if it lasts"),
         # 26.05 has the same word, without names, for drained nodes, too.
-        "ReqNodeNotAvail": (*_NO_NODE, _LOOK),
+        "ReqNodeNotAvail": ("waits", _NO_NODE, _LOOK),
         # A sentence of its own, whose first words these are.
-        "Nodes required for job are DOWN": (*_NO_NODE, _LOOK),
+        "Nodes required for job are DOWN": ("waits", _NO_NODE, _LOOK),
         "JobArrayTaskLimit": ("waits", "its array runs as many jobs at a time as it may", _WAIT),
         "Reservation": ("waits", "its reservation has not begun", _WAIT),
         "PartitionDown": ("waits", "its partition is closed for now", "another `--partition`"),
         "PartitionInactive": ("waits", "its partition is closed for now", "another `--partition`"),
         "Dependency": ("depends", "it waits for another job", _WAIT),
-        "JobHeldUser": ("held", "its owner holds it", "`scontrol release JOB` lets it go"),
+        "JobHeldUser": ("held", "its owner holds it", _RELEASE),
         "JobHeldAdmin": ("held", "an administrator holds it", "ask the site"),
         "JobHoldMaxRequeue": ("held", "it was requeued too often", "ask the site"),
-        "launch_failed_requeued_held": (
-            *("held", "its start failed, and Slurm holds it"),
-            "`scontrol release JOB` tries again",
-        ),
-        "PartitionTimeLimit": (
-            *("never", "its time is over the limit of the partition"),
-            "ask for a shorter `--time`",
-        ),
-        "PartitionNodeLimit": (
-            *("never", "it asks for more nodes than the partition gives to a job"),
-            "ask for fewer `--nodes`",
-        ),
-        "DependencyNeverSatisfied": (
-            *("never", "the job that it depends on did not end as it must"),
-            "submit it without that dependency",
-        ),
+        "launch_failed_requeued_held": ("held", "its start failed, and Slurm holds it", _RELEASE),
+        "PartitionTimeLimit": ("never", _TIME, "ask for a shorter `--time`"),
+        "PartitionNodeLimit": ("never", _NODES, "ask for fewer `--nodes`"),
+        "DependencyNeverSatisfied": ("never", _UNMET, "submit it without that dependency"),
         "BadConstraints": (
             *("never", "no node has the resources that it asks for"),
             "change `--constraint` or `--gres`",
@@ -70,20 +64,9 @@ _TABLE = MappingProxyType(
             *("never", "its account may not use the partition"),
             "choose another `--account` or `--partition`",
         ),
-        "InvalidAccount": (
-            "never",
-            "its account is not valid",
-            "choose another `--account`",
-        ),
-        "InvalidQOS": (
-            "never",
-            "its QOS is not valid",
-            "choose another `--qos`",
-        ),
-        "QOSNotAllowed": (
-            *("never", "the partition does not take its QOS"),
-            "choose another `--qos`",
-        ),
+        "InvalidAccount": ("never", "its account is not valid", _ACCOUNT),
+        "InvalidQOS": ("never", "its QOS is not valid", _QOS),
+        "QOSNotAllowed": ("never", "the partition does not take its QOS", _QOS),
     }
 )
 _DOWN = re.compile(r"UnavailableNodes:(\S+)")
@@ -96,7 +79,7 @@ _THINGS = (
 
 
 def explain(reason: str | None) -> Waiting:
-    """Explain a reason of squeue's."""
+    """Explain why a job waits, from the reason that `squeue` gives."""
     word = (reason or "None").strip("()")
     plain = word.partition(",")[0].partition(":")[0].strip()
     if down := _DOWN.search(word):
@@ -160,6 +143,6 @@ def ending(state: str, log: str) -> str | None:
 
 
 def unfinished_code(how: str) -> int:
-    """Return the exit code of a job whose command took such an end well: 128 + N for signal N."""
+    """Return the exit code of a job that Slurm ended and whose command exited with 0."""
     out_of_memory = how.startswith("OUT_OF_MEMORY")
     return 128 + (_OUT_OF_MEMORY_SIGNAL if out_of_memory else signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Addresses of the loopback, which only a machine's own programs reach, and ends of forwards."""
+"""Addresses of the loopback, ends of forwards, and the kernel's tables of sockets (proc(5))."""
 
 from __future__ import annotations
 
@@ -40,9 +40,8 @@ class Target:
 def own_address(port: int) -> str:
     """Return the address that belongs to one local port, as 127.34.184.1 does to port 8888.
 
-    Every address of 127.0.0.0/8 is this machine (RFC 1122, section 3.2.1.3), and servers accept it
-    as they do 127.0.0.1. To a browser it is another host: cookies and service workers of other
-    ports, which it would share among all ports of 127.0.0.1, stay away.
+    All of 127.0.0.0/8 is this machine (RFC 1122, section 3.2.1.3). To a browser each address is
+    another host, so cookies and service workers of other ports stay away.
     """
     return f"127.{port >> 8}.{port & 0xFF}.1"
 
@@ -74,7 +73,6 @@ class Listener:
 
     @property
     def everywhere(self) -> bool:
-        """Whether it is bound to all addresses."""
         return self.address in ("0.0.0.0", "::")  # noqa: S104
 
     @property
@@ -83,7 +81,7 @@ class Listener:
 
 
 def read_listeners(table: str) -> tuple[Listener, ...]:
-    """Return the sockets of the rows that `LISTENING` printed; any other line is passed over."""
+    """Return the sockets from the rows that `LISTENING` printed; skip other lines."""
     found = []
     for line in table.splitlines():
         row = line.split()
@@ -118,11 +116,6 @@ def socket_inodes(descriptors: str) -> frozenset[str]:
 
 
 def _address(digits: str) -> str:
-    """Return an address of the table: words of 32 bits, each with its last byte first.
-
-    Raises:
-        ValueError: it is none.
-    """
     words = (bytes.fromhex(digits[at : at + 8])[::-1] for at in range(0, len(digits), 8))
     raw = b"".join(words)
     if len(raw) == IPv4Address(0).max_prefixlen // 8:

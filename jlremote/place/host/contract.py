@@ -1,4 +1,4 @@
-"""A host as its callers see it: a shell that runs scripts, and how each of their steps ended."""
+"""A host as a shell that runs scripts, how their steps ended, and records in their output."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def told(text: str) -> list[str]:
 
 
 def engines_error(lines: list[str]) -> str | None:
-    """Return the lines of an engine's error as one that is short, `None` if it is not one."""
+    """Return an engine's error in one short line, `None` if the lines are no such error."""
     if not lines or not ENGINES_ERROR.match(lines[0]):
         return None
     text = _HOOK.sub("", one_line(" ".join(lines)))

@@ -35,10 +35,9 @@ def new_marker() -> str:
 
 
 def framed(steps: Steps, marker: str) -> str:
-    """Return the script that runs `steps` in order, each in a subshell of its own.
+    """Return the script that runs `steps` in order, each in a subshell with an empty stdin.
 
-    A step's stdin is empty, or it would swallow the rest of the script. `$status` holds the exit
-    status of the step before, and `$statuses` those of all, as ` NAME=STATUS NAME=STATUS `.
+    `$status` holds the exit status of the step before, `$statuses` those of all: ` NAME=STATUS … `.
     """
     # The host's own variables of these names must not count as a result.
     begin = "status=; statuses=' '\n"
@@ -58,8 +57,7 @@ def _framed_step(name: str, text: str, marker: str) -> str:
 def announced(script: str, marker: str) -> str:
     """Return a script for streaming: output before the marker, on either stream, is noise.
 
-    The braces make the shell read the whole script before it runs any of it, as its commands may
-    read stdin; input that they leave is never taken for more of the script.
+    The braces make the shell read the whole script before its commands read stdin.
     """
     announce = f"printf '%s\\n' '{marker}'"
     return f"{{\n{announce}; {announce} >&2\n{script}\nexit\n}}\n"
@@ -177,11 +175,10 @@ class FromMarker:
 
     @property
     def noise(self) -> str:
-        """The last output before the marker."""
         return self._before.decode("utf-8", "replace")
 
     def take(self, data: bytes) -> bytes:
-        """Return the part of `data`, and of bytes held back, that comes after the marker."""
+        """Return the bytes of `data` that come after the marker."""
         if not self.begun:
             before, marker, data = (self._before + data).partition(self._marker)
             self.begun = bool(marker)
@@ -193,8 +190,7 @@ def run_steps(steps: Steps, limit: int, execute: Execute) -> dict[str, Completed
     """Run `steps` through `execute(script, output)` and return how each ended.
 
     Raises:
-        JlrError: more than `limit` bytes came back.
-        JlrError: the shell ended early.
+        JlrError: more than `limit` bytes came back, or the shell ended early.
     """
     marker = new_marker()
     output = _Output(limit, marker.encode())

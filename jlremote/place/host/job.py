@@ -46,30 +46,29 @@ class Job:
 
     @property
     def waits_for_gpus(self) -> bool:
-        """Whether it is in the queue for GPUs of its host."""
+        """Whether the job waits for GPUs of its host."""
         return self.state == "waiting" and self.job is None
 
     @property
     def waits(self) -> str | None:
-        """Why it waits, and when it is expected to begin, in words; `None` where it does not."""
+        """Why the job waits, and when it is expected to begin; `None` if it does not wait."""
         if self.reason is None or self.starts is None:
             return self.reason
         return f"{self.reason}; {times.expected(self.starts)}"
 
     @property
     def key(self) -> str:
-        """What names it in scripts: the id, as another container may get the name meanwhile."""
+        """The job's id or name, for scripts: another container may get its name."""
         return self.id or self.name
 
     def by_our_clock(self, now: float | None) -> Job:
-        """Return it with its moments by this machine's clock; `now` is its host's time."""
+        """Return the job with its moments by this machine's clock; `now` is its host's time."""
         here = partial(times.by_our_clock, their_now=now)
         since, ended, until = here(self.since), here(self.ended), here(self.until)
         return replace(self, since=since, ended=ended, until=until)
 
     @property
     def ending(self) -> str:
-        """How it ended, in words."""
         how = "" if self.exit_code is None else f" with exit code {self.exit_code}"
         if self.ended and self.since:
             how += f" after {times.in_words(max(0, int(self.ended - self.since)))}"
@@ -85,22 +84,17 @@ class Job:
 class FolderJobs:
     """Jobs whose output is in the files `stdout` and `stderr` of a folder each.
 
-    Its methods return scripts, as those of all kinds of jobs do, for a job that is told by its
-    `key`: `follow` prints the output as it comes until the job or stdin ends, `rest` what is there.
-    Both leave out the first `stdout` and `stderr` bytes. `signal` is for the job and its children,
-    `stop` sends SIGTERM, and SIGKILL after ten seconds or with `force`; `remove` is for one
-    that is over.
+    Methods return scripts for the job of a `key`: `follow` prints the output until the job or stdin
+    ends, `rest` what is there, both without the first bytes of each file.
     """
 
     root: str  # shell text: the folder of their folders
     _known: str  # shell text: the functions that `_until_over` needs
 
     def _until_over(self) -> str:
-        """Return shell text that waits until the job of `$directory` is over."""
         raise NotImplementedError
 
     def folder(self, key: str) -> str:
-        """Return shell text that sets `$directory`."""
         return f"directory={self.root}/{shlex.quote(key)}\n"
 
     def follow(self, key: str, stdout: int, stderr: int) -> str:
@@ -127,14 +121,12 @@ class FolderJobs:
         return f'{self.folder(key)}rm -rf -- "$directory" || exit\n'
 
     def _show(self, key: str, stdout: str, stderr: str) -> str:
-        """Return the script that prints both files, each by an option of `tail`."""
         return (
             f'{self.folder(key)}tail {stdout} "$directory/stdout"\n'
             f'tail {stderr} "$directory/stderr" >&2\n'
         )
 
     def _watch(self, key: str, stdout: str, stderr: str) -> str:
-        """Return the script that prints them as they grow, until the job or stdin ends."""
         watching = (
             f'{self.folder(key)}{self._known}tail {stdout} -f "$directory/stdout" & out=$!\n'
             f'tail {stderr} -f "$directory/stderr" >&2 & err=$!\n'

@@ -135,8 +135,7 @@ class ProcessPlan:
 def launch(plan: ProcessPlan) -> str:
     """Return the script that begins a job and prints its pid and start.
 
-    It fails with `TAKEN` if there is a job of that name, with `NO_FOLDER` if no folder can be
-    created, with `NO_PYTHON` if the host has no Python for the job.
+    It fails with `TAKEN` (a job has that name), `NO_FOLDER` or `NO_PYTHON`.
     """
     no_folder = f'{{ rm -rf -- "$directory"; exit {NO_FOLDER}; }}'
     python = f'{FIND_PYTHON}[ -n "$python" ] || exit {NO_PYTHON}\n'
@@ -161,7 +160,6 @@ def launch(plan: ProcessPlan) -> str:
 
 
 def _told(plan: ProcessPlan) -> str:
-    """Return what the keeper is told of a job; no argument has its variables."""
     ending = plan.sweep or (sweep_argv(plan.mark) if plan.mark else ())
     files = {
         "command": plan.shown,
@@ -176,14 +174,13 @@ def _told(plan: ProcessPlan) -> str:
         ),
     }
     if plan.wait is not None:
-        files["waiting"] = json.dumps(_first_words(plan.wait))
+        files["waiting"] = json.dumps(plan.wait["first"])
     told = {name: getattr(plan, name) for name in ("argv", "mark", "variables")}
     told |= {"interactive": plan.interactive, "terminal": plan.terminal, "files": files}
     return json.dumps(told | {"waiter": _WAITER if plan.wait is not None else ()}) + "\n"
 
 
 def _put_waiter(plan: Mapping[str, Any]) -> str:
-    """Return the shell text that puts a waiter and its plan into `$directory`, as files."""
     return f"""\
 printf '%s\\n' "$python" >"$directory/.python"
 cat >"$directory/.waiter" <<'jlr-program-end'
@@ -194,18 +191,13 @@ jlr-plan-end
 """
 
 
-def _first_words(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a waiter with this plan tells first; that of a start names what it wants."""
-    return {"why": plan["why"]} | ({"start": plan["gpus"]} if "hold" in plan else {})
-
-
 def take_back(name: str, mark: str) -> str:
     """Return the script that ends a job that has just begun, and deletes its folder."""
     return _take_back(name, f'[ "$(cat "$directory/mark" 2>/dev/null)" = {shlex.quote(mark)} ]')
 
 
 def take_back_if(name: str, word: str) -> str:
-    """Return the script that ends a waiting job and deletes its folder, if it tells that word."""
+    """Return the script that ends and deletes a job, if its file `waiting` has a word."""
     return _take_back(name, f'grep -qsF {shlex.quote(word)} "$directory/waiting"')
 
 
@@ -220,7 +212,7 @@ def look(name: str) -> str:
 
 
 def adopting() -> str:
-    """Return shell text that runs its arguments, in a container, and ends as they do.
+    """Return shell text for a container that runs its arguments and adopts their orphans.
 
     Where there is a Python the command's orphans are adopted.
     """
@@ -234,7 +226,6 @@ exec "$@"
 
 
 def _code(keys: str) -> str:
-    """Return keys, as docker takes them, as the bytes that a terminal sends, in hexadecimal."""
     return bytes(ord(key[-1]) & (0x1F if key[:-1] else 0x7F) for key in keys.split(",")).hex()
 
 
@@ -253,7 +244,7 @@ class ProcessJobs(FolderJobs):
         return f"{_ALIVE}{_TELL}".replace("FOLDERS", f"{_ROOT}/{which}").replace("SHOW", show)
 
     def feed(self, key: str) -> str:
-        """Return the script that gives it the script's own stdin, and prints a line at its end."""
+        """Return the script that passes its stdin to the job, and prints a line at the end."""
         return f"{self.folder(key)}{_ALIVE}{_FEED}"
 
     def waiting(self, key: str) -> str:
@@ -262,7 +253,7 @@ class ProcessJobs(FolderJobs):
         return until_hang_up(command_line(("sh", "-c", loop)))
 
     def attach(self, key: str, keys: str | None, *, first: bool) -> str:
-        """Return the script that connects its terminal to the job's, which the keys leave.
+        """Return the script that connects its terminal to the job's, until the keys are typed.
 
         The `first` time it shows the whole output before, else the last of what was missed.
         """

@@ -83,13 +83,11 @@ done
 
 
 def sweep_argv(mark: str) -> tuple[str, ...]:
-    """Return the argv that ends all of one's processes that inherited a mark.
+    """Return the argv that ends all of one's processes that inherited a mark, and their children.
 
-    Those that left the group of the marked one, as by `setsid`, and what they have begun, too. They
-    get the signal whose name is to follow as the last argument, and SIGKILL after two seconds. With
-    `LIST` in its place it prints them; behind the signal, in the same argument, those are ended
-    even if nothing but their parents told whose they were: a program that writes its title over its
-    environment has lost the mark.
+    The signal is to follow as the last argument; SIGKILL comes after two seconds. `LIST` in its
+    place prints the processes; those that follow the signal in the same argument are ended even if
+    they have lost the mark, as a program does that writes its title over its environment.
     """
     return ("sh", "-c", _SWEEP.replace("WORD", mark), "sh")
 

@@ -43,13 +43,13 @@ def bounded(argv: Iterable[str], seconds: int) -> str:
 
 
 def stdin_of(text: str) -> str:
-    """Return a redirection of a command's stdin from lines of text; it must end a line."""
+    """Return a here-document with lines of text as a command's stdin."""
     end = f"end-{os.urandom(8).hex()}"  # in no value
     return f"<<'{end}'\n{text}{end}\n"
 
 
 def without_stdin(script: str) -> str:
-    """Return a script without the text of its `stdin_of`, which may have secrets; to be shown."""
+    """Return a script fit to be shown: without the here-documents of `stdin_of`."""
     return _STDIN.sub(r"\1…\n\2\n", script)
 
 
@@ -61,8 +61,8 @@ def pause(seconds: float) -> str:
 def own_folder(begin: str, mode: str, otherwise: str) -> str:
     """Return shell text that goes to a folder of the user's own, below one where others may write.
 
-    It is made in the present folder, and called `begin` and the user's id; more follows where
-    another user has taken that name. `otherwise` runs if there can be none.
+    Its name is `begin` and the user's id, and more where another user has taken that. `otherwise`
+    runs if there can be none.
     """
     return f"""\
 jlr_own={begin}$(id -u); jlr_above=$(pwd -P)
@@ -84,10 +84,10 @@ def wait_while(
     meanwhile: str = "",
     too_long: str = "break",
 ) -> str:
-    """Return shell text that tries `condition` again and again while it holds.
+    """Return shell text that tries `condition` `every` so many seconds while it holds.
 
-    It is tried `every` so many seconds, for at most `seconds` (a number, or a shell variable with
-    one); then `too_long` runs, e.g. `break`, `return` or `exit`. Each turn runs `meanwhile`.
+    After `seconds` (a number, or a shell variable with one) `too_long` runs, e.g. `break` or
+    `exit`. Each turn runs `meanwhile`.
     """
     rate = round(1 / every)
     turns = f"$(({seconds} * {rate}))" if isinstance(seconds, str) else round(seconds * rate)
@@ -104,8 +104,7 @@ done
 def until_hang_up(command: str) -> str:
     """Return shell text that runs `command` until it ends or its stdin ends.
 
-    For commands that would run for ever after their reader has gone. The end of stdin reaches
-    every place that the text may run in, also a container; a signal ends at the engine's client.
+    A signal would end at the engine's client; the end of stdin reaches a container, too.
     """
     return f"""\
 exec 3<&0

@@ -45,15 +45,13 @@ printf %s MARKER; IFS= read -r jlr_typed; stty echo
 _FORGET = "unset jlr_typed\n"
 
 
-def endable(argv: tuple[str, ...], by: tuple[str, ...] = ()) -> str:
+def endable(argv: tuple[str, ...]) -> str:
     """Return shell text that runs a command which its user can end, also behind `sudo`.
-
-    The arguments `by` are those of a program that runs it.
 
     It runs on a terminal of `script` (see the room's decisions); on hosts without util-linux's
     `script` it runs as it is.
     """
-    plain = command_line((*by, *argv))
+    plain = command_line(argv)
     if argv[:1] != SUDO[:1]:
         return plain
     kept = f"{plain} <&6 >&7 2>&8 6<&- 7>&- 8>&-"
@@ -91,7 +89,7 @@ def asking(script: str, marker: str) -> str:
 
 
 def typed(password: str) -> bytes:
-    """Return the line that such a script reads, without bytes that a terminal would act on."""
+    """Return the line that the script of `asking` reads, encoded for a terminal."""
     octal = "".join(f"\\0{byte:03o}" for byte in password.encode("utf-8", "surrogateescape"))
     return f"{octal}\n".encode("ascii")
 

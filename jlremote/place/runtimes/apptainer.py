@@ -41,18 +41,15 @@ class Apptainer(Runtime):
 
     @property
     def program(self) -> str:
-        """The program, which names the runtime."""
         return self.name
 
     def describe(self, name: str) -> Steps:
-        """Read the definition."""
         file = f'"{self.servers_folder}"/{shlex.quote(name)}/container.json'
         about = f"uname -n; cat /proc/sys/kernel/random/boot_id; cat {file} 2>/dev/null || :"
         return {"container": about}
 
     @understood("the definition of the session")
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
-        """Return the definition as a container that runs since the boot."""
         machine, boot, *told = results["container"].stdout.strip().split("\n", 2)
         if not told:
             return None
@@ -74,7 +71,6 @@ class Apptainer(Runtime):
         return command_line(self._entered(name, ("sh", "-c", script)))
 
     def detached(self, name: str, script: str) -> str:
-        """Run `script` in the image, in a process session of its own."""
         return bare.detached(self._entered(name, ("sh", "-c", script)))
 
     def attached(
@@ -116,10 +112,7 @@ def enter(program: str, spec: ContainerSpec, directory: str) -> str:
     """Return the script that runs its arguments in the image, as a process of the host.
 
     `directory` is shell text: the folder that has the `/tmp` of what runs there. Variables go
-    through the environment, as all users of a host can read arguments.
-
-    Raises:
-        Usage: invalid name of a variable.
+    through the environment, as all users of a host can read arguments (`Usage`: a name is invalid).
     """
     options = spec.options
     words = (
@@ -138,7 +131,6 @@ def enter(program: str, spec: ContainerSpec, directory: str) -> str:
 
 
 def _variables(program: str, spec: ContainerSpec) -> Iterator[str]:
-    """Yield the lines that set variables in the image; one without a value is the host's anyway."""
     for item in spec.options.environment:
         name, given, value = item.partition("=")
         check_name(name)
@@ -152,11 +144,7 @@ def written_definition(spec: ContainerSpec) -> str:
 
 
 def read_definition(text: str) -> tuple[str, str | None, ContainerOptions]:
-    """Return image, GPUs and options from the text of `container.json`.
-
-    Raises:
-        ValueError, LookupError, TypeError: it is no such text.
-    """
+    """Return image, GPUs and options from the text of `container.json`."""
     told: dict[str, Any] = document(text)
     options: dict[str, Any] = {
         field: tuple(value) if isinstance(value, list) else value

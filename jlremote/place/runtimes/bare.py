@@ -41,7 +41,7 @@ PATH_FILE = "path"
 def detached(argv: tuple[str, ...]) -> str:
     """Return the command that runs argv in a process session of its own, so it outlives ours.
 
-    The shell's `&` would make it ignore SIGINT for good (see the room's decisions).
+    The shell's `&` would make it ignore SIGINT for good.
     """
     return command_line(("sh", "-c", _DETACH, "sh", *argv))
 
@@ -80,7 +80,6 @@ class Bare(Runtime):
     servers_folder: str = "${XDG_STATE_HOME:-$HOME/.local/state}/jlr/servers/$(uname -n)"
 
     def describe(self, name: str) -> Steps:
-        """Identify the machine and its boot."""
         return {"container": "uname -n; cat /proc/sys/kernel/random/boot_id"}
 
     def read(self, name: str, results: Mapping[str, Completed]) -> Container | None:
@@ -91,7 +90,6 @@ class Bare(Runtime):
         )
 
     def detached(self, name: str, script: str) -> str:
-        """Run `script` in a process session of its own."""
         return detached(("sh", "-c", script))
 
     def attached(

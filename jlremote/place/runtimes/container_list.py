@@ -37,7 +37,7 @@ class ContainerProcess:
 
 @dataclass(frozen=True)
 class ListedContainer:
-    """A container as it is seen from outside."""
+    """A container with its state and processes."""
 
     container: Container  # as the engine describes it
     status: str  # the engine's word: `running`, `paused`, `exited`, `created`, …
@@ -93,7 +93,6 @@ def read(engine: Engine, done: Completed) -> tuple[ListedContainer, ...]:
 
 
 def _processes(lines: Iterable[str]) -> Iterable[ContainerProcess]:
-    """Give the processes of a table with the columns user, pid and arguments."""
     for line in lines:
         columns = line.split(None, 2)
         if len(columns) == 3:
@@ -114,9 +113,7 @@ _SHOWN = 5
 def changes_in_words(printed: str, volumes: Sequence[str]) -> tuple[str, ...]:
     """Return in words what would be deleted with a container.
 
-    Args:
-        printed: the lines of `docker diff`, `A` for added and `C` for changed.
-        volumes: the folders in the container that stay.
+    `printed` has the lines of `docker diff`; `volumes` are the folders that stay.
     """
     paths = sorted(line[2:] for line in printed.splitlines() if line[:2] in ("A ", "C "))
     kept = tuple(f"{volume.rstrip('/')}/" for volume in volumes)

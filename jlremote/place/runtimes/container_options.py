@@ -13,8 +13,7 @@ from jlremote.errors import Usage
 class ContainerOptions:
     """The requested options; `None` and `()` leave the choice to the image and the engine.
 
-    Values are passed on to the engine. An item of `ulimits` or `log_options` without a value
-    (`memlock=`) takes away the one of another place of the settings.
+    An item of `ulimits` or `log_options` without a value (`memlock=`) takes away that of a profile.
     """
 
     volumes: tuple[str, ...] = ()  # `SOURCE:TARGET[:OPTIONS]`
@@ -67,12 +66,7 @@ _OURS = ("--name", "--entrypoint", "--cidfile")
 
 
 def check_arguments(words: tuple[str, ...]) -> None:
-    """Check words for the engine's command line.
-
-    Raises:
-        Usage: an option is jlr's own, or a word is no option: the engine would take it for the
-            image.
-    """
+    """Refuse words for the engine's command line that jlr sets or that are no options (`Usage`)."""
     before = ""
     for word in words:
         option = word.partition("=")[0]

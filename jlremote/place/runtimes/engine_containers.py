@@ -19,7 +19,7 @@ from jlremote.place.runtimes.engine.engine_errors import DockerIsPodman, engine_
 from jlremote.place.runtimes.engine.engine_gpus import gpus_of, shortened
 from jlremote.place.runtimes.engine.kinds import Engine
 from jlremote.place.runtimes.runtime import SESSION_LABEL, Attachment, Container, Runtime, Volume
-from jlremote.place.runtimes.scripts import variables
+from jlremote.place.runtimes.scripts import variables, waiting
 from jlremote.place.runtimes.scripts.waiting import AS_MAIN_USER
 from jlremote.text import one_line
 from jlremote.untrusted import count, document
@@ -62,6 +62,7 @@ class Containers(Runtime):
             )
 
     def reference(self, name: str) -> str:
+        """Return the container's id if known, else its name, for the engine's command line."""
         return self.container_id or name
 
     def describe(self, name: str) -> Steps:
@@ -90,12 +91,12 @@ class Containers(Runtime):
         raise engine_error(self.engine, inspected)
 
     def inside(self, name: str, script: str) -> str:
-        """Run it in `/`: the container's own folder may be gone, and then no `exec` runs there."""
+        """Run the script in `/`: where the container's own folder is gone, no `exec` runs."""
         begin = ("exec", "--workdir=/", self.reference(name), *AS_MAIN_USER)
         return command_line(self.engine(*begin, "sh", "-c", script))
 
     def owns(self, container: Container) -> str:
-        """Check for what has no parent here, as the engine starts it, or for the control group.
+        """Check that a process has no parent here, as the engine starts it, or the control group.
 
         The latter tells a container's processes where it shares the host's.
         """
@@ -103,7 +104,6 @@ class Containers(Runtime):
         return f'{{ [ "$PPID" = 0 ] || {same}; }}'
 
     def detached(self, name: str, script: str) -> str:
-        """Run `script` in the container in the background."""
         return command_line(
             self.engine("exec", "--detach", self.reference(name), *AS_MAIN_USER, "sh", "-c", script)
         )
@@ -112,6 +112,9 @@ class Containers(Runtime):
         """Start both at once, as an `exec` takes a tenth of a second."""
         # Podman prints an id, which is not output of `waiting`.
         return f"{self.detached(name, script)} >/dev/null &\n{self.inside(name, waiting)}"
+
+    def as_launched(self, script: str) -> str:
+        return waiting.beside(script)
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Attach stdin and stdout, without a terminal, which would change bytes."""
@@ -142,8 +145,8 @@ def read_container(
 ) -> Container:
     """Return a container from one element of `docker container inspect`'s array.
 
-    `session` is the name of its session, if that need not be the engine's name for it; `known` is
-    what is known of networks (`networks.split`).
+    `session` is its session's name if the engine's may differ; `known` are networks
+    (`networks.split`).
     """
     state, config = inspected["State"], inspected["Config"]
     called, labels = inspected["Name"].lstrip("/"), config.get("Labels") or {}
@@ -184,7 +187,6 @@ _KILLED = 128 + 9
 
 
 def _halt(inspected: Mapping[str, Any]) -> str:
-    """Return in words why a container does not run, empty for one that does."""
     state = inspected["State"]
     status = "paused" if state.get("Paused") else str(state.get("Status", ""))
     if status in _HALTS:
@@ -227,7 +229,6 @@ def _alone_on(inspected: Mapping[str, Any], known: Mapping[str, list[str]]) -> M
 
 
 def _volumes(inspected: Mapping[str, Any]) -> tuple[Volume, ...]:
-    """Return the mounts with a folder behind them; a tmpfs has none."""
     return tuple(
         Volume(mount["Source"], mount["Destination"], mount.get("Name"))
         for mount in inspected.get("Mounts") or []

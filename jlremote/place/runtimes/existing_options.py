@@ -94,13 +94,11 @@ def _shown(value: str | bool) -> str:
 
 
 def _same(option: str, value: Any) -> Any:
-    """Return a value in a form that is equal for all ways to write it."""
     plain: Callable[[str], Any] | None = _PLAIN.get(option)
     return plain(value) if plain and value is not None else _ALIKE.get((option, value), value)
 
 
 def _plain_size(text: str) -> int | str:
-    """Return bytes as the engines count them: `1g`, `1GB` and `1024m` are the same."""
     found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?) ?([bkmgt]?)i?b?", text.lower())
     return int(number(found[1]) * _UNITS[found[2]]) if found else text
 
@@ -144,7 +142,6 @@ def _ulimit(limit: Mapping[str, Any]) -> str:
 
 
 def _log_options(config: Mapping[str, Any], told: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the log's options; podman has them only in its note of its command line."""
     words: list[str] = config.get("CreateCommand") or []
     noted = [value for word, value in pairwise(words) if word == "--log-opt"]
     noted += [word.partition("=")[2] for word in words if word.startswith("--log-opt=")]

@@ -1,7 +1,7 @@
 """Sessions as jobs of a cluster's scheduler: they run on a node, and their folders are in the home.
 
 All machines of the cluster share the home, so any login node finds a session there: `jobs/NAME` is
-the folder of its job (see `jobs.scheduled`), with what the probe found once Jupyter listened;
+the folder of its job (see `jobs.scheduled_jobs`), with what the probe found once Jupyter listened;
 `servers/NAME` is Jupyter's own (see `jupyter.scripts`). So a session is described without a
 question to its node, which is entered for its processes alone. Its end is what its folder says, or
 else the scheduler, which is asked now and then.
@@ -104,7 +104,6 @@ class OnNode(Runtime):
 
     @property
     def name(self) -> str:
-        """The scheduler's name, and that of what runs images."""
         own = SLURM.name.lower()
         return f"{own} {self.inner.name}" if self.inner.has_images else own
 
@@ -120,7 +119,6 @@ class OnNode(Runtime):
         return f"the job of `{name}`"
 
     def describe(self, name: str) -> Steps:
-        """Read the job's folder."""
         note = last_states.note(SLURM, JOBS)
         return {"container": _DESCRIBE.replace("NAME", shlex.quote(name)).replace("NOTE\n", note)}
 
@@ -157,7 +155,6 @@ class OnNode(Runtime):
         )
 
     def _halt(self, facts: Mapping[str, str]) -> str:
-        """Say why its job does not run any more."""
         if not facts["mark"]:
             return "it has no job"
         if halt := {"stopped": STOPPED, "idle": IDLE}.get(facts["ended"].strip()):
@@ -176,7 +173,7 @@ class OnNode(Runtime):
         return command_line((*self._way(name), "sh", "-c", script))
 
     def owns(self, container: Container) -> str:
-        """Check for the user and the job, with which all its processes end."""
+        """Check that a process is the user's and of the job."""
         return f'[ -O "$process" ] && {SLURM.holds(container.job or "")}'
 
     def in_image(self, name: str, script: str) -> str:
@@ -188,7 +185,6 @@ class OnNode(Runtime):
         return self.in_image(name, script)
 
     def launched(self, name: str, script: str, waiting: str) -> str:
-        """Run one after the other; a job does this on its node."""
         return f"{self.in_image(name, script)}\n{waiting}"
 
     def relay_prefix(self, name: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jlremote.errors import JlrError, NotFound, Usage
 from jlremote.laptop.settings.options import LOG_LIMIT, key
@@ -18,56 +18,39 @@ _LIMITS = (
 _LIMIT = re.compile(r"rlimit type (\d{1,4})|RLIMIT_([A-Z]+)")
 _LOG_OPTION = re.compile(r"unknown log opt '([^']+)'")
 _UNKNOWN = re.compile(r"unknown (?:shorthand )?flag: ('\w' in )?(-\S+)")
-# The errors of docker and podman about invalid values, by option.
-_CANNOT_BE: tuple[tuple[str, str, type[JlrError], str], ...] = (
-    (
-        "workdir",
+# The errors of docker and podman about invalid values, by option, and what to write instead.
+_CANNOT_BE: Mapping[str, tuple[str, str]] = {
+    "workdir": (
         r"directory '.*' is invalid|workdir .* (does not exist|must be|exists on)|cannot mkdir: ",
-        Usage,
         "write a folder of the container, from `/` on",
     ),
-    (
-        "user",
+    "user": (
         r"unable to find (user|group) |[ug]ids .*must be in range",
-        Usage,
         "`--user 1000:1000` always works; names must be in the image",
     ),
-    (
-        "network",
+    "network": (
         r"network .*not found",
-        NotFound,
         "write `bridge`, `host`, `none` or the name of an existing network",
     ),
-    (
-        "ipc",
+    "ipc": (
         r"invalid ipc mode|unrecognized namespace mode",
-        Usage,
         "write `private`, `host` or `container:NAME`",
     ),
-    ("env", r"invalid environment variable", Usage, "write `NAME=VALUE`, or `NAME`"),
-    ("shm-size", r"--shm-size\b.*: invalid size", Usage, "write `64m`, `1g` and the like"),
-    (
-        "ulimit",
-        r"ulimit\b.*: (invalid|strconv|ulimit) ",
-        Usage,
-        "write `memlock=-1`, `nofile=1024:4096`",
-    ),
-    (
-        "volume",
+    "env": (r"invalid environment variable", "write `NAME=VALUE`, or `NAME`"),
+    "shm-size": (r"--shm-size\b.*: invalid size", "write `64m`, `1g` and the like"),
+    "ulimit": (r"ulimit\b.*: (invalid|strconv|ulimit) ", "write `memlock=-1`, `nofile=1024:4096`"),
+    "volume": (
         (
-            r"invalid (volume )?spec|invalid mode: |invalid mount|invalid (container|host) path|"
+            r"invalid (volume )?(spec|mode: |mount|(container|host) path)|"
             r"incorrect volume format|(container|host) directory cannot be empty"
         ),
-        Usage,
         "write `SOURCE:TARGET[:OPTIONS]`, both folders from `/` on, and `ro` to only read",
     ),
-    (
-        "log-opt",
+    "log-opt": (
         r"failed to initialize logging driver|^(Error: )?invalid size: ",
-        Usage,
         "write as the engine does: `max-size=50m`, `max-file=3`",
     ),
-)
+}
 _SHORT = {"env": ("-e",), "user": ("-u",), "volume": ("-v",), "workdir": ("-w",)}
 _RIGHTS = ("--privileged", "--cap-add", "--device", "--security-opt")
 _OF_ANOTHER = re.compile(r"no such container: |no container with name or id \"")
@@ -84,9 +67,10 @@ def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError 
             f"the engine on the host has no option `{unknown[2]}`",
             hint=f"leave it out after `--`, {_SETTINGS}",
         )
-    for option, words, kind, hint in _CANNOT_BE:
+    for option, (words, hint) in _CANNOT_BE.items():
         found = re.search(words, complaint, re.IGNORECASE | re.MULTILINE)
         if found and _asked_for(options, option):
+            kind = NotFound if option == "network" else Usage
             return kind(f"invalid {_shown(options, option)}: {reason}", hint=hint)
     if _OF_ANOTHER.search(complaint.lower()):
         asked = (f"--network {options.network}", f"--ipc {options.ipc}")
@@ -111,20 +95,17 @@ def refusal(options: ContainerOptions, complaint: str, reason: str) -> JlrError 
 
 
 def _asked_for(options: ContainerOptions, option: str) -> bool:
-    """Return whether the option was given, also after `--`."""
     ways = (f"--{option}", *_SHORT.get(option, ()))
     behind = any(word.startswith(ways) for word in options.engine_arguments)
     return behind or bool(getattr(options, FIELDS[option]))
 
 
 def _shown(options: ContainerOptions, option: str) -> str:
-    """Return an option as it was typed; an item of a list or from after `--` without its value."""
     value = getattr(options, FIELDS[option])
     return f"`--{option} {value}`" if isinstance(value, str) and value else f"`--{option}`"
 
 
 def _singled_out(options: ContainerOptions, complaint: str) -> Iterator[tuple[str, str]]:
-    """Give the items of lists that the engine's error names."""
     if limit := _LIMIT.search(complaint):
         name = "".join(_LIMITS[int(limit[1]) :][:1]) if limit[1] else limit[2].lower()
         yield from (("ulimit", item) for item in options.ulimits if key("ulimit", item) == name)

@@ -68,7 +68,6 @@ class Container:
 
     @property
     def on_host_network(self) -> bool:
-        """Whether it shares the host's network."""
         return self.addresses == ("127.0.0.1",)
 
     @property
@@ -78,7 +77,7 @@ class Container:
 
     @property
     def stands(self) -> str:
-        """The sentence about a container that does not run, without its name."""
+        """`does not run`, with the reason if it is known."""
         return f"does not run: {self.halt}" if self.halt else "does not run"
 
     @property
@@ -88,7 +87,7 @@ class Container:
 
     @property
     def is_job(self) -> bool:
-        """Whether jlr made it for a job; likewise."""
+        """Whether jlr made it for a job, as its own label says."""
         return self.labels.get(JOB_LABEL) == self.name
 
     @property
@@ -161,17 +160,23 @@ class Runtime(ABC):
         return False
 
     @property
+    def enters_image(self) -> bool:
+        """Whether a session is processes of a machine with the files of an image."""
+        return self.has_images and not self.has_containers
+
+    @property
+    def on_host(self) -> bool:
+        """Whether a session's programs are those of the host itself."""
+        return not (self.has_images or self.in_jobs)
+
+    @property
     def gpus_by_cdi(self) -> bool:
         """Whether a new container's GPUs are named as the host's CDI files do, maybe by index."""
         return self.engine is not None and self.engine.kind.gpus == "devices"
 
     @property
     def required_engine(self) -> Engine:
-        """The engine of a runtime that has containers.
-
-        Raises:
-            Usage: it has none.
-        """
+        """The engine of a runtime that has containers (`Usage`: it has none)."""
         if self.engine is None:
             raise Usage("the runtime has no containers", hint="`--runtime docker`, or `podman`")
         return self.engine
@@ -181,7 +186,7 @@ class Runtime(ABC):
         return "" if self.engine is None else self.engine.shown(*words)
 
     def place(self, name: str, host: str) -> str:
-        """Return where the session `name` runs, for a message: a container, or the host."""
+        """Return the place of the session `name` for a message: its container, or the host."""
         return f"`{host}`"
 
     def check_name(self, name: str) -> None:
@@ -202,7 +207,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def describe(self, name: str) -> Steps:
-        """Return the step that describes `name`, as `read` wants it."""
+        """Return the step that describes `name`; `read` reads its output."""
 
     def survey(self, name: str, inside: str) -> Steps:
         """Return the steps that describe `name`, and run the script `inside` where it runs."""
@@ -230,8 +235,7 @@ class Runtime(ABC):
     def owns(self, container: Container) -> str:
         """Return shell text that checks whether `$process`, a folder of `/proc`, is the session's.
 
-        It is for `on_machine`. `$own` is the control group of the shell that asks. A session on the
-        host has no bounds but its user.
+        It is for `on_machine`; `$own` is the control group of the shell that asks.
         """
         return '[ -O "$process" ]'
 
@@ -253,6 +257,10 @@ class Runtime(ABC):
         """
         return f"{self.detached(name, script)}\n{self.inside(name, waiting)}"
 
+    def as_launched(self, script: str) -> str:
+        """Return `script` with the variables that a server has which the container launched."""
+        return script
+
     def relay_prefix(self, name: str) -> tuple[str, ...]:
         """Return the argv that precedes a program which runs there with our stdin and stdout.
 
@@ -273,7 +281,7 @@ class Runtime(ABC):
     def sweep(self, name: str, mark: str, user: str | None = None) -> tuple[str, ...]:
         """Return the command that ends all processes of what is attached there with a mark.
 
-        Its last argument is to follow; see `sweep_argv`. It is empty where what was attached is a
-        process of the caller's own machine, with all that it begins.
+        A signal is to follow (see `sweep_argv`). It is empty where those are the caller's own
+        processes.
         """
         return ()

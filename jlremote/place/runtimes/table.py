@@ -25,18 +25,14 @@ OF_PROCESSES: tuple[Bare | Apptainer, ...] = (Bare(), Apptainer())
 _ON_HOSTS: Mapping[str, Runtime] = MappingProxyType(
     {
         runtime.name: runtime
-        for runtime in (
-            *map(Containers, ENGINES.values()),
-            *OF_PROCESSES,
-            Apptainer("singularity"),
-        )
+        for runtime in (*map(Containers, ENGINES.values()), *OF_PROCESSES, Apptainer("singularity"))
     }
 )
 
 
 @cache
 def on_nodes() -> Mapping[str, OnNode]:
-    """Return those of a cluster's nodes, by what runs there.
+    """Return the runtimes of a cluster's nodes, by the name of what runs there.
 
     The scheduler is loaded here: most commands need none, and it would add a tenth to their start.
     """
@@ -59,7 +55,7 @@ def runtimes() -> Mapping[str, Runtime]:
 
 
 def runtime_of(record: SessionRecord) -> Runtime:
-    """Return the runtime of a session, for the very container that it began in.
+    """Return the runtime of a session, for the container of its record.
 
     Raises:
         Usage: there is no such runtime.
@@ -68,20 +64,16 @@ def runtime_of(record: SessionRecord) -> Runtime:
 
 
 def for_container(runtime: Runtime, container_id: str) -> Runtime:
-    """Return a runtime for the container with a full id, whatever its name is by now."""
+    """Return the runtime for the container with this id, even if it was renamed."""
     if container_id and isinstance(runtime, Containers):
         return replace(runtime, container_id=container_id)
     return runtime
 
 
 def runtime_named(name: str, *, sudo: bool = False) -> Runtime:
-    """Return the runtime of a name; `auto` is docker until the host was asked.
+    """Return the runtime of a name, or the one behind `sudo` (`Usage`: there is none).
 
-    The name is a value of `--runtime` or of a session's record; with `sudo`, return the one behind
-    `sudo`.
-
-    Raises:
-        Usage: there is no such runtime.
+    `auto` is docker until the host was asked.
     """
     wanted = DOCKER.name if name == AUTO else name
     wanted = f"sudo {wanted}" if sudo and not wanted.startswith("sudo ") else wanted

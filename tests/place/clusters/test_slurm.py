@@ -182,10 +182,7 @@ def test_free_gpus_are_those_of_open_nodes() -> None:
     )
     denied = "slurm_load_jobs error: Access/permission denied"
     for silent, words in (
-        (
-            "slurm_load_node: Unable to contact slurm controller\x1dJOBID",
-            "answer: slurm_load_n",
-        ),
+        ("slurm_load_node: Unable to contact slurm controller\x1dJOBID", "answer: slurm_load_n"),
         ("\n".join(lines) + "\x1d", "does not answer: squeue printed nothing"),
         ("\n".join(lines) + f"\x1d{denied}", f"does not show you this: {denied}"),
     ):

@@ -69,15 +69,6 @@ def test_arguments_arrive_as_they_are(shell: str, argv: list[str]) -> None:
 
 
 @ANY_SHELL
-def test_every_byte_there_is_comes_back(shell: str) -> None:
-    data = bytes(range(256)) * 3
-    text = f"{printing(data)}; {printing(data)} >&2"
-    result = through(shell, {"all": text})["all"]
-    assert as_bytes(result.stdout) == data
-    assert as_bytes(result.stderr) == data
-
-
-@ANY_SHELL
 def test_a_step_that_reads_stdin_does_not_swallow_the_next(shell: str) -> None:
     results = through(shell, {"greedy": "cat; read -r line; echo end", "next": "echo still here"})
     assert results["greedy"].stdout == "end\n"
@@ -162,10 +153,6 @@ def test_a_complaint_is_the_last_line_and_safe_to_show() -> None:
     results = through("sh", steps)
     assert results["loud"].complaint == "last"
     assert results["quiet"].complaint == "exit status 4"
-
-
-def test_markers_are_never_the_same() -> None:
-    assert len({new_marker() for _ in range(1000)}) == 1000
 
 
 class Streaming:

@@ -25,7 +25,6 @@ from tests.lab.laptop import Laptop
 from tests.lab.ports import free_port
 from tests.lab.programs import lives, wait_until
 from tests.lab.remote_host import Keys, new_laptop
-from tests.lab.sshd import SSHServer
 from tests.link.conftest import clean_laptop as clean_laptop
 from tests.long import LONG
 from tests.sessions.parts import Session, failed, start, started
@@ -202,22 +201,6 @@ def test_a_server_of_another_user_is_not_taken_for_ours(
     listener.close()
 
 
-def test_a_second_laptop_finds_it_on_the_host(
-    laptop: Laptop, sshd: SSHServer, account: Account, keys: Keys, environment: Path
-) -> None:
-    session = bare(laptop, "work", environment)
-    with new_laptop(sshd, account, keys) as other:
-        listed = {one["name"]: one for one in json.loads(other.jlr("list", "lab", "--json").stdout)}
-        assert (listed["work"]["state"], listed["work"]["runtime"]) == ("running", "none")
-        opened = other.jlr("open", "lab/work", "--no-browser")
-        assert opened.stdout.strip().partition("/work-")[2] == session.url.partition("/work-")[2]
-        assert "stopped JupyterLab" in other.jlr("stop", "lab/work").stdout
-        left = json.loads(other.jlr("list", "lab", "--json").stdout)
-        assert "work" not in [one["name"] for one in left]
-    [told] = json.loads(laptop.jlr("list", "--json").stdout)
-    assert told["state"] == "stopped", told
-
-
 @pytest.mark.usefixtures("none_runs")
 @pytest.mark.parametrize("way", [LONG("folder"), "name"])
 def test_a_conda_environment_is_found_by_its_folder_and_by_its_name(
@@ -270,15 +253,3 @@ def probe(account: Account, before: str = ":") -> str:
         input=ask, capture_output=True, text=True, check=True, timeout=30,
     )  # fmt: skip
     return done.stdout
-
-
-def test_a_python_that_ends_at_once_comes_with_the_command_to_try(
-    laptop: Laptop, account: Account
-) -> None:
-    python = account.home / "my env/bin/python"
-    made = (
-        "mkdir -p 'my env/bin' && printf '#!/bin/sh\\necho broken; exit 9\\n' >'my env/bin/python'"
-    )
-    assert laptop.ssh("lab", f"{made} && chmod +x 'my env/bin/python'").status == 0
-    words = ("broken", "--runtime", "none", "--python", str(python.parent.parent))
-    failed(start(laptop, "lab", *words), 1, "exit status 9", f"`'{python}' -m jupyterlab`")

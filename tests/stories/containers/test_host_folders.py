@@ -10,7 +10,7 @@ import pytest
 
 from jlremote.containers.host_folders import on_host, with_workspace
 from jlremote.errors import NotFound, Usage
-from jlremote.laptop import mounts
+from jlremote.laptop.sessions import MOUNTS, MountRecord
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.runtimes.container_options import ContainerOptions
 
@@ -128,7 +128,7 @@ def test_the_workspace_of_a_mounted_folder_is_what_it_shows(
     (local / "src").mkdir(parents=True)
     for host, remote in (("other", "/elsewhere"), ("dgx", "/raid/me/proj")):
         shown = local if host == "dgx" else tmp_path
-        mounts.save(mounts.MountRecord(str(shown), remote, host, "cont1", None, False, False))
+        MOUNTS.save(MountRecord(str(shown), remote, host, "cont1", None, False, False))
     monkeypatch.chdir(local / "src")
     found = with_workspace(ContainerOptions(), ".", "dgx")
     assert found.volumes == ("/raid/me/proj/src:/workspace",)

@@ -38,7 +38,7 @@ def test_a_job_pulls_only_what_is_in_a_registry_and_when_asked_to(
 def test_a_missing_image_is_pulled_with_the_key_which_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    file, files = tmp_path / "b@1.sif", "jlremote.images.stories.image_files"
+    file, files = tmp_path / "b@1.sif", "jlremote.images.image_files"
     made = f"touch {shlex.quote(str(file))}; exit {status}"
     pull = f'IFS= read -r key; echo "pulled with $key"; {made}'
     monkeypatch.setattr(f"{files}.place", lambda *_: str(file))

@@ -33,7 +33,7 @@ def test_a_running_session_needs_no_image_and_no_disk() -> None:
 
 def test_a_new_container_needs_its_image_and_room_for_it() -> None:
     needs = trial(Containers(DOCKER), image="x").ready
-    assert set(needs) == {"permission", "disk", "image", "architecture"}
+    assert set(needs) == {"permission", "disk", "image"}
 
 
 def test_the_kind_of_the_last_question_is_remembered() -> None:

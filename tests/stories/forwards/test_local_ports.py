@@ -19,9 +19,8 @@ from jlremote.forwards.local_ports import (
     first_candidate,
     taken,
 )
-from jlremote.laptop import port_owners, sessions
-from jlremote.laptop.port_owners import Owner
-from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import Owner, PortRecord, SessionRecord
 
 ONE = SessionRecord("dgx", "one", "docker", 8888, ports=(PortRecord(6006, 6010),))
 TWO = SessionRecord("lab", "two", "docker", 8890)
@@ -101,7 +100,9 @@ def test_a_start_that_fails_leaves_the_owner_as_it_was(former: Owner | None) -> 
         claim(8888, *former, ExitStack())
     with ExitStack() as undo:
         assert claim(8888, "lab", "two", None, undo) == former
-    assert [known.owner for known in port_owners.load_all()] == ([former] if former else [])
+    assert [known.owner for known in sessions.PORT_OWNERS.load_all()] == (
+        [former] if former else []
+    )
 
 
 def test_the_former_owner_is_told_with_the_site_whose_data_may_be_deleted() -> None:

@@ -9,8 +9,8 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.hosts.engines import surveyed, usable, used_on
 from jlremote.hosts.requests import StartRequest
-from jlremote.laptop import jobs, sessions
-from jlremote.laptop.jobs import JobRecord
+from jlremote.laptop import job_records, sessions
+from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.wire.login_shell import LoginShell
 from jlremote.place.host.contract import Completed
@@ -78,7 +78,7 @@ def test_the_engines_of_a_host_are_those_of_its_sessions_and_jobs(
     sessions.save(SessionRecord("dgx", "bare", "none", 8889, last_used=3.0))
     sessions.save(SessionRecord("dgx", "new", "sudo docker", 8890, last_used=2.0))
     sessions.save(SessionRecord("lab", "other", "docker", 8891))
-    jobs.save(JobRecord("dgx", "job", "docker", None))
+    job_records.save(JobRecord("dgx", "job", "docker", None))
     assert [engine.name for engine in used_on("dgx")] == ["sudo docker", "podman", "docker"]
 
 

@@ -14,14 +14,14 @@ import pytest
 
 from jlremote.errors import JlrError, LinkLost, NotFound, Usage
 from jlremote.hosts.requests import ANY_ENGINE
-from jlremote.images.stories import build, images, login, registry, registry_keys
-from jlremote.images.stories.build import BuildRequest
-from jlremote.images.stories.login import LoginRequest
-from jlremote.images.stories.registry_keys import RegistryKey
+from jlremote.images import build, login, pull, registry_keys, save
+from jlremote.images.build import BuildRequest
+from jlremote.images.login import LoginRequest
+from jlremote.images.registry_keys import RegistryKey
 from jlremote.laptop import secrets
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.engine.kinds import DOCKER
+from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN
 from jlremote.place.runtimes.runtime import CREATOR_LABEL
 from tests.place.host.shells import run_sh
 from tests.stories.parts import FakeHost, Notes, context
@@ -69,13 +69,13 @@ class StreamingHost(FakeHost):
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> StreamingHost:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     host = StreamingHost("lab", {"script": IMAGE})
-    for module in (registry, build):
+    for module in (pull, build):
         monkeypatch.setattr(module, "connected", lambda *_: (host, DOCKER))
-    for module in (login, images):
+    for module in (login, save):
         monkeypatch.setattr(module, "link_on", lambda *_: host)
         monkeypatch.setattr(module, "engine_on", lambda *_: DOCKER)
     monkeypatch.setattr(login, "connect", lambda *_: None)
-    monkeypatch.setattr(images, "link_of", lambda *_: host)
+    monkeypatch.setattr(save, "link_of", lambda *_: host)
     monkeypatch.setattr(secrets, "_backend", lambda: None)
     return host
 
@@ -83,7 +83,12 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> StreamingHost:
 def test_a_loss_before_the_first_output_is_an_error(host: StreamingHost) -> None:
     host.printed = [[LinkLost("the connection broke")], []]
     with pytest.raises(LinkLost):
-        registry.pull("lab", "me/x", context())
+        pull.pull("lab", "me/x", context())
+
+
+def test_what_an_interrupted_transfer_leaves_depends_on_the_engine() -> None:
+    kept = [pull._kept(DOCKER, "pull"), pull._kept(PODMAN, "pull"), pull._kept(DOCKER, "push")]
+    assert [words.partition(" keep")[0] for words in kept] == ["docker", "podman", "the registry"]
 
 
 @pytest.fixture
@@ -136,7 +141,7 @@ def test_an_engine_that_does_not_answer_tells_no_image(
     host.answers["script"] = answer
     request, folder = BuildRequest("lab", None, ("me/x",)), build.FolderOnHost("~", "", "")
     link: Any = host
-    assert build.Building(link, DOCKER, request, folder, (), None, context()).image_id() == known
+    assert build.Building(link, DOCKER, request, folder, (), context()).image_id() == known
 
 
 def test_a_build_passes_on_its_options_and_hides_its_secrets(
@@ -190,10 +195,10 @@ def test_images_that_vanish_meanwhile_do_not_hide_the_others(host: StreamingHost
     facts = {"id": "sha256:1", "names": ["me/x:1"], "created": "2025", "size": 1}
     answer = Completed(1, json.dumps(facts), "Error: No such image: sha256:2")
     host.answers["script"] = answer
-    assert [image.tag for image in images.images("lab", context())] == ["1"]
+    assert [image.tag for image in save.images("lab", context())] == ["1"]
     host.answers["script"] = Completed(1, "", "Cannot connect to the Docker daemon at x")
     with pytest.raises(JlrError, match="does not run"):
-        images.images("lab", context(), engine=ANY_ENGINE)
+        save.images("lab", context(), engine=ANY_ENGINE)
 
 
 @pytest.fixture
@@ -218,10 +223,10 @@ def test_only_an_existing_container_can_be_saved(
 ) -> None:
     host.answers |= {"container": Completed(1, "", "No such container: cont1"), "image": ""}
     with pytest.raises(NotFound, match="there is no container `cont1` on `lab`"):
-        images.save(None, "me/saved", context())
+        save.save(None, "me/saved", context())
     session["runtime"] = "none"
     with pytest.raises(Usage, match="cannot save `lab/cont1`: it has no container"):
-        images.save(None, "me/saved", context())
+        save.save(None, "me/saved", context())
 
 
 def test_a_full_disk_is_the_reason_of_a_failed_save(
@@ -230,7 +235,7 @@ def test_a_full_disk_is_the_reason_of_a_failed_save(
     failed = Completed(1, "", "write /x: no space left on device")
     host.answers |= {"container": inspected(), "image": IMAGE, "script": failed}
     with pytest.raises(JlrError, match="no space is left on `lab`"):
-        images.save(None, "me/saved", context())
+        save.save(None, "me/saved", context())
     host.answers["script"] = Completed(1, "", "invalid reference format")
     with pytest.raises(JlrError, match="cannot save `cont1` as `me/saved`: invalid reference"):
-        images.save(None, "me/saved", context())
+        save.save(None, "me/saved", context())

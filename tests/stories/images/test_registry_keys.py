@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import JlrError, Usage
-from jlremote.images.stories import login, registry_keys
-from jlremote.images.stories.login import LoginRequest
-from jlremote.images.stories.registry_keys import RegistryKey
-from jlremote.laptop import registry_logins, secrets
+from jlremote.images import login, registry_keys
+from jlremote.images.login import LoginRequest
+from jlremote.images.registry_keys import RegistryKey
+from jlremote.laptop import secrets
 
 KEY = RegistryKey("ada", "s:e:cret")
 
@@ -51,69 +51,23 @@ def test_a_kept_key_is_found_for_its_host_and_no_other(backend: Backend) -> None
     assert registry_keys.find("other", ("nvcr.io",)) == {}
 
 
-def test_a_keychain_is_asked_in_vain_only_once(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
+def test_only_a_login_makes_later_commands_open_the_keychain(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert registry_keys.find("lab", ("nvcr.io",)) == {}
     opened: list[bool] = []
-    monkeypatch.setattr(secrets, "_backend", lambda: opened.append(True))
-    assert registry_keys.begin("lab", ("nvcr.io",)) is None
-    assert registry_keys.find("lab", ("nvcr.io",)) == {}
+    with monkeypatch.context() as before:
+        before.setattr(secrets, "_backend", lambda: opened.append(True))
+        assert registry_keys.find("lab", ("nvcr.io",)) == {}
     assert not opened
-    begun = registry_keys.begin("lab", ("docker.io", "nvcr.io"))
-    assert registry_keys.find("lab", ("docker.io", "nvcr.io"), begun) == {}
-    assert opened == [True]
-
-
-def test_a_missing_keychain_is_looked_for_once_unless_it_had_the_key(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
     registry_keys.keep("lab", "nvcr.io", KEY)
+    (record,) = tmp_path.rglob("registries/*.json")
+    assert "s:e:cret" not in record.read_text()
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(secrets, "_backend", lambda: None)
-        assert registry_keys.find("lab", ("nvcr.io", "docker.io")) == {}
-    assert registry_keys.begin("lab", ("docker.io",)) is None
-    assert registry_keys.find("lab", ("nvcr.io",)) == {"nvcr.io": KEY}
-
-
-def test_a_keychain_that_did_not_open_is_tried_again(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails() -> None:
-        raise OSError("no bus")
-
-    with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(secrets, "_backend", fails)
         assert registry_keys.find("lab", ("nvcr.io",)) == {}
-    assert registry_logins.may_be_kept("nvcr.io", "lab")
-
-
-def test_a_key_is_found_that_was_kept_before_anything_was_noted(
-    backend: Backend, tmp_path: Path
-) -> None:
-    registry_keys.keep("lab", "nvcr.io", KEY)
-    (file,) = tmp_path.rglob("registries/*.json")
-    file.unlink()
     assert registry_keys.find("lab", ("nvcr.io",)) == {"nvcr.io": KEY}
-    assert "s:e:cret" not in file.read_text()
-    assert file.stat().st_mode & 0o077 == 0
-    registry_keys.forget("lab", "nvcr.io")
-    assert registry_keys.begin("lab", ("nvcr.io",)) is None
-
-
-def test_a_keychain_that_does_not_answer_is_asked_again(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry_keys.keep("lab", "nvcr.io", KEY)
-
-    def locked(*_: str) -> None:
-        raise OSError("locked")
-
-    with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(backend, "get_password", locked)
-        assert registry_keys.find("lab", ("nvcr.io", "docker.io")) == {}
-    assert registry_logins.may_be_kept("docker.io", "lab")
-    assert registry_keys.find("lab", ("nvcr.io",)) == {"nvcr.io": KEY}
+    assert registry_keys.forget("lab", "nvcr.io")
+    assert not record.exists()
 
 
 def test_the_latest_key_of_a_user_is_known_for_any_host(backend: Backend) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,14 +12,11 @@ import pytest
 from jlremote.errors import JlrError
 from jlremote.hosts.context import Context
 from jlremote.hosts.requests import StopRequest
-from jlremote.jobs.containers import ContainerJobs, is_all_shown
-from jlremote.jobs.stories.follow import _Watch, follow
-from jlremote.jobs.stories.jobs import JobHandle, remove, stop
+from jlremote.jobs.follow import _Watch, follow
+from jlremote.jobs.known_jobs import JobHandle, remove, stop
 from jlremote.place.host.contract import Completed
 from jlremote.place.host.job import Job
 from jlremote.place.host.kept_jobs import ProcessJobs
-from jlremote.place.runtimes.engine.kinds import DOCKER, PODMAN, Engine
-from jlremote.place.runtimes.runtime import JOB_LABEL
 from tests.stories.parts import Notes, context
 
 Piece = tuple[str, bytes]
@@ -124,78 +120,6 @@ def test_what_the_engine_had_not_shown_by_the_end_is_shown_after_it() -> None:
     job = watched(ended(), follow_train_0_0=[("stderr", b"a")], rest_train_0_1=[("stderr", b"b")])
     assert job.follow() == 0
     assert b"".join(data for _, data in job.shown) == b"ab"
-
-
-class Printed:
-    """The output of a script, and its exit status."""
-
-    def __init__(self, pieces: Iterator[Piece], status: int) -> None:
-        self.status = status
-        self._pieces = pieces
-
-    def __iter__(self) -> Iterator[Piece]:
-        return self._pieces
-
-
-INSPECTED = json.dumps(
-    [
-        {
-            "Id": "c0ffee",
-            "Name": "/train",
-            "Config": {"Labels": {JOB_LABEL: "train"}},
-            "State": {"Status": "exited", "ExitCode": 0},
-        }
-    ]
-).encode()
-
-
-class EngineLink(FakeLink):
-    """Its scripts have an exit status."""
-
-    @contextmanager
-    def process(self, script: str) -> Iterator[Any]:
-        self.asked.append(script)
-        yield Printed(self._pieces(script), self.status)
-
-
-@pytest.mark.parametrize(
-    ("engine", "status", "once"), [(DOCKER, 0, True), (DOCKER, 1, False), (PODMAN, 0, False)]
-)
-def test_docker_reads_a_log_once_unless_following_it_failed(
-    engine: Engine, status: int, once: bool
-) -> None:
-    backend = ContainerJobs(engine)
-    job = replace(ended(), id="c0ffee")
-    whole: list[Piece | Exception] = [("stdout", b"abc\n")]
-    end = ("stdout", INSPECTED + b"\nabc\n")
-    printed = {backend.follow("c0ffee", 0, 0): whole, backend.end("c0ffee"): [end]}
-    link = EngineLink(cast("Any", printed), status=status)
-    watched = Watched(link, Notes(), Handle(cast("Any", link), backend, job), [])
-    assert watched.follow() == 0
-    assert watched.shown == whole
-    rest = [] if once else [backend.rest("c0ffee", 4, 0)]
-    assert link.asked == [*printed, *rest]
-
-
-@pytest.mark.parametrize(
-    ("shown", "last", "is_whole"),
-    [
-        (b"one\n", b"one\n", True),
-        (b"one\ntwo", b"one\ntwo", True),
-        (b"one\n", b"one\ntwo", False),
-        (b"one\n..", b"one\n..", True),
-        (b"one\n..", b"one\n...", False),
-        (b"a\nb\nb", b"b\nb", True),
-        (b"one\none\n", b"one\none\none", False),
-        (b"a\nb\na\nb", b"a\nb", True),
-        (b"x", b"x", False),  # there may be more of it
-        (b"x", b"", True),
-    ],
-)
-def test_only_a_log_whose_end_was_not_shown_is_read_again(
-    shown: bytes, last: bytes, is_whole: bool
-) -> None:
-    assert is_all_shown(shown, last) is is_whole
 
 
 def test_a_job_that_waited_is_returned_as_what_it_became() -> None:

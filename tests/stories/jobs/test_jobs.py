@@ -11,12 +11,11 @@ import pytest
 
 from jlremote.errors import JlrError, NotFound, Unreachable
 from jlremote.hosts.requests import StopRequest
-from jlremote.jobs.containers import COMMAND_LABEL
-from jlremote.jobs.stories import jobs
-from jlremote.jobs.stories.jobs import EngineRefused
-from jlremote.laptop import jobs as records
-from jlremote.laptop import sessions
-from jlremote.laptop.jobs import JobRecord
+from jlremote.jobs import known_jobs
+from jlremote.jobs.engine_jobs import COMMAND_LABEL
+from jlremote.jobs.known_jobs import EngineRefused
+from jlremote.laptop import job_records, sessions
+from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.contract import Completed
 from jlremote.place.runtimes.engine.kinds import DOCKER
@@ -58,38 +57,38 @@ def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
             "script": "",
         },
     )
-    monkeypatch.setattr(jobs, "link_on", lambda *_: host)
-    monkeypatch.setattr(jobs, "link_of", lambda *_: host)
-    monkeypatch.setattr(jobs, "engine_if_any", lambda _: DOCKER)
+    monkeypatch.setattr(known_jobs, "link_on", lambda *_: host)
+    monkeypatch.setattr(known_jobs, "link_of", lambda *_: host)
+    monkeypatch.setattr(known_jobs, "engine_if_any", lambda _: DOCKER)
     return host
 
 
 def test_all_jobs_are_listed_with_the_latest_first(host: FakeHost) -> None:
-    found = list(jobs.listed("lab", context()))
+    found = list(known_jobs.listed("lab", context()))
     assert [(name, job.name) for name, job in found] == [
         *(("lab", "train"), ("lab", "new"), ("lab", "old")),
     ]
 
 
 def test_jobs_began_by_the_clock_of_their_host(host: FakeHost) -> None:
-    before = {job.name: job.since or 0.0 for _, job in jobs.listed("lab", context())}
+    before = {job.name: job.since or 0.0 for _, job in known_jobs.listed("lab", context())}
     host.answers["clock"] = f"{time.time() - 7200:.0f}\n"
-    now = {job.name: job.since or 0.0 for _, job in jobs.listed("lab", context())}
+    now = {job.name: job.since or 0.0 for _, job in known_jobs.listed("lab", context())}
     assert {name: since - before[name] for name, since in now.items()} == dict.fromkeys(now, 7200)
 
 
 def test_without_an_engine_command_there_are_process_jobs_only(host: FakeHost) -> None:
     host.answers["containers"] = Completed(127, "", "docker: not found")
-    assert [job.name for _, job in jobs.listed("lab", context())] == ["new", "old"]
+    assert [job.name for _, job in known_jobs.listed("lab", context())] == ["new", "old"]
 
 
 def test_an_engine_that_refuses_is_an_error_only_if_nothing_else_was_found(host: FakeHost) -> None:
     host.answers["containers"] = Completed(1, "", "Cannot connect to the Docker daemon at x")
-    assert len(list(jobs.listed("lab", context()))) == 2
+    assert len(list(known_jobs.listed("lab", context()))) == 2
     host.answers["processes"] = ""
     with pytest.raises(EngineRefused):
-        list(jobs.listed("lab", context()))
-    assert not jobs.is_taken(host, DOCKER, "train")  # type: ignore[arg-type]
+        list(known_jobs.listed("lab", context()))
+    assert not known_jobs.is_taken(host, DOCKER, "train")  # type: ignore[arg-type]
 
 
 def test_of_several_hosts_one_that_cannot_be_asked_is_noted(
@@ -98,118 +97,118 @@ def test_of_several_hosts_one_that_cannot_be_asked_is_noted(
     def lost(*_: object) -> list[object]:
         raise Unreachable("no route")
 
-    records.save(JobRecord("lab", "train", "docker", None))
-    monkeypatch.setattr(jobs, "_all", lost)
+    job_records.save(JobRecord("lab", "train", "docker", None))
+    monkeypatch.setattr(known_jobs, "_all", lost)
     notes = Notes()
-    assert list(jobs.listed(None, context(notes))) == []
+    assert list(known_jobs.listed(None, context(notes))) == []
     assert notes.notes == ["cannot list the jobs of `lab`: no route"]
     with pytest.raises(Unreachable):
-        list(jobs.listed("lab", context()))
+        list(known_jobs.listed("lab", context()))
 
 
 def test_only_jobs_that_are_over_are_cleaned_up(host: FakeHost) -> None:
-    records.save(JobRecord("lab", "old", "none", None))
+    job_records.save(JobRecord("lab", "old", "none", None))
     person = Person("no")
     with pytest.raises(JlrError, match="nothing was changed"):
-        jobs.clean("lab", context(asker=person), yes=False)
+        known_jobs.clean("lab", context(asker=person), yes=False)
     assert "the job lab/old and its output" in person.asked
-    assert len(records.load_all()) == 1
-    assert jobs.clean("lab", context(), yes=True) == ["lab/old"]
-    assert records.load_all() == []
+    assert len(job_records.load_all()) == 1
+    assert known_jobs.clean("lab", context(), yes=True) == ["lab/old"]
+    assert job_records.load_all() == []
 
 
 def test_without_a_host_only_the_jobs_of_this_laptop_are_cleaned_up(host: FakeHost) -> None:
     """The job `old` is over, too; the same person has started it on another laptop."""
-    records.save(JobRecord("lab", "train", "docker", None))
-    assert jobs.clean(None, context(), yes=True) == []
-    records.save(JobRecord("lab", "old", "none", None, mark="mark-of-old"))
-    assert jobs.clean(None, context(), yes=True) == ["lab/old"]
+    job_records.save(JobRecord("lab", "train", "docker", None))
+    assert known_jobs.clean(None, context(), yes=True) == []
+    job_records.save(JobRecord("lab", "old", "none", None, mark="mark-of-old"))
+    assert known_jobs.clean(None, context(), yes=True) == ["lab/old"]
 
 
 @pytest.mark.parametrize("mark", ["", "of the job before"])
 def test_a_job_of_another_laptop_under_a_name_from_here_is_not_cleaned_up(
     host: FakeHost, mark: str
 ) -> None:
-    records.save(JobRecord("lab", "old", "none", None, mark=mark))
-    assert jobs.clean(None, context(), yes=True) == []
+    job_records.save(JobRecord("lab", "old", "none", None, mark=mark))
+    assert known_jobs.clean(None, context(), yes=True) == []
     assert "script" not in host.asked
 
 
 def test_a_job_is_killed_or_deleted_only_after_a_yes(host: FakeHost) -> None:
-    records.save(JobRecord("lab", "train", "docker", None))
-    found = jobs.find("train", context())
+    job_records.save(JobRecord("lab", "train", "docker", None))
+    found = known_jobs.find("train", context())
     for request, lost in (
         (StopRequest(force=True), "the running job: "),
         (StopRequest(remove=True), "its output and exit code"),
     ):
         person = Person("no")
         with pytest.raises(JlrError, match="nothing was changed"):
-            jobs.stop(found, request, context(asker=person))
+            known_jobs.stop(found, request, context(asker=person))
         assert lost in person.asked
-    assert jobs.stop(found, StopRequest(), context()) == ["stopped the job"]
+    assert known_jobs.stop(found, StopRequest(), context()) == ["stopped the job"]
 
 
 def test_the_latest_job_of_this_laptop_is_the_default(host: FakeHost) -> None:
-    records.save(JobRecord("lab", "train", "docker", None, began=1.0))
-    records.save(JobRecord("lab", "new", "none", None, began=2.0))
+    job_records.save(JobRecord("lab", "train", "docker", None, began=1.0))
+    job_records.save(JobRecord("lab", "new", "none", None, began=2.0))
     host.answers["processes"] = process("new", 7)
-    found = jobs.find(None, context())
+    found = known_jobs.find(None, context())
     assert (found.selector, found.job.state) == ("lab/new", "running")
     assert found.again().name == "new"
 
 
 def test_a_later_job_of_the_same_name_is_told_from_it_by_its_mark(host: FakeHost) -> None:
-    records.save(JobRecord("lab", "new", "none", None))
-    found = jobs.find("new", context())
+    job_records.save(JobRecord("lab", "new", "none", None))
+    found = known_jobs.find("new", context())
     host.answers["processes"] = process("new", 9, "0 9").replace("mark-of", "another-mark-of")
-    for ask in (found.again, found.at_end, found.begun):
+    for ask in (found.again, found.begun):
         with pytest.raises(NotFound, match="`lab/new` was deleted, and another has its name now"):
             ask()
 
 
 def test_a_job_that_is_gone_from_the_host_is_forgotten(host: FakeHost) -> None:
-    records.save(JobRecord("lab", "gone", "docker", None))
+    job_records.save(JobRecord("lab", "gone", "docker", None))
     host.answers |= {"processes": "", "containers": "[]"}
     with pytest.raises(NotFound, match="there is no job `gone` on `lab`"):
-        jobs.find("gone", context())
-    assert records.load_all() == []
+        known_jobs.find("gone", context())
+    assert job_records.load_all() == []
 
 
 def test_a_session_known_here_takes_precedence_over_a_job(host: FakeHost) -> None:
     sessions.save(SessionRecord("lab", "train", "docker", 8888))
-    assert jobs.meant("train", context()) is None
-    assert jobs.meant("lab/train", context()) is None
-    assert jobs.meant(None, context()) is None
+    assert known_jobs.meant("train", context()) is None
+    assert known_jobs.meant("lab/train", context()) is None
+    assert known_jobs.meant(None, context()) is None
 
 
 def test_a_selector_of_a_job_is_recognized(host: FakeHost) -> None:
-    assert jobs.meant("unknown", context()) is None
-    found = jobs.meant("lab/train", context())
+    assert known_jobs.meant("unknown", context()) is None
+    found = known_jobs.meant("lab/train", context())
     assert found is not None
     assert found.job.name == "train"
     host.answers |= {"processes": "", "containers": Completed(1, "", "permission denied")}
-    assert jobs.meant("lab/other", context()) is None
+    assert known_jobs.meant("lab/other", context()) is None
 
 
 def test_a_name_is_taken_by_its_full_name_only(host: FakeHost) -> None:
     link: Any = host
-    assert jobs.is_taken(link, DOCKER, "train")
+    assert known_jobs.is_taken(link, DOCKER, "train")
     host.answers |= {"processes": "", "containers": json.dumps([container("a-train", "train")])}
-    assert not jobs.is_taken(link, DOCKER, "train")
+    assert not known_jobs.is_taken(link, DOCKER, "train")
 
 
 def test_a_job_that_is_stopped_and_deleted_is_forgotten(host: FakeHost) -> None:
-    records.save(JobRecord("lab", "train", "docker", None))
-    found = jobs.find("train", context())
-    done = jobs.stop(found, StopRequest(force=True, remove=True, yes=True), context())
+    job_records.save(JobRecord("lab", "train", "docker", None))
+    found = known_jobs.find("train", context())
+    done = known_jobs.stop(found, StopRequest(force=True, remove=True, yes=True), context())
     assert done == ["killed the job", "deleted it and its output"]
-    assert records.load_all() == []
+    assert job_records.load_all() == []
 
 
 def test_a_refused_deletion_keeps_the_record(host: FakeHost) -> None:
-    records.save(JobRecord("lab", "train", "docker", None))
-    found = jobs.find("train", context())
+    job_records.save(JobRecord("lab", "train", "docker", None))
+    found = known_jobs.find("train", context())
     host.answers["script"] = Completed(1, "", "the daemon is busy")
     with pytest.raises(JlrError, match="cannot delete `lab/train`: the daemon is busy"):
-        jobs.remove(found)
-    assert len(records.load_all()) == 1
+        known_jobs.remove(found)
+    assert len(job_records.load_all()) == 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.requests import RunRequest, StartRequest
-from jlremote.jobs.stories import process, run
+from jlremote.jobs import begin, begin_process
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.place.host.kept_jobs import ProcessPlan
@@ -27,7 +27,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def runtime(*, inside: str | None = None, **given: Any) -> str:
-    return run._runtime(RunRequest(StartRequest("lab", **given), ("true",), inside)).name
+    return begin._runtime(RunRequest(StartRequest("lab", **given), ("true",), inside)).name
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def runtime(*, inside: str | None = None, **given: Any) -> str:
     ],
 )
 def test_a_job_is_called_after_the_program_that_runs(command: tuple[str, ...], stem: str) -> None:
-    assert re.fullmatch(rf"{re.escape(stem)}-[0-9a-f]{{4}}", run._name(command))
+    assert re.fullmatch(rf"{re.escape(stem)}-[0-9a-f]{{4}}", begin._name(command))
 
 
 @settings(max_examples=40)
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=4))
 def test_any_command_gives_a_name_that_an_engine_takes(command: list[str]) -> None:
-    assert CONTAINER_NAME.fullmatch(run._name(tuple(command)))
+    assert CONTAINER_NAME.fullmatch(begin._name(tuple(command)))
 
 
 def test_an_image_or_no_containers_says_where_to_run() -> None:
@@ -88,7 +88,6 @@ def test_a_known_session_brings_its_runtime() -> None:
 
 def test_a_host_without_python_keeps_no_place_of_a_detached_job() -> None:
     begun = start({"script": [refused("", sending.NO_PYTHON)]})
-    plan = ProcessPlan("sweep", ("true",), "true", wait={"why": "none is free"})
-    with pytest.raises(JlrError, match=r"`dgx`: it has no Python from 3\.8 on") as error:
-        process.launched(begun.context, plan)
-    assert "without `--detach`" in str(error.value.hint)
+    plan = ProcessPlan("sweep", ("true",), "true", wait={"first": {"why": "none is free"}})
+    with pytest.raises(JlrError, match=r"`--wait` needs Python 3\.8 or later on `dgx`"):
+        begin_process.launched(begun.context, plan)

@@ -12,12 +12,12 @@ import pytest
 from jlremote.errors import JlrError, Unreachable
 from jlremote.hosts.context import Context
 from jlremote.hosts.links import ASKS_NOTHING
-from jlremote.jobs.stories import session_job
+from jlremote.jobs import session_job
 from jlremote.jupyter.presence import Presence, Present
 from jlremote.laptop import sessions
 from jlremote.laptop.sessions import SessionRecord
-from jlremote.listing import listing, session_reports
-from jlremote.listing.report import SessionReport, of_record
+from jlremote.listing import known_sessions, listing
+from jlremote.listing.session_report import SessionReport, of_record
 from jlremote.mounts import known_mounts
 from jlremote.place.host.job import Job
 from tests.stories.parts import Notes, context
@@ -37,8 +37,8 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return [of_record(r, "stopped") for r in records if r.name != "removed"]
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(session_reports, "of", of)
-    monkeypatch.setattr(session_reports, "of_stopped", of_stopped)
+    monkeypatch.setattr(known_sessions, "of", of)
+    monkeypatch.setattr(known_sessions, "of_stopped", of_stopped)
     monkeypatch.setattr(known_mounts, "reports", lambda *_, **__: [])
     return states
 
@@ -59,11 +59,6 @@ def test_sessions_of_all_hosts_are_listed_the_latest_first() -> None:
     assert [r.name for r in listing.reports(context(), stopped=False)] == ["new", "middle", "old"]
 
 
-def test_the_only_session_is_not_marked_as_the_default() -> None:
-    record("dgx", "cont1", 1.0)
-    assert [report.is_default for report in listing.reports(context())] == [False]
-
-
 def test_a_host_that_waits_for_the_user_is_noted_once(hosts: dict[str, str]) -> None:
     hosts["dgx"] = "needs-auth"
     record("dgx", "old", 1.0)
@@ -74,9 +69,7 @@ def test_a_host_that_waits_for_the_user_is_noted_once(hosts: dict[str, str]) -> 
     assert notes.notes == ["`dgx` waits for you: run `jlr status dgx/new` in a terminal"]
 
 
-def test_a_host_that_was_not_asked_for_its_stopped_sessions_is_noted(
-    hosts: dict[str, str],
-) -> None:
+def test_a_host_that_was_not_asked_for_its_stopped_sessions_is_noted(hosts: dict[str, str]) -> None:
     hosts["dgx"] = "disconnected"
     record("dgx", "cont1", 1.0, forwarded=False)
     record("lab", "cont2", 2.0, forwarded=False)
@@ -93,7 +86,7 @@ def test_a_file_without_a_record_is_noted(tmp_path: Path) -> None:
     other = tmp_path / "jlr" / "sessions" / "other.json"
     other.write_text("{")
     notes = Notes()
-    assert len(listing.reports(context(notes))) == 1
+    assert [report.is_default for report in listing.reports(context(notes))] == [False]
     assert notes.notes == [f"ignoring `{other}`: it is not the record of a session"]
 
 
@@ -162,6 +155,6 @@ def test_the_status_of_a_stopped_session_asks_the_user_nothing(
         assert its.asker is ASKS_NOTHING
         return of_record(record, "stopped")
 
-    monkeypatch.setattr(session_reports, "of_left", of_left)
+    monkeypatch.setattr(known_sessions, "of_left", of_left)
     record("dgx", "cont1", 1.0, forwarded=False)
     assert listing.report("cont1", context()).state == "stopped"

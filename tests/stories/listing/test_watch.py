@@ -15,7 +15,7 @@ from jlremote.laptop.sessions import SessionRecord
 from jlremote.link.client.link import Link
 from jlremote.link.wire.status import ForwardStatus, LinkStatus
 from jlremote.listing import watch
-from jlremote.listing.report import of_forward
+from jlremote.listing.session_report import of_forward
 from tests.link.fakes import new_endpoint
 
 RECORD = SessionRecord("dgx", "cont1", "docker", 8901)
@@ -41,32 +41,32 @@ def link() -> FakeLink:
 
 
 @pytest.fixture
-def seen(link: FakeLink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> watch._Seen:
+def seen(link: FakeLink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> watch.SessionView:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(watch._Seen, "_ask_kernels", lambda *_: None)
+    monkeypatch.setattr(watch.SessionView, "_ask_kernels", lambda *_: None)
     sessions.save(RECORD)
     first = replace(of_forward(RECORD, UP, "token"), kernels=KERNELS)
-    return watch._Seen(cast(Link, link), RECORD, first, lambda: first)
+    return watch.SessionView(cast(Link, link), RECORD, first, lambda: first)
 
 
-def test_a_session_that_is_up_keeps_what_the_first_look_has_found(seen: watch._Seen) -> None:
+def test_a_session_that_is_up_keeps_what_the_first_look_has_found(seen: watch.SessionView) -> None:
     report = seen.now()
     assert (report.state, report.access, report.kernels) == ("up", "token", KERNELS)
 
 
-def test_a_lost_connection_is_seen_at_once(seen: watch._Seen, link: FakeLink) -> None:
+def test_a_lost_connection_is_seen_at_once(seen: watch.SessionView, link: FakeLink) -> None:
     link.told = LinkStatus("reconnecting", 0.0, "the line is down", (UP,), ())
     report = seen.now()
     assert (report.state, report.detail, report.url) == ("reconnecting", "the line is down", None)
 
 
-def test_a_dead_server_has_no_kernels_any_more(seen: watch._Seen, link: FakeLink) -> None:
+def test_a_dead_server_has_no_kernels_any_more(seen: watch.SessionView, link: FakeLink) -> None:
     link.told = LinkStatus("up", 0.0, None, (replace(UP, state="jupyter-dead"),), ())
     assert (seen.now().state, seen.now().kernels) == ("jupyter-dead", None)
 
 
 def test_kernels_are_asked_for_in_the_background(
-    seen: watch._Seen, monkeypatch: pytest.MonkeyPatch
+    seen: watch.SessionView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
 
@@ -86,7 +86,7 @@ def test_kernels_are_asked_for_in_the_background(
 
 
 def test_a_clusters_job_is_asked_for_while_it_waits_and_when_it_begins(
-    link: FakeLink, seen: watch._Seen, monkeypatch: pytest.MonkeyPatch
+    link: FakeLink, seen: watch.SessionView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moment, asked = 0.0, 0
     up = replace(of_forward(RECORD, UP, "token"), job="7", node="node1", time_left=100)
@@ -99,7 +99,7 @@ def test_a_clusters_job_is_asked_for_while_it_waits_and_when_it_begins(
 
     monkeypatch.setattr("time.monotonic", lambda: moment)
     begun, link.told = False, LinkStatus("up", 0.0, None, (), ())
-    seen = watch._Seen(cast(Link, link), RECORD, waits, ask)
+    seen = watch.SessionView(cast(Link, link), RECORD, waits, ask)
     while moment < 600:
         assert seen.now() == waits
         moment += 1

@@ -10,8 +10,7 @@ import pytest
 
 from jlremote.errors import Busy, JlrError, NotFound, Usage
 from jlremote.laptop import sessions
-from jlremote.laptop.mounts import MountRecord
-from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.sessions import MountRecord, SessionRecord
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import LinkStatus, MountStatus
 from jlremote.mounts import known_mounts, mount, project_folder, sshfs, unmount

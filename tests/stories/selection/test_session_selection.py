@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from jlremote.errors import NotFound
-from jlremote.jobs.stories.jobs import find
-from jlremote.laptop import jobs, sessions
-from jlremote.laptop.jobs import JobRecord
+from jlremote.jobs.known_jobs import find
+from jlremote.laptop import job_records, sessions
+from jlremote.laptop.job_records import JobRecord
 from jlremote.laptop.sessions import SessionRecord
 from jlremote.selection.session_selection import chosen, running
 from tests.stories.parts import context
@@ -39,13 +39,6 @@ def test_a_missing_name_is_told_with_jobs_only_where_jobs_are_taken() -> None:
     assert caught.value.hint == "`jlr list` and `jlr runs` show all; what was removed is gone"
 
 
-def test_a_host_in_the_place_of_a_session_is_told_as_one() -> None:
-    sessions.save(RECORD)
-    with pytest.raises(NotFound, match="`dgx` is a host") as caught:
-        chosen("dgx", context(), or_job=True)
-    assert caught.value.hint == "name one: `dgx/cont1`"
-
-
 def test_a_host_of_the_ssh_configuration_is_no_session(tmp_path: Path) -> None:
     config = tmp_path / "ssh_config"
     config.write_text("Host box other\n  Port 22\n")
@@ -60,7 +53,7 @@ def test_a_host_of_the_ssh_configuration_is_no_session(tmp_path: Path) -> None:
 
 def test_a_job_in_the_place_of_a_session_is_told_as_one_and_the_other_way() -> None:
     sessions.save(RECORD)
-    jobs.save(JobRecord("dgx", "train", "docker", None))
+    job_records.save(JobRecord("dgx", "train", "docker", None))
     with pytest.raises(NotFound, match="`train` is a job and not a session") as caught:
         running("train", context())
     assert caught.value.hint == "`jlr attach dgx/train` shows its output"
@@ -76,9 +69,3 @@ def test_no_other_session_is_named_to_a_command_that_deletes() -> None:
         with pytest.raises(NotFound) as caught:
             chosen("cont2", context(), or_job=or_job, guess=guess)
         assert ("did you mean `dgx/cont1`?" in (caught.value.hint or "")) is guess
-
-
-def test_without_any_session_the_default_is_told_how_to_start_one() -> None:
-    with pytest.raises(NotFound, match="there are no sessions") as caught:
-        chosen(None, context(), or_job=True)
-    assert caught.value.hint == "`jlr start HOST CONTAINER` starts one"

@@ -15,9 +15,8 @@ from jlremote.jupyter.api import JupyterApi, Kernel, NoAnswer
 from jlremote.jupyter.discovery import Findings
 from jlremote.jupyter.server import Server
 from jlremote.jupyter.survey import Survey
-from jlremote.laptop import mounts, sessions
-from jlremote.laptop.mounts import MountRecord
-from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.laptop import sessions
+from jlremote.laptop.sessions import MOUNTS, MountRecord, PortRecord, SessionRecord
 from jlremote.link.wire.status import ForwardStatus
 from jlremote.mounts import known_mounts, unmount
 from jlremote.mounts.points import Holder, MountPoint
@@ -27,7 +26,7 @@ from jlremote.place.host.contract import RECORD as RECORD_END
 from jlremote.place.runtimes.runtime import Container, Volume
 from jlremote.place.runtimes.table import runtime_named
 from jlremote.sessions import losses, stop
-from jlremote.sessions.losses import Ending
+from jlremote.sessions.losses import SessionEnding
 from tests.link.fakes import new_endpoint, new_server
 from tests.stories.parts import FakeHost, Person, context
 
@@ -48,13 +47,10 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ending(
-    request: StopRequest,
-    found: Survey = NOTHING,
-    runtime: str = "docker",
-    host: Any = None,
-) -> Ending:
+    request: StopRequest, found: Survey = NOTHING, runtime: str = "docker", host: Any = None
+) -> SessionEnding:
     link: Any = host or FakeHost("dgx")
-    return Ending(link, runtime_named(runtime), RECORD, request, found)
+    return SessionEnding(link, runtime_named(runtime), RECORD, request, found)
 
 
 def found(*servers: Server) -> Survey:
@@ -229,7 +225,7 @@ def test_programs_that_a_forced_stop_takes_a_mount_from_are_named(
 
     for session in ("cont1", "cont2"):
         folder = held.path if session == "cont1" else "/home/ada/q"
-        mounts.save(MountRecord(folder, "/srv/p", "dgx", session, None, False, 0))
+        MOUNTS.save(MountRecord(folder, "/srv/p", "dgx", session, None, False, 0))
     system = SimpleNamespace(mounted=lambda: [held], holders=holders)
     monkeypatch.setattr(unmount, "this_system", lambda: system)
     monkeypatch.setattr(known_mounts, "is_served", lambda record: True)

@@ -19,34 +19,19 @@ from jlremote.place.runtimes.scripts import waiting
 GONE_SECONDS = 30
 # Every label of ours is set, also where it says nothing: else an image's own would count. The
 # user's comes from the host's shell.
-UNUSED_LABELS: Mapping[str, str] = MappingProxyType(
-    {
-        f"org.jlremote.{word}": ""
-        for word in (
-            "created-by",
-            "engine-arguments",
-            "gpus",
-            "job",
-            "job-command",
-            "job-gpus",
-            "job-rm",
-            "packages",
-            "session",
-            "start",
-            "typed",
-        )
-    }
+_LABELS = (
+    *("created-by", "engine-arguments", "gpus", "job", "job-command", "job-gpus", "job-rm"),
+    *("packages", "session", "start", "typed"),
 )
+UNUSED_LABELS = MappingProxyType({f"org.jlremote.{word}": "" for word in _LABELS})
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 def create_argv(engine: Engine, spec: ContainerSpec, labels: Mapping[str, str] = NO_LABELS) -> Argv:
     """Return the command that creates (and does not start) a container.
 
-    Instead of the image's command it runs the script, then waits (see `waiting`); later scripts are
-    run by `exec`, and `--init` reaps their orphans. The person's own words come last: if one is no
-    option after all, the container still has its name and labels, and is found. It never pulls, as
-    a pull may take minutes and is a step of its own.
+    It runs the script, then waits (see `waiting`); `--init` reaps orphans of later `exec`s. The
+    person's own words come last: if one is no option, the container still has its name and labels.
     """
     shell, *command = waiting.command(spec.script)
     words = spec.options.engine_arguments
@@ -81,8 +66,8 @@ def _image(engine: Engine, spec: ContainerSpec) -> Argv:
 def job_argv(engine: Engine, spec: ContainerSpec, command: Argv, labels: Mapping[str, str]) -> Argv:
     """Return the command that creates (and does not start) a container that runs `command`.
 
-    The image's entrypoint runs, as with the engine's `run`. If a script is to run first, a shell
-    takes the entrypoint's place, and `command` begins with the entrypoint.
+    If a script is to run first, a shell takes the entrypoint's place; then `command` begins with
+    that.
     """
     begin = ("-c", f'{spec.script}exec "$@"', "sh") if spec.script else ()
     told = {CREATOR_LABEL: f"jlr/{__version__}"} | dict(labels)
@@ -120,7 +105,6 @@ def _job_log_flags(engine: Engine, options: ContainerOptions) -> Iterator[str]:
 
 
 def _flags(options: ContainerOptions) -> Iterator[str]:
-    """Give the flags of the options and the default `--init`."""
     if options.init is not False:
         yield "--init"
     if options.remove:
@@ -158,7 +142,6 @@ def _log_flags(options: ContainerOptions) -> Iterator[str]:
 
 
 def _valued(option: str, items: Iterable[str]) -> tuple[str, ...]:
-    """Return the last item of each name, without those that an empty value takes away."""
     last = {key(option, item): item for item in items}
     return tuple(item for item in last.values() if not item.endswith("="))
 
@@ -169,11 +152,7 @@ def inspect_argv(engine: Engine, name: str) -> Argv:
 
 
 def events_argv(engine: Engine, since: str) -> Argv:
-    """Return the command that prints events which end or rename containers, or move them.
-
-    Each is a line with the container's id. They begin as long ago as `since`, e.g. `2s`. `died` is
-    podman's.
-    """
+    """Return the command that prints events which end, rename or move containers."""
     names = ("die", "died", "rename", "connect", "disconnect")
     filters = (f"--filter=event={name}" for name in names)
     return engine("events", f"--since={since}", *filters)
@@ -208,11 +187,6 @@ def attach_argv(engine: Engine, name: str, detach_keys: str | None = None) -> Ar
 
 def _detach(keys: str | None) -> Argv:
     return () if keys is None else (f"--detach-keys={keys}",)
-
-
-def shell_argv(engine: Engine, name: str) -> Argv:
-    """Return the command that copies a container's shell to stdout; the container need not run."""
-    return engine("cp", f"{name}:/bin/sh", "-")
 
 
 def stop_argv(engine: Engine, name: str) -> Argv:
@@ -256,7 +230,7 @@ esac
 
 
 def usable_argv(engine: Engine) -> Argv:
-    """Return a quick command that succeeds if the engine can be used."""
+    """Return a quick command that succeeds if the engine works."""
     return engine("ps", "--quiet", "--last=1")
 
 
@@ -273,8 +247,7 @@ def list_ids_argv(engine: Engine, *, every: bool) -> Argv:
 def top_argv(engine: Engine, name: str) -> Argv:
     """Return the command that prints user, pid and arguments of a container's processes.
 
-    Docker runs the host's `ps`. Podman has column names for the host's view; with options it would
-    run the container's `ps`.
+    Docker runs the host's `ps`; podman has column names for the host's view.
     """
     podman = "podman" in engine.name
     columns = ("huser", "hpid", "args") if podman else ("-eo", "user:32,pid,args")

@@ -93,7 +93,6 @@ def creation_error(engine: Engine, spec: ContainerSpec, failed: Completed) -> Jl
 
 
 def _misuse(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> JlrError | None:
-    """Return the error of a request that no host could meet."""
     if "invalid reference format" in complaint or "must be lowercase" in complaint:
         return Usage(
             f"invalid image name `{printable(spec.image)}`",
@@ -108,7 +107,6 @@ def _misuse(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> Jl
 
 
 def _lack(engine: Engine, spec: ContainerSpec, complaint: str, why: str) -> JlrError | None:
-    """Return the error of a host that lacks something for the request."""
     if "already in use by" in complaint:
         return JustCreated(
             f"another command has just created a container `{spec.name}`",

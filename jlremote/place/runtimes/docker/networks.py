@@ -22,7 +22,7 @@ _OF_THIS_USER = f'"--filter=label={USER_LABEL}=$(id -un || id -u)"'
 
 
 def name_of(session: str, mark: str) -> str:
-    """Return the name of the network of a session's container, which `mark`'s start makes."""
+    """Return the name of a session's network, which has the mark of its start."""
     return f"jlr-{session}-{mark[:_MARK_DIGITS]}"
 
 
@@ -37,16 +37,16 @@ def is_wanted(options: ContainerOptions) -> bool:
 
 
 def may_be_rootless(engine: Engine) -> bool:
-    """Return whether an engine may be a user's own, whose networks the host does not reach."""
+    """Return whether an engine may be rootless: the host does not reach its networks."""
     return engine.kind.daemon is None and not engine.behind_sudo
 
 
 def creation(engine: Engine, session: str, mark: str, options: ContainerOptions) -> str:
     """Return shell text that makes the network of a new container, and sets `$own` to its name.
 
-    `$own` is empty where there is none, `$why` says why there is no room for one, also after those
-    that were left over are removed, and `forget` removes it. Docker gives its daemon's MTU to the
-    default network alone. Rootless podman has no network that the host reaches.
+    `$own` is empty where there is none (`$why`: no room for one), and `forget` removes it. Docker
+    gives its daemon's MTU to the default network alone. The host does not reach one of rootless
+    podman.
     """
     if not is_wanted(options):
         return "own= why=; forget() { :; }\n"
@@ -66,10 +66,9 @@ fi
 
 
 def started(engine: Engine, session: str, mark: str, name: str) -> str:
-    """Return the script that starts a container, and makes its network once more where it is gone.
+    """Return the script that starts a container, and makes its network again where it was pruned.
 
-    `docker network prune` removes those of containers that have stopped, and a container knows the
-    id of its network, which the new one has not.
+    A container knows the id of its network, which the new one has not.
     """
     own = name_of(session, mark)
     begin, leave, join = (
@@ -126,9 +125,8 @@ done
 def described(engine: Engine, name: str) -> str:
     """Return the script that prints a container's `inspect`, and who is on its networks.
 
-    For each network follow its id, its driver and the ids of its containers, also of stopped ones:
-    they may start at any time. Docker lists one that has just joined with the network first, and
-    podman's networks know no containers before 5.0.
+    For each network follow its id, its driver and the ids of its containers, also of stopped ones,
+    which may start at any time. Podman's networks know no containers before 5.0.
     """
     joined = "{{range $id, $_ := .Containers}} {{$id}}{{end}}" if engine.kind.daemon else ""
     driver = command_line(engine("network", "inspect", f"--format={{{{.Driver}}}}{joined}"))
@@ -155,8 +153,8 @@ def split(told: str) -> tuple[str, dict[str, list[str]]]:
 def alone_on(inspected: Mapping[str, Any], known: Mapping[str, list[str]]) -> dict[str, str]:
     """Return the addresses of a container that no neighbour can take, each with its network's id.
 
-    Those are on bridges that no other container is on. On a default bridge there may be one at any
-    moment, and whatever was not told counts as shared, too.
+    They are on bridges, not the default one, that no other container is on; unknown counts as
+    shared.
     """
     alone = {"bridge", inspected["Id"]}
     networks = inspected["NetworkSettings"].get("Networks") or {}

@@ -54,7 +54,7 @@ def steps(engine: Engine) -> Steps:
 
 
 def foreseen(engine: Engine, told: Mapping[str, Completed], *, gpus: bool) -> OtherWay:
-    """Return how a container, with or without GPUs, will be created, by the output of `steps`."""
+    """Return how a container will be created, from the output of `steps`."""
     options = told.get(_OPTIONS)
     if options is None or options.status != 0:
         return OtherWay(engine)

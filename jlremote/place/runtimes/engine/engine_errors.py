@@ -58,7 +58,7 @@ _PODMAN = (
 
 
 class EngineUnusable(JlrError):
-    """The engine works for no command of this user."""
+    """No command of this user works with the engine."""
 
     chosen_by = "runtime"
 
@@ -93,7 +93,7 @@ class DockerIsPodman(EngineUnusable):
 
 
 def reason(failed: Completed) -> str:
-    """Return an engine's reason to refuse, safe to show; without an error, its first line."""
+    """Return an engine's reason to refuse, or the first line of its output, safe to show."""
     lines = told(failed.stderr)
     text = engines_error(lines) or (lines or [failed.complaint])[0]
     return _REQUEST.sub("", _WHICH.sub("", text))
@@ -105,7 +105,7 @@ def tried(argv: Argv) -> str:
 
 
 def tried_next(argv: Argv) -> str:
-    """Return shell text like that of `tried`, with less patience if an earlier step's ran out.
+    """Return shell text as `tried` does, with less patience after an engine that was silent.
 
     Where several daemons hang, it is still told within 15 s.
     """
@@ -114,7 +114,7 @@ def tried_next(argv: Argv) -> str:
 
 
 def unless_silent(step: str) -> str:
-    """Return shell text that ends like the earlier `step` if that one took too long.
+    """Return shell text that exits if the earlier `step` took too long.
 
     A daemon that hangs would take as long again each time that it is asked.
     """
@@ -176,7 +176,6 @@ def is_podman(engine: Engine, answered: Completed) -> bool:
 
 
 def _absent(engine: Engine, failed: Completed, complaint: str) -> Engine | None:
-    """Return the missing program: the engine's, or the one that does its everyday commands."""
     for tried in (engine, engine.everyday):
         # The errors of `sh`, of bash, and of `env`.
         words = rf"\b{tried.kind.program}\W?: (command )?(not found|no such file or directory)"

@@ -1,4 +1,4 @@
-"""A container's GPUs: the flags of each kind of engine.
+"""A container's GPUs: the flags that give them, those that it has, and how it loses them.
 
 Values are those of docker's `--gpus`: `all`, a number, `device=0,3`.
 """
@@ -49,7 +49,7 @@ def gpu_flags(engine: Engine, value: str | None) -> tuple[str, ...]:
 
 
 def mend(complaint: str) -> str | None:
-    """Return what gives a container GPUs, by the engine's error; `None` if that names no cause."""
+    """Return the hint for an engine's error about GPUs, `None` if the error names no cause."""
     found = (text for words, text in _MENDS.items() if re.search(words, complaint, re.IGNORECASE))
     return next(found, None)
 
@@ -113,7 +113,6 @@ def _visible(config: Mapping[str, Any]) -> str | None:
 
 
 def _named(devices: Iterable[str]) -> str | None:
-    """Return the value that names devices: indices, UUIDs, or the word for all."""
     names = list(devices)
     if "all" in names:
         return "all"
@@ -135,7 +134,7 @@ fi
 
 
 def gpu_fault(output: str, container: str, restart: str) -> JlrError | None:
-    """Return what keeps a container from its GPUs, by the output of `FAULT_CHECK`.
+    """Return the error of a container that lost its GPUs, from the output of `FAULT_CHECK`.
 
     The command `restart` restarts the container.
     """

@@ -83,7 +83,6 @@ class Engine:
         return (*self.command[:-1], self._program(words), *words)
 
     def shown(self, *words: str) -> str:
-        """Return one of its commands as a person types it."""
         sudo = SUDO[:1] if self.behind_sudo else ()
         return command_line((*sudo, self._program(words), *words))
 

@@ -121,61 +121,17 @@ chmod -R a+rX {SHARED}
 ls -d {SHARED}/bin {SHARED}/lib/python*/site-packages
 """
 
-_SAYS = """\
-if [ "$(id -u)" != 0 ]; then
-  mkdir -p "$directory/config/bin"
-  cat >"$directory/config/bin/pip" <<'END'
-#!/bin/sh
-around=:$PATH: here=${0%/*}
-PATH=${around%%:"$here":*}:${around#*:"$here":}
-PATH=${PATH#:} PATH=${PATH%:}
-"${0##*/}" "$@" && exit; status=$?
-[ "$1" != install ] || python3 -c CHECK 2>/dev/null || cat >&2 <<'HINT'
-jlr: as this user no packages can be installed here; either of these commands does it:
-  jlr shell PLACE --user root -- pip install …
-  jlr start … --install …   (for a new container)
-HINT
-exit $status
-END
-  chmod 755 "$directory/config/bin/pip"
-  ln -sf pip "$directory/config/bin/pip3"
-  PATH=$directory/config/bin:$PATH
-fi
-"""
-_CAN_INSTALL = """\
-import os, site, sys, sysconfig
-marker = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
-managed = sys.prefix == sys.base_prefix and os.path.exists(marker)
-writable = site.ENABLE_USER_SITE or os.access(sysconfig.get_path("purelib"), os.W_OK)
-sys.exit(managed or not writable)
-"""
-
 
 def share(engine: Engine, name: str, *, fresh: bool) -> str:
     """Return the script that makes the user's own packages in a container part of its image.
 
-    They are linked below `SHARED`, and the folders of programs and of packages there printed, one a
-    line. With `fresh`, those of an earlier call are left out that are gone.
+    They are linked below `SHARED`, and their folders printed; with `fresh`, without what is gone.
     """
     who = ("sh", "-c", 'printf "%s %s" "$(id -u)" "$HOME"')
     ask = command_line(engine("exec", name, *AS_MAIN_USER, *who))
     text = (f"rm -rf {SHARED}\n" if fresh else "") + _SHARE
     link = command_line(engine("exec", "--user=0", name, "sh", "-c", text, "sh"))
     return f'own=$({ask}) && {link} "$own"'
-
-
-def hint_at_pip(place: str) -> str:
-    """Return shell text for a launch: a `pip` that fails for want of access says what to do.
-
-    `place` is the session as HOST/NAME.
-    """
-    return _SAYS.replace("CHECK", shlex.quote(_CAN_INSTALL)).replace("PLACE", place)
-
-
-def hint_at_pip_in_job(place: str, name: str) -> str:
-    """Return the same for a job in the session `name`, whose Jupyter may not run."""
-    folder = f'directory="{variables.ROOT}"/{shlex.quote(name)}'
-    return f"{variables.PRIVATE} 2>/dev/null && {{\n{folder}\n{hint_at_pip(place)}}}\n"
 
 
 def install(packages: tuple[str, ...]) -> str:

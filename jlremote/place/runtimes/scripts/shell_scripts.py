@@ -1,4 +1,4 @@
-"""The script of a shell or command, attached to the caller's terminal; and shells that are kept.
+"""Scripts of shells and commands with the caller's stdin and stdout, kept shells, and SFTP.
 
 tmux on the host keeps shells that outlast a lost connection, also those in containers. There the
 engine's client runs in tmux, so a container needs no tmux. All of jlr's are in a server of their
@@ -56,12 +56,11 @@ def script(
     given: str = "",
     marked: bool = False,
 ) -> str:
-    """Return the script that runs a command, or a shell, with our stdin and stdout as its own.
+    """Return the script that runs a command, or a shell for none, with our stdin and stdout.
 
-    In a container it would outlive a broken connection, so SIGHUP is sent to it by its random
-    `mark`; with `marked` it has that elsewhere, too. An empty argv is a shell. It is `given` the
-    variables of `variables.parted` at the beginning of its stdin, in a terminal where that shows
-    the mark.
+    In a container, or where it is `marked`, its random `mark` finds it for a signal. It is `given`
+    the variables of `variables.parted` at the beginning of its stdin, in a terminal behind the
+    mark.
     """
     marks = {process_mark.VARIABLE: mark} if runtime.has_containers or marked else {}
     take = variables.take_typed if attached.terminal else lambda text, _: variables.take_first(text)
@@ -88,8 +87,7 @@ def argv_of(
 ) -> tuple[str, ...]:
     """Return the command that runs a command, or a shell for an empty argv, where `name` runs.
 
-    A mark in the `environment` becomes its own; with `sized` its terminal gets the caller's size.
-    The text `before` runs first.
+    `sized` gives its terminal the caller's size; the text `before` runs first.
     """
     size = attached.terminal
     inside = before + (KNOWN_TERMINAL if size else "")
@@ -97,7 +95,7 @@ def argv_of(
     if runtime.has_containers:
         inside += variables.writable_home(name) + packages.USE
     inside += process_mark.MARK_ITSELF if process_mark.VARIABLE in environment else ""
-    if runtime.has_images and not runtime.has_containers:
+    if runtime.enters_image:
         inside += packages.USE
     inside += _SHELL.replace("LOGIN", "" if runtime.has_images else "-l")
     return runtime.attached(name, ("sh", "-c", inside, "sh", *argv), attached, environment)

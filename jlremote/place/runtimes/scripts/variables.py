@@ -1,4 +1,9 @@
-"""A person's variables, given by stdin: all users of a host can read the arguments of processes."""
+"""Variables, HOME and PATH of what runs in a container.
+
+Variables come by stdin, as all users of a host can read the arguments of processes. Any user can
+write a container's `/tmp`, and with `-v /tmp:/tmp` the host's users, too. A uid without a passwd
+entry gets `HOME=/`, which it cannot write, and many programs fail without a HOME.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,7 @@ def check_name(name: str) -> None:
 
 
 def take_first(text: str) -> str:
-    """Return what begins a script whose stdin goes on behind its variables, the `text` of `parted`.
+    """Return the beginning of a script that reads its variables, and no more, from its stdin.
 
     They are read byte by byte, so that nothing behind them is taken.
     """
@@ -39,7 +44,7 @@ def take_first(text: str) -> str:
 
 
 def take_typed(text: str, marker: str) -> str:
-    """Return what begins a script in a terminal that is given such text where it prints `marker`.
+    """Return the same for a script in a terminal, which gets its variables when it prints `marker`.
 
     It needs `stty`: neither the echo nor the editing of lines must touch them.
     """
@@ -65,11 +70,9 @@ def parted(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
 def off_arguments(create: Argv, environment: Iterable[str]) -> tuple[Argv, Argv, str]:
     """Return the words of a command that creates a container, without the values of variables.
 
-    The other two are the variables that it must be run with itself, `NAME=VALUE`, and its stdin: a
-    line for each variable. Values of more lines do not fit there.
-
-    Raises:
-        Usage: `sudo` would drop one of the former, or no shell takes its name.
+    With them come the variables that it must be run with, `NAME=VALUE`, as they have several lines,
+    and its stdin, a line for each other one (`Usage`: `sudo` would drop one, or no shell takes its
+    name).
     """
     words, own, lines = list(create), [], []
     for item in environment:

@@ -93,8 +93,8 @@ def command(script: str) -> tuple[str, ...]:
 def until_ready(otherwise: str) -> str:
     """Return the script that waits in a new container until its entrypoint runs our command.
 
-    It fails if that takes longer than `ENTRYPOINT_SECONDS`, with status `ANOTHER_USER` if our
-    command runs as another user. Each turn runs `otherwise`, which may `exit 1`.
+    It fails after `ENTRYPOINT_SECONDS`, with status `ANOTHER_USER` if our command runs as another
+    user. Each turn runs `otherwise`, which may `exit 1`.
     """
     return (
         f"{_UNTIL_IT_RUNS.replace('OTHERWISE', otherwise)}"

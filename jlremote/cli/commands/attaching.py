@@ -1,0 +1,198 @@
+"""`jlr attach`, `jlr runs` and `jlr shell`, and how a job is shown to its end."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jlremote.cli.command import command, option
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
+from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen.program_output import JobOutput
+from jlremote.cli.screen.terminal import answer_json, as_json
+from jlremote.errors import Usage
+from jlremote.text import is_name, one_line
+
+if TYPE_CHECKING:
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
+    from jlremote.hosts.context import Context
+    from jlremote.jobs.known_jobs import JobHandle
+    from jlremote.place.host.job import Job
+
+
+detach_keys_option = option(
+    "--detach-keys KEYS",
+    "Keys that detach from a job's terminal. Default: ctrl-p,ctrl-q.",
+    group="Session",
+    type=shared.detach_keys,
+)
+
+
+@command("runs")
+@shared.optional_host_argument
+@option("--clean", "Delete your ended jobs and their output.")
+@shared.yes_option
+@shared.json_option("Print a JSON array.")
+def runs(invocation: Invocation, host: str | None, clean: bool, yes: bool) -> None:
+    """List the jobs, one per line: those on HOST, or on every host where this machine started one.
+
+    All your jobs on a host are listed, also those that another machine started. --clean deletes
+    your ended ones on HOST, without HOST only those that this machine started; it asks before.
+
+    Examples:
+        jlr runs
+        jlr runs dgx --clean
+        jlr runs --json | jq -r '.[] | select(.exit_code > 0) | .name'
+    """
+    from jlremote.jobs import known_jobs
+
+    context = invocation.context()
+    if clean:
+        for name in known_jobs.clean(host, context, yes=yes):
+            context.progress.note(f"deleted {name}")
+    listed = list(known_jobs.listed(host, context))
+    if as_json():
+        answer_json([document(*each) for each in listed])
+    elif listed:
+        tables.show_rows(listed, reports.JOBS)
+        for where, job in listed:
+            if job.detail and not job.over:
+                context.progress.note(f"`{where}/{job.name}`: {job.detail}")
+            elif job.waits:
+                context.progress.note(f"`{where}/{job.name}` waits: {job.waits}")
+    else:
+        context.progress.note("no jobs; `jlr run HOST … -- COMMAND` starts one")
+
+
+@command("attach")
+@click.argument("job", required=False, shell_complete=candidates.jobs)
+@option("-i --interactive", "Pass this command's stdin to the job.")
+@detach_keys_option
+@shared.json_option("Print the job as a JSON object at its end, its output on stderr.")
+def attach(
+    invocation: Invocation, job: str | None, interactive: bool, detach_keys: str | None
+) -> int:
+    """Show a job's output from the beginning, wait for its end and return its exit code.
+
+    JOB is its name, or HOST/NAME if another machine started it. Default: the latest job of this
+    machine. Ctrl-C is sent to the job, as with `jlr run`. A job that was begun with --rm is deleted
+    afterwards.
+
+    A job that has a terminal (`jlr run -it`) gets this one, until it ends or you leave it. With -i
+    one that was begun with -i gets the stdin of this command.
+
+    Examples:
+        jlr attach
+        jlr attach dgx/train-3f2a
+        jlr attach sweep --json | jq .exit_code   # its output goes to stderr
+    """
+    from jlremote.jobs import known_jobs
+
+    context = invocation.context()
+    handle = known_jobs.find(job, context)
+    if job is None:
+        context.progress.note(f"job {handle.selector}")
+    code, facts = show_to_its_end(handle, context, detach_keys, gives=interactive)
+    if as_json():
+        answer_json(facts)
+    return code
+
+
+def show_to_its_end(
+    job: JobHandle,
+    context: Context,
+    detach_keys: str | None,
+    *,
+    cancels: bool = False,
+    gives: bool = False,
+) -> tuple[int, dict[str, Any]]:
+    """Show a job's output; return its exit code and its JSON; delete a job of `--rm`.
+
+    A job with a terminal gets this one, and may be left running. With `gives` another one gets
+    this process's stdin. With `--json` all output goes to stderr, and no job gets this terminal.
+    """
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
+    from jlremote.jobs import follow, known_jobs, streams
+
+    screen, over = LocalTerminal(), True
+    if job.job.terminal and not job.job.over and screen.kind is not None and not as_json():
+        code, over = streams.attach(job, screen, context, detach_keys)
+    else:
+        with streams.given(job, screen.piped()) if gives else nullcontext():
+            show = JobOutput(beside=as_json()).show
+            code, job = follow.follow(job, show, context, cancels=cancels)
+    facts = document(job.host.name, job.job)
+    if job.job.remove and over:
+        known_jobs.remove(job)
+    return code, facts
+
+
+def document(host: str, job: Job) -> dict[str, Any]:
+    """Return a job's object of `--json`."""
+    return {"host": host} | job.to_json()
+
+
+@command("shell", takes_command=True, takes_line=True)
+@click.argument(
+    "where",
+    metavar="[SESSION|HOST/CONTAINER|HOST]",
+    required=False,
+    shell_complete=candidates.places,
+)
+@option("-u --user USER[:GROUP]", "User in the container.")
+@option("-w --workdir FOLDER", "Folder to start in.")
+@option(
+    "--detach-keys KEYS",
+    "Keys that detach, and leave the process running in the container. Default: ctrl-p,ctrl-q.",
+    type=shared.detach_keys,
+)
+@option("--keep", "Keep the shell on the host with tmux; the same command attaches again.")
+@option("--name NAME", "With --keep: name of the shell, to keep several.")
+@shared.shared_option
+def shell(invocation: Invocation, /, *, keep: bool, name: str | None, **options: Any) -> int:
+    """Open a terminal in a session's container, or run a command there.
+
+    LINE is for the shell there, as with ssh, so `rsync -e "jlr shell"` and
+    GIT_SSH_COMMAND="jlr shell" work. Behind `--`, words stay as they are.
+
+    HOST/CONTAINER may be any running container of the host. HOST is the host itself, and so is a
+    session without a container. Exit code and output are those of the command. Without a terminal
+    here it gets none there, and its bytes stay unchanged.
+
+    `~.` at the beginning of a line ends it, even without a network. So does a lost connection: the
+    process there gets SIGHUP, as with ssh. With --keep it keeps running, and the same command
+    attaches to it again from any machine; tmux's own keys (ctrl-b d) and `~.` detach.
+
+    Examples:
+        jlr shell dgx/cont1 htop                     # in any container, also without Jupyter
+        jlr shell cont1 --keep                       # again after a loss: the same shell
+        jlr shell dgx                                # on the host itself
+        jlr shell cont1 -u root -- apt-get install -y git
+        jlr shell cont1 -- tar -C /data -c runs | tar -x     # bytes stay unchanged
+        jlr shell -- python - < here.py; echo $?
+    """
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
+    from jlremote.sessions import shell as workflow
+
+    screen = LocalTerminal()
+    request = workflow.ShellRequest(**options, keep=_label(screen, keep=keep, name=name))
+    return workflow.shell(request, screen, invocation.context())
+
+
+def _label(screen: LocalTerminal, *, keep: bool, name: str | None) -> str | None:
+    """Return the name of a kept shell, empty for the first one; `None` for another shell."""
+    if not keep:
+        if name is not None:
+            raise Usage("`--name` needs `--keep`", hint="`jlr shell … --keep --name NAME`")
+        return None
+    if screen.kind is None:
+        raise Usage("`--keep` needs a terminal here", hint="`jlr run … --detach` is for scripts")
+    if name is not None and not is_name(name):
+        raise Usage(
+            f"invalid name `{one_line(name)}`", hint="use letters, digits, `_`, `.` and `-`"
+        )
+    return name or ""

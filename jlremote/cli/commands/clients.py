@@ -1,0 +1,255 @@
+"""Programs of this machine: `jlr open`, `url`, `code`, `ssh-config`, `proxy`, `lab`, `kernels`."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, urljoin, urlsplit
+
+import click
+
+from jlremote.cli.command import command, option
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
+from jlremote.cli.options.shared import named_as_set
+from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, shown, tell
+from jlremote.errors import JlrError, Usage
+from jlremote.laptop.settings.options import EDITORS
+
+_PROGRAM = "jlremote.cli.kernel_program"
+
+
+# A file extension begins with a letter: `cont-2.1` may be a container, `train.ipynb` is a file.
+_FILE = re.compile(r"\.[A-Za-z]\w*$")
+
+
+@command("open")
+@shared.session_argument
+@click.argument("path", required=False)
+@shared.browser_options
+@shared.shared_option
+@shared.json_option("Print the URL in a JSON object.")
+def open_session(
+    invocation: Invocation,
+    session: str | None,
+    path: str | None,
+    browser: str | None,
+    no_browser: bool,
+    as_shared: bool,
+) -> None:
+    """Open a running session in the browser.
+
+    With PATH, JupyterLab opens that notebook, file or folder. A single argument is a session if one
+    has that name, or if it begins with a host; else it is a PATH in the latest session, if it has a
+    slash or a file extension. HOST/NAME also finds a session that another laptop started.
+
+    Examples:
+        jlr open                      # the only session, or the latest
+        jlr open dgx/cont1 work/train.ipynb
+        jlr open train.ipynb          # a notebook in the latest session
+        jlr open --no-browser         # check that it answers, and print the URL
+    """
+    from jlremote.sessions.open import address
+
+    name = shared.chosen_browser(browser, no_browser)
+    context = invocation.context()
+    selector, file = _session_or_path(session, path, invocation)
+    page = address(selector, file, context, as_shared=as_shared)
+    answer_either(shown(page), {"url": page.url})
+    shared.browse(page, context, browser=name, asked=browser is not None)
+
+
+@command("url")
+@shared.session_argument
+@option("--base part", "Print the URL without its token.", flag_value="base")
+@option("--token part", "Print the token.", flag_value="token")
+@shared.json_option("Print all three as a JSON object.")
+def url(invocation: Invocation, session: str | None, part: str | None) -> None:
+    """Print a session's URL and nothing else.
+
+    The URL contains the token, which gives full access to the session. Give it to a script, or to
+    the "Existing Jupyter Server" of VS Code. Programs that want both apart take --base and --token.
+
+    Examples:
+        jlr url dgx/cont1
+        curl -fsS "$(jlr url cont1)"
+    """
+    from jlremote.sessions.open import address
+
+    found = address(session, None, invocation.context()).url
+    token = parse_qs(urlsplit(found).query).get("token", [""])[0]
+    parts = {"url": found, "base": urljoin(found, "."), "token": token}
+    answer_either(parts[part or "url"], parts)
+
+
+def _session_or_path(
+    session: str | None, path: str | None, invocation: Invocation
+) -> tuple[str | None, str | None]:
+    if session is None or path is not None:
+        return session, path
+    from jlremote.laptop.known_names import host_names
+    from jlremote.laptop.sessions import load_all
+
+    records = load_all()
+    hosts = {record.host for record in records}
+    begin, slash, _ = session.partition("/")
+    if any(session == record.name for record in records):
+        return session, None
+    if slash and ("@" in begin or begin in hosts or begin in host_names(invocation.ssh_config)):
+        return session, None
+    return (None, session) if slash or _FILE.search(session) else (session, None)
+
+
+@command("code")
+@click.argument(
+    "where",
+    metavar="[SESSION|HOST/CONTAINER|HOST]",
+    required=False,
+    shell_complete=candidates.places,
+)
+@click.argument("path", required=False)
+@option("--editor", "Editor to open. Default: vscode.", type=click.Choice(EDITORS))
+@option("--print only_shown", "Print the command and open nothing.")
+@shared.json_option("Print the name for ssh, the folder and the command as a JSON object.")
+def code(
+    invocation: Invocation,
+    where: str | None,
+    path: str | None,
+    editor: str | None,
+    only_shown: bool,
+) -> None:
+    """Open an editor of this machine on a session's folder.
+
+    The editor reaches it by ssh, as NAME.jlr (see `jlr ssh-config`), over the connection that jlr
+    has: no second login, in a container or on a cluster's node, and nothing installed there but
+    what the editor itself puts into the home folder. PyCharm is opened by JetBrains Toolbox.
+
+    Examples:
+        jlr code                              # VS Code on the latest session's folder
+        jlr code cont1 --editor cursor        # in config.toml: editor = "cursor"
+        jlr code dgx/cont1 --print            # the command, and nothing else
+    """
+    from jlremote.editors import code as workflow
+    from jlremote.laptop.settings import settings
+
+    chosen = str(settings.load().chosen(None, {"editor": editor}).get("editor", EDITORS[0]))
+    context = invocation.context()
+    with named_as_set(None, {"editor": editor}, ("editor",)):
+        opening = workflow.code(where, path, chosen, context, only_shown=only_shown)
+    if as_json():
+        answer_json({"editor": chosen, **vars(opening)})
+    elif only_shown:
+        answer(opening.command)
+
+
+@command("ssh-config")
+@option("--install", "Include the block in ~/.ssh/config.")
+@option("--plain", "Print a block for each session, with nothing fancy.")
+@option("--remove", "Take that line out of ~/.ssh/config again.")
+@option("-y --yes", "Do not ask before ~/.ssh/config is changed.")
+@shared.json_option("Print the block, or what was changed, as a JSON object.")
+def ssh_config(invocation: Invocation, install: bool, plain: bool, remove: bool, yes: bool) -> None:
+    """Let ssh, and all that uses it, reach sessions as `NAME.jlr`.
+
+    `cont1.jlr` and `cont1.dgx.jlr` are a session, `dgx.jlr` is the host itself. They go over the
+    connection that jlr has anyway, so there is no second login, and nothing is installed there.
+
+    --install adds one `Include` line to ~/.ssh/config, shows it first, and leaves all else as it
+    is. Programs that follow no such line (Claude Desktop, paramiko) read what --plain prints.
+
+    Examples:
+        jlr ssh-config                     # the block, to look at or to copy
+        jlr ssh-config --install           # then: ssh cont1.jlr, scp, rsync, git, editors
+        jlr ssh-config --plain             # for programs with an SSH library of their own
+        jlr ssh-config --remove
+    """
+    from jlremote.editors import ssh_config as workflow
+
+    if install + plain + remove > 1:
+        raise Usage("`--install`, `--plain` and `--remove` cannot be combined", hint="choose one")
+    if not (install or remove):
+        block = workflow.plain_blocks() if plain else workflow.block()
+        if as_json():
+            answer_json({"block": block, "installed": workflow.is_installed()})
+        else:
+            answer(block, newline=False)
+        return
+    act = workflow.install if install else workflow.remove
+    change = act(invocation.context().asker, tell, agreed=yes)
+    if not change.done:
+        raise JlrError(f"left `{change.file}` as it is, because the answer was no")
+    if as_json():
+        facts = {
+            "file": str(change.file),
+            "changed": bool(change.line),
+            "line": change.line or None,
+        }
+        answer_json(facts)
+    elif not change.line:
+        tell(f"`{change.file}` {'has' if install else 'does not have'} the line already")
+    elif install:
+        tell("`ssh SESSION.jlr` reaches a session; scp, rsync, git and editors do, too")
+
+
+@command("proxy")
+@click.argument("name", shell_complete=candidates.ssh_names)
+def proxy(invocation: Invocation, name: str) -> None:
+    """Connect an ssh client with a session; ssh runs this, by `jlr ssh-config`.
+
+    Its stdin and stdout carry the SSH protocol. Questions of the host are asked on the terminal.
+
+    Examples:
+        jlr proxy cont1.jlr       # as ssh runs it: ProxyCommand jlr proxy %n
+    """
+    from jlremote.editors import proxy as workflow
+
+    invocation.quiet = True  # ssh shows what goes to stderr, above the person's own output
+    workflow.proxy(name, invocation.context(), stdin=0, stdout=1)
+
+
+@command("lab", takes_command=True)
+@shared.session_argument
+def lab(invocation: Invocation, session: str | None, command: tuple[str, ...]) -> int:
+    """Run the JupyterLab of this machine on a session's kernels.
+
+    Files and notebooks are those of the current folder here, kernels run there. What follows `--`
+    goes to `jupyter lab`. Ctrl-C ends it, with the kernels that it started.
+
+    Examples:
+        jlr lab                          # the latest session
+        jlr lab cont1 -- --port 9000     # the rest is `jupyter lab`'s
+    """
+    from jlremote.kernels import lab as workflow
+
+    return workflow.lab(session, command, invocation.context())
+
+
+@command("kernels")
+@click.argument("action", type=click.Choice(("install", "list", "remove")))
+@shared.session_argument
+@shared.json_option("Print a JSON array.")
+def kernels(invocation: Invocation, action: str, session: str | None) -> None:
+    """Install the kernels of a session in every Jupyter of this machine, list or remove them.
+
+    `install` writes a kernel spec for each kind of kernel of the session. VS Code, JupyterLab,
+    nbclient and `jupyter nbconvert` here then offer it, and what they run runs there. No spec has a
+    token. Interrupt and restart work, and a lost connection comes back by itself; while the session
+    does not run, its kernels do not start.
+
+    `list` without SESSION shows all that are installed, `remove` takes those of one session away;
+    with those of several sessions installed, it must be named.
+
+    Examples:
+        jlr kernels install cont1        # for VS Code, JupyterLab, nbclient here
+        jlr kernels remove cont1
+    """
+    from jlremote.kernels import specs
+
+    context = invocation.context()
+    if action == "install":
+        installed = specs.install(session, context, _PROGRAM)
+    else:
+        installed = specs.remove(session) if action == "remove" else specs.listed(session)
+    none = "no kernels are installed; `jlr kernels install SESSION` installs them"
+    tables.show_reports(installed, reports.KERNEL_SPECS, context, none=none)

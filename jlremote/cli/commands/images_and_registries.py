@@ -1,0 +1,316 @@
+"""`jlr images`, `pull`, `build`, `save`, `push`, `rmi`, `prune` and `login`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jlremote.cli.command import command, option
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
+from jlremote.cli.options.container_flags import with_value
+from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen.terminal import answer_either, as_json
+from jlremote.errors import Usage
+from jlremote.laptop.settings.options import IMAGE_RUNTIMES
+from jlremote.text import size_in_words
+from jlremote.times import utc
+
+if TYPE_CHECKING:
+    from jlremote.hosts.requests import EngineChoice
+    from jlremote.images.removal import RemovalReport
+
+
+@command("images")
+@shared.host_argument
+@option("--all every", "Include images without a name, left by builds.")
+@option("--image-folder FOLDER", shared.IMAGE_FOLDER)
+@shared.json_option("Print a JSON array.")
+@shared.engine_options
+def images(invocation: Invocation, host: str, engine: EngineChoice, every: bool) -> None:
+    """List the images on a host, one per line, the latest first.
+
+    AGE is the time since the image was built. SIZE includes what it shares with other images.
+
+    Examples:
+        jlr images dgx
+        jlr images hpc --runtime apptainer
+        jlr images dgx --json | jq -r '.[] | select(.size > 2e10) | .id'
+    """
+    from jlremote.images import save as workflow
+
+    context = invocation.context()
+    listed = workflow.images(host, context, every=every, engine=engine)
+    chosen = "" if engine.runtime == "auto" else f" --runtime {engine.runtime}"
+    image = f"{'docker://' if engine.runtime in IMAGE_RUNTIMES else ''}IMAGE"
+    none = f"no images on {host}; `jlr pull {host} {image}{chosen}` pulls one"
+    tables.show_reports(listed, reports.IMAGES, context, none=none)
+
+
+@command("build")
+@shared.host_argument
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@option("--on-host DIR", "Build from this folder of the host; nothing is sent.")
+@option("-t --tag tags NAME[:TAG]", "The image's name.", multiple=True)
+@option(
+    "-f --file dockerfile FILE",
+    "The Dockerfile, anywhere on this machine. Default: FOLDER/Dockerfile.",
+    type=click.Path(path_type=Path),
+)
+@option(
+    "--build-arg arguments NAME[=VALUE]",
+    "The value of an ARG, by default this machine's variable. Not for secrets: it stays "
+    "readable in the image.",
+    multiple=True,
+)
+@option("--no-cache", "Run each step anew.")
+@option("--target STAGE", "Build this stage of the Dockerfile.")
+@option("--platform PLATFORM", "Build for another platform: linux/arm64.")
+@option(
+    "--secret secrets id=NAME,src=FILE",
+    "A file of this machine that `RUN --mount=type=secret,id=NAME` reads, and no image keeps. "
+    "Docker needs BuildKit for it.",
+    multiple=True,
+)
+@shared.image_json_option
+@shared.engine_options
+def build(
+    invocation: Invocation,
+    /,
+    *,
+    arguments: tuple[str, ...],
+    secrets: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Build an image on a host from a local folder.
+
+    FOLDER is sent over the connection, without the files that .dockerignore excludes; with
+    --on-host the folder is the host's, and so is the Dockerfile. Once all is sent, a broken
+    connection does not stop the build; Ctrl-C does. A registry's key that `jlr login` keeps, and
+    secrets, are on the host for the time of the build, readable by you only.
+
+    Examples:
+        jlr build dgx . -t me/torch
+        jlr build dgx ~/proj -t me/proj:1.2 -t me/proj:latest -f ~/proj/gpu.Dockerfile
+        jlr build dgx . -t me/torch --build-arg BASE=nvcr.io/nvidia/pytorch:24.05-py3
+        jlr build dgx --on-host /raid/me/proj -t me/proj
+        jlr build dgx . -t me/torch --secret id=pip,src=~/.pip.conf --target slim --no-cache
+    """
+    if (options["folder"] is None) == (options["on_host"] is None):
+        raise Usage(
+            "one folder is needed: FOLDER of this machine, or `--on-host DIR`",
+            hint="`jlr build HOST . -t NAME` sends this folder",
+        )
+    from jlremote.images import build as workflow
+
+    request = workflow.BuildRequest(
+        arguments=tuple(with_value(item, "`--build-arg`") for item in arguments),
+        secrets=dict(map(_secret, secrets)),
+        **options,
+    )
+    report = workflow.build(request, invocation.context())
+    short = reports.image_in_short(report.tags, report.id, report.size)
+    answer_either(short, report.to_json())
+
+
+def _secret(text: str) -> tuple[str, Path]:
+    parts = dict(part.partition("=")[::2] for part in text.split(","))
+    name, source = parts.get("id", ""), parts.get("src") or parts.get("source")
+    if not re.fullmatch(r"[\w.-]*\w", name, re.ASCII) or not source or len(parts) > 2:
+        raise Usage(f"`--secret {text}` is not understood", hint="write `id=NAME,src=FILE`")
+    return name, Path(source).expanduser()
+
+
+@command("save")
+@click.argument("session", shell_complete=candidates.sessions)
+@click.argument("image")
+@shared.image_json_option
+def save(invocation: Invocation, session: str, image: str) -> None:
+    """Save a session's container as an image, with everything that was installed in it.
+
+    Its processes are paused meanwhile. Volumes and folders of the host are not in the image; they
+    are listed.
+
+    Examples:
+        jlr save cont1 me/torch-with-keras
+        jlr save dgx/cont1 nvcr.io/my-space/torch:week3    # then: jlr push dgx …
+    """
+    from jlremote.images import save as workflow
+
+    context = invocation.context()
+    report = workflow.save(session, image, context)
+    if report.outside:
+        context.progress.note(f"not in the image: {', '.join(report.outside)}")
+    if report.variables:
+        names = ", ".join(report.variables)
+        context.progress.note(f"the image contains these variables with their values: {names}")
+    short = reports.image_in_short((report.image,), report.id, report.size)
+    answer_either(short, report.to_json())
+
+
+@command("rmi")
+@shared.host_argument
+@click.argument("names", nargs=-1, required=True, metavar="IMAGE...")
+@shared.yes_option
+@shared.json_option("Print a JSON object.")
+@shared.engine_options
+def rmi(
+    invocation: Invocation, host: str, names: tuple[str, ...], engine: EngineChoice, yes: bool
+) -> None:
+    """Remove images from a host, by name or id, and say how much space that frees.
+
+    An image with another name loses only the one that is given. An image that a container uses
+    stays, also if that container is stopped. On a terminal jlr says what goes, and asks.
+
+    Examples:
+        jlr rmi dgx me/torch:week1 me/torch:week2 --yes
+    """
+    from jlremote.images.removal import remove
+
+    report = remove(host, names, invocation.context(), engine, yes=yes)
+    answer_either(_removal_in_words(report), report.to_json())
+
+
+@command("prune")
+@shared.host_argument
+@shared.yes_option
+@shared.json_option("Print a JSON object.")
+@shared.engine_options
+def prune(invocation: Invocation, host: str, engine: EngineChoice, yes: bool) -> None:
+    """Remove the images without a name from a host, and say how much space that frees.
+
+    With them go networks of sessions whose container was removed without jlr.
+
+    Builds and pulls leave them behind when they give their name to a new image. What a container
+    uses stays. On a terminal jlr says what goes, and asks; `jlr images HOST --all` shows them.
+
+    Examples:
+        jlr prune dgx --yes --json | jq .freed
+    """
+    from jlremote.images import removal
+
+    context = invocation.context()
+    report = removal.prune(host, context, engine, yes=yes)
+    if not report.deleted and not report.networks and not as_json():
+        context.progress.note(f"{host} has no images without a name that no container uses")
+        return
+    answer_either(_removal_in_words(report), report.to_json())
+
+
+def _removal_in_words(report: RemovalReport) -> str:
+    from jlremote.images.removal import shown
+
+    lines = [f"deleted {shown(image)}" for image in report.deleted]
+    lines += [f"removed the name {name}; its image stays" for name in report.untagged]
+    lines += [f"removed the network {name}" for name in report.networks]
+    lines += [f"freed {size_in_words(report.freed)}"] if report.deleted or report.untagged else []
+    return "\n".join(lines)
+
+
+@command("pull")
+@shared.host_argument
+@click.argument("image")
+@option("--image-folder FOLDER", shared.IMAGE_FOLDER)
+@shared.image_json_option
+@shared.engine_options
+def pull(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
+    """Pull an image on a host; the default tag is `latest`, and docker://NAME is for Apptainer.
+
+    The host pulls: nothing passes through this machine, and a broken connection does not stop it.
+    Ctrl-C does. A key that `jlr login` keeps for the registry is on the host until the pull ends,
+    in a folder that only you can read.
+
+    Examples:
+        jlr pull dgx nvcr.io/nvidia/pytorch:24.05-py3
+        jlr pull hpc docker://me/torch --image-folder /scratch/me
+    """
+    from jlremote.images import pull as workflow
+
+    pulled = workflow.pull(host, image, invocation.context(), engine)
+    facts = {"image": image, "id": pulled.id, "created": utc(pulled.created), "size": pulled.size}
+    answer_either(reports.image_in_short((image,), pulled.id, pulled.size), facts)
+
+
+@command("push")
+@shared.host_argument
+@click.argument("image")
+@shared.image_json_option
+@shared.engine_options
+def push(invocation: Invocation, host: str, image: str, engine: EngineChoice) -> None:
+    """Push an image of a host to the registry in its name.
+
+    `jlr build HOST FOLDER -t NAME` and `jlr save SESSION NAME` name images.
+
+    Examples:
+        jlr push dgx nvcr.io/my-space/torch:week3
+    """
+    from jlremote.images import pull as workflow
+
+    workflow.push(host, image, invocation.context(), engine)
+    answer_either(f"pushed {image}", {"host": host, "image": image})
+
+
+@command("login")
+@shared.host_argument
+@click.argument("registry", default="nvcr.io")
+@option("--username NAME", "User at the registry. Default for nvcr.io: `$oauthtoken`.")
+@option("--password-stdin", "Read the password or API key from stdin.")
+@option("--keep", "Keep the key on the host, in the engine's settings.")
+@option("--forget", "Forget the key, here and on the host.")
+@shared.json_option("Print a JSON object.")
+@shared.engine_options
+def login(
+    invocation: Invocation,
+    host: str,
+    registry: str,
+    username: str | None,
+    password_stdin: bool,
+    keep: bool,
+    forget: bool,
+    engine: EngineChoice,
+) -> None:
+    """Let a host pull from a registry and push to it with your key. REGISTRY defaults to nvcr.io.
+
+    The key is asked for without echo and tested from the host. It stays in this machine's keychain
+    and is sent to that host only, when `jlr pull`, `push`, `build` or `start` needs it: into a
+    folder that only you can read, which is removed when the command ends. It is in no argument,
+    environment or log.
+
+    Examples:
+        jlr login dgx                          # NVIDIA's registry; asks for the API key
+        jlr login dgx registry.lab.org:5000 --username me
+        jlr login dgx nvcr.io --password-stdin < ngc.key
+        jlr login dgx --keep                   # keep it on the host, as `docker login` does
+        jlr login dgx --forget
+    """
+    from jlremote.images import login as workflow
+
+    if forget and (keep or password_stdin):
+        raise Usage("`--forget` goes with neither `--keep` nor `--password-stdin`")
+    context = invocation.context()
+    if forget:
+        places = workflow.log_out(host, registry, context, engine)
+        where = " and ".join(places)
+        text = (
+            f"forgot the key of {registry} for {host}, which was kept in {where}"
+            if places
+            else f"no key of {registry} is kept for {host}"
+        )
+        facts = {"host": host, "registry": registry, "forgotten": places}
+        answer_either(text, facts)
+        return
+    key = sys.stdin.read().rstrip("\r\n") if password_stdin else None
+    request = workflow.LoginRequest(host, registry, username, key, keep, engine)
+    report = workflow.log_in(request, context)
+    text = f"{report.registry} accepts the key of {report.user}; it is kept in {report.kept}"
+    if not report.accepted:
+        text = (
+            f"the key of {report.user} at {report.registry} is kept in {report.kept}; "
+            "whether it is right shows at the first pull"
+        )
+    answer_either(text, vars(report))

@@ -1,0 +1,183 @@
+"""`jlr gpus` and `jlr doctor`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jlremote.cli.command import command, option
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
+from jlremote.cli.screen.terminal import answer, answer_json, as_json, tell, watched
+from jlremote.errors import Usage
+from jlremote.laptop.settings.options import is_pool
+from jlremote.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jlremote.cli.screen.gpu_table import Shown
+    from jlremote.doctor.diagnosis import Finding
+    from jlremote.hosts.context import Context
+
+PAUSE_SECONDS = 0.5
+POOL_SECONDS = 2.0  # the least pause between questions to all hosts of a pool
+
+
+@command("gpus")
+@shared.host_argument
+@option(
+    "--watch [SECONDS]",
+    f"Repeat until Ctrl-C, every SECONDS ({PAUSE_SECONDS:g} by default).",
+    type=shared.number(0.1, 3600),
+    flag_value=PAUSE_SECONDS,
+)
+@shared.json_option("Print a JSON object; with --watch one per line.")
+def gpus(invocation: Invocation, host: str, watch: float | None) -> None:
+    """Show the GPUs of a host and their users, containers, ages and load.
+
+    STATE is `free`, `busy` (at least 90 % of the time), `partly busy`, `idle, memory held` (memory
+    is used and nothing computes), `reserved` (by jlr, for a session or job), `assigned, idle` (to a
+    container, or to a job of Slurm), `cannot tell`, `held` or `error`.
+
+    On a login node of a cluster that has no GPU, show the partitions as Slurm knows them: their
+    free GPUs, and the jobs that hold the others, yours first; --watch asks once a minute.
+
+    HOST may be a pool, `@NAME`: its hosts are asked at the same time.
+
+    Examples:
+        jlr gpus dgx
+        jlr gpus dgx --watch
+        jlr gpus @lab                 # all hosts of [pools.lab], in one table
+        jlr gpus dgx --json | jq -r '.gpus[] | select(.state == "free") | .index'
+    """
+    if watch is None:
+        _show_gpus(host, invocation.context())
+        return
+    with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
+        _watch_gpus(host, watch, invocation)
+
+
+def _show_gpus(host: str, context: Context) -> None:
+    from jlremote.cli.screen import gpu_table
+    from jlremote.gpus import host_gpus, pool_gpus
+    from jlremote.hosts import pools
+
+    shown: gpu_table.Shown
+    if is_pool(host):
+        shown = answers = pool_gpus.of_pool(host, context)
+        if not as_json():
+            pools.note_silent(answers, context)
+    else:
+        shown = host_gpus.inventory(host, context)
+    if as_json():
+        answer_json(gpu_table.document(shown, host))
+    else:
+        _print_gpus(shown, context)
+
+
+def _watch_gpus(host: str, seconds: float, invocation: Invocation) -> None:
+    from jlremote.cli.screen import gpu_table, tables
+    from jlremote.gpus import host_gpus, pool_gpus
+
+    snapshots: Iterator[gpu_table.Shown]
+    context = invocation.context()
+    if is_pool(host):
+        # A step for each look would bury what is watched.
+        quiet = invocation.context(silent=True)
+        snapshots = pool_gpus.watch_pool(host, max(seconds, POOL_SECONDS), quiet)
+    else:
+        snapshots = host_gpus.watch(host, seconds, context)
+    if as_json():
+        for shown in snapshots:
+            answer_json(gpu_table.document(shown, host), indent=None)
+    elif watched(sys.stdout):
+        from jlremote.cli.screen import gpu_live  # imports rich
+
+        tables.show_live(gpu_live.drawings(host, snapshots))
+    else:
+        noted: set[str] = set()
+        for shown in snapshots:
+            _print_gpus(shown, context, noted)
+            answer("")
+
+
+def _print_gpus(shown: Shown, context: Context, noted: set[str] | None = None) -> None:
+    from jlremote.cli.screen import gpu_table
+
+    gpu_table.show(shown)
+    noted = set() if noted is None else noted
+    for note in gpu_table.notes_of(shown):
+        if note not in noted:
+            context.progress.note(note)
+    noted.update(gpu_table.notes_of(shown))
+
+
+@command("doctor")
+@shared.optional_host_argument
+@option("--image IMAGE", "Try a new container of this image, then remove it.")
+@shared.runtime_options
+@shared.python_options
+@option(
+    "--report report_file FILE",
+    "Write a report without secrets to FILE; a terminal shows it first, and asks.",
+    type=click.Path(path_type=Path),
+)
+@shared.json_option("Print one JSON object at the end.")
+def doctor(invocation: Invocation, /, *, report_file: Path | None, **options: Any) -> int:
+    """Find out what is wrong, and what to do about it.
+
+    Without HOST it checks this machine; with HOST the whole chain: name, login, engine, GPUs,
+    disks, and a kernel that answers through the tunnel. That kernel starts in a session that runs
+    there, else in a container of --image. The doctor removes what it makes; it only prints advice.
+
+    ✓ works, ! works with a problem, ✗ does not work, - was not tried. The exit code is 0, or that
+    of the first ✗: 4 authentication, 5 unreachable, 6 not found, 1 anything else.
+
+    Examples:
+        jlr doctor dgx
+        jlr doctor dgx --image nvcr.io/nvidia/pytorch:24.05-py3
+        jlr doctor lab --runtime none --python ~/venv
+        jlr doctor dgx --report report.txt     # to attach to a bug report
+        jlr doctor dgx --json | jq -r '.checks[] | select(.mark == "failed") | .mend[]'
+    """
+    from jlremote.cli.screen.doctor_lines import FindingPrinter
+    from jlremote.doctor import doctor as workflow
+
+    request = workflow.DoctorRequest(**options)
+    if report_file is not None:
+        if as_json():
+            raise shared.refused_together("--report", "--json")
+        if os.path.lexists(report_file):  # also of a name that is too long for a file
+            raise Usage(f"`{report_file}` exists already", hint="name a new file, or remove it")
+    printer = FindingPrinter(quiet=invocation.quiet)
+    findings: list[Finding] = []
+    context = invocation.context(lasting=False)
+    collects = as_json() or report_file is not None
+    verdict = workflow.doctor(request, context, findings.append if collects else printer.show)
+    if report_file is not None:
+        from jlremote.doctor.bug_report import report
+
+        text = report(request.host, findings, verdict, context)
+        _write_report(text, report_file, asks=not invocation.no_input and sys.stdin.isatty())
+    elif as_json():
+        checks = [finding.to_json() for finding in findings]
+        answer_json({"host": request.host} | verdict.to_json() | {"checks": checks})
+    else:
+        printer.close(verdict)
+    return verdict.exit_code
+
+
+def _write_report(text: str, file: Path, *, asks: bool) -> None:
+    from jlremote.laptop import paths
+
+    answer(text, newline=False)
+    if asks and not click.confirm(f"Write this to `{printable(str(file))}`?", err=True):
+        return
+    paths.write_new(file, text)
+    tell(f"wrote `{file}`; read it once more before you send it")

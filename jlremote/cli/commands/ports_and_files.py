@@ -1,0 +1,271 @@
+"""`jlr forward`, `jlr cp`, `jlr mount` and `jlr unmount`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jlremote.cli.command import command, option
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
+from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen.terminal import answer_each, answer_either, answer_json, as_json, shown
+from jlremote.errors import Usage
+from jlremote.text import one_line
+
+if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
+
+
+def _ports(value: Any) -> tuple[int | None, int]:
+    if isinstance(value, tuple):
+        return value
+    local, colon, port = value.rpartition(":")
+    remote = shared.port(port)
+    return (shared.port(local) if colon else None), remote
+
+
+@command("forward")
+@shared.session_argument
+@click.argument("port", required=False, type=_ports, metavar="[[LOCAL:]PORT]")
+@option("--host on_host", "PORT is the host's, not the container's.")
+@option("--remove PORT", "Stop forwarding this port.", type=shared.port)
+@shared.json_option("Print a JSON array.")
+def forward(
+    invocation: Invocation,
+    session: str | None,
+    port: tuple[int | None, int] | None,
+    on_host: bool,
+    remove: int | None,
+) -> None:
+    """Forward a further port of a session, or list the forwarded ports.
+
+    PORT is a port in the container, for example TensorBoard's 6006; it may be opened there later.
+    The local address is printed; it has exactly the port LOCAL, or else PORT if that is free here.
+    On a terminal that is a name of its own, which browsers resolve, and else 127.0.0.1. The forward
+    comes back with the connection and ends with `jlr stop`.
+
+    With --host PORT is one of the host itself: of a service there, of a program of yours, or one
+    that a container publishes. Other users' programs are refused.
+
+    A number alone is a PORT of the latest session. Without PORT the forwarded ports are listed:
+    `up`, `closed` (nothing listens there) or `taken` (by another program).
+
+    Examples:
+        jlr forward 6006                  # TensorBoard in the latest session
+        jlr forward cont1 8080:6006       # at port 8080 of this machine
+        jlr forward cont1 5432 --host     # a database on the host, also in another container
+        jlr forward cont1 --remove 6006
+        jlr forward --json | jq -r '.[] | select(.state == "up") | .local_port'
+    """
+    if port is None and session is not None and (":" in session or session.isdecimal()):
+        session, port = None, _ports(session)
+    if on_host and port is None:
+        raise Usage("`--host` needs a port", hint="`jlr forward SESSION PORT --host`")
+    from jlremote.sessions import further_ports
+
+    if remove is not None and port is not None:
+        removal = f"jlr forward {shlex.quote(session or 'SESSION')} --remove {remove}"
+        raise Usage("`--remove` already names the port", hint=f"`{removal}`")
+    context = invocation.context()
+    if port is not None:
+        local, remote_port = port
+        report = further_ports.add(session, remote_port, context, exact=local, on_host=on_host)
+        address = report.address
+        answer_either(shown(address), [report.to_json()])
+        if shown(address) != address.url:
+            context.progress.note(f"in Safari, or if the program refuses that name: {address.url}")
+        if report.detail:
+            context.progress.note(report.detail)
+        return
+    if remove is not None:
+        further_ports.remove(session, remove, context)
+        context.progress.note(f"stopped forwarding port {remove}")
+    ports = further_ports.listed(session, context)
+    none = "no further ports; `jlr forward PORT` adds one"
+    tables.show_reports(ports, reports.PORTS, context, none=none, reasons=reports.port_reasons)
+
+
+# As `scp` takes it; a local path with a colon may begin with `./`.
+_REMOTE = re.compile(r"([^/:~.-][^/:]*(?:/[^/:]+)?):(.*)")
+
+
+@command("mount")
+@click.argument("local", required=False, shell_complete=candidates.folders)
+@click.argument(
+    "source", metavar="[SESSION[:DIR]|HOST:DIR]", required=False, shell_complete=candidates.sessions
+)
+@option(
+    "--remote DIR", "The folder: a path in the container, or below the home folder on the host."
+)
+@option("--on-host", "DIR is a path on the host, not in the container.")
+@option("--read-only", "Allow no changes through the mount.")
+@option("--nonempty", "Mount over a folder that is not empty.")
+@shared.json_option("Print the mount as a JSON object, or all as an array.")
+def mount(
+    invocation: Invocation, /, *, local: str | None, source: str | None, **options: Any
+) -> None:
+    """Mount a folder of the host at the folder LOCAL of this machine, with sshfs.
+
+    The default is the session's project folder: the host's folder behind the container's working
+    folder, or where Jupyter runs without a container. SESSION:DIR is the same as SESSION --remote
+    DIR. HOST:DIR is a folder of a host, which needs no session; without a `/` in front it lies
+    below the home folder there. A known host comes before a session of that name. What is mounted
+    may also come before LOCAL. The mount uses the connection of the link. While the host is
+    unreachable, programs get errors instead of hanging; later the folder works again.
+
+    Without LOCAL, the mounts are listed.
+
+    Examples:
+        jlr mount ~/proj                             # the session's project folder
+        jlr mount ~/data dgx/cont1:/data             # a folder of the container's volumes
+        jlr mount ~/raid dgx:/raid/me --read-only    # a folder of a host, without a session
+        jlr mount                                    # what is mounted, and its state
+    """
+    context = invocation.context()
+    local, source = _in_order(local, source, context)
+    if local is None:
+        if source is not None or any(value not in (None, False) for value in options.values()):
+            raise Usage("LOCAL is missing", hint="`jlr mount ~/proj …` mounts at ~/proj")
+        _list(invocation)
+        return
+    options |= _named(source, options["remote"], context)
+    if options["on_host"] and options["remote"] is None:
+        raise Usage("`--on-host` needs `--remote DIR`")
+    from jlremote.mounts import mount as workflow
+
+    request = workflow.MountRequest(local, **options)
+    report = workflow.mount(request, context)
+    text = one_line(f"{report.local} shows {report.host}:{report.remote}")
+    answer_either(text, report.to_json())
+
+
+def _in_order(
+    local: str | None, source: str | None, context: Context
+) -> tuple[str | None, str | None]:
+    """Return LOCAL and what is mounted there, whichever was typed first."""
+    if local is None or source is None:
+        alone = source is None and local is not None and _place(local, context)
+        return (source, local) if alone else (local, source)
+    if _remoteness(local, context) > _remoteness(source, context):
+        return source, local
+    return local, source
+
+
+def _remoteness(word: str, context: Context) -> int:
+    """Return 0 for a path of this machine, 2 for HOST:DIR or a session, and 1 for other words."""
+    if word.startswith(("/", ".", "~")):
+        return 0
+    return 2 if _place(word, context) or _is_session(word) else 1
+
+
+def _place(word: str, context: Context) -> tuple[str, str] | None:
+    parts = _REMOTE.fullmatch(word)
+    if parts is None:
+        return None
+    host, slash, _ = parts[1].rpartition("@")[2].partition("/")
+    if slash and not (_is_session(parts[1]) or _is_host(host, context)):
+        return None  # a local path with a colon
+    return parts[1], parts[2]
+
+
+def _named(source: str | None, remote: str | None, context: Context) -> dict[str, Any]:
+    where_and_folder = _place(source or "", context)
+    if where_and_folder is None:
+        return {"session": source}
+    if remote is not None:
+        raise shared.refused_together(str(source), "--remote")
+    where, folder = where_and_folder
+    if "/" in where or (_is_session(where) and not _is_host(where, context)):
+        return {"session": where, "remote": folder or None}
+    return {"session": None, "host": where, "remote": folder or "~", "on_host": True}
+
+
+def _is_host(word: str, context: Context) -> bool:
+    from jlremote.hosts.links import known_hosts
+
+    return word in known_hosts(context)
+
+
+def _is_session(word: str) -> bool:
+    from jlremote.laptop import sessions
+    from jlremote.laptop.record_files import matching
+
+    return bool(matching(sessions.load_all(), word))
+
+
+@command("unmount")
+@click.argument("local", required=False, shell_complete=candidates.mounts)
+@option("--all every", "Unmount all mounts of jlr.")
+@option("--force", "Unmount even if programs use it; they get errors.")
+@shared.yes_option
+@shared.json_option("Print a JSON array.")
+def unmount(invocation: Invocation, local: str | None, every: bool, force: bool, yes: bool) -> None:
+    """Unmount the folder LOCAL, which `jlr mount` mounted; nothing changes on the host.
+
+    This also works while the host is unreachable or sshfs has ended. A mount that programs use
+    stays, and they are named, unless you use --force, which asks first; so does --all.
+
+    Examples:
+        jlr unmount ~/proj
+        jlr unmount --all
+    """
+    if every == (local is not None):
+        raise Usage("name a folder or use `--all`", hint="`jlr mount` lists the mounts")
+    from jlremote.mounts import unmount as workflow
+
+    context = invocation.context()
+    if local is not None:
+        done = [workflow.unmount(local, context, force=force, yes=yes)]
+    else:
+        done = workflow.unmount_all(context, force=force, yes=yes)
+    lines = ((f"unmounted {path}", {"local": path}) for path in done)
+    answer_each(lines, context, none="nothing is mounted")
+
+
+def _list(invocation: Invocation) -> None:
+    from jlremote.mounts import known_mounts
+
+    context = invocation.context()
+    mounts = known_mounts.reports(context)
+    none = "nothing is mounted; `jlr mount LOCAL` mounts a session's folder"
+    tables.show_reports(mounts, reports.MOUNTS, context, none=none, reasons=reports.mount_reasons)
+
+
+@command("cp")
+@click.argument(
+    "paths", metavar="SRC... DST", nargs=-1, required=True, shell_complete=candidates.copied
+)
+@option("-r --recursive", "Copy folders with all that is in them.")
+@option(
+    "-p --preserve",
+    "Keep modes as they are, but for setuid, setgid and sticky; else umask decides.",
+)
+@shared.json_option("Print what was copied as a JSON object.")
+def cp(invocation: Invocation, paths: tuple[str, ...], recursive: bool, preserve: bool) -> None:
+    """Copy files between this machine and a session, a container or a host.
+
+    WHERE:PATH is there, all else is here; WHERE is a SESSION, HOST/CONTAINER or HOST. Times are
+    kept. A file appears under its name once it is whole. Links that lead out of a copied folder are
+    left out. A folder goes by rsync where both machines have it, and only what differs is sent;
+    all else goes by tar.
+
+    Examples:
+        jlr cp data.csv cont1:/data/          # into the session's container
+        jlr cp -r cont1:runs .                # a folder, from where shells begin
+        jlr cp 'cont1:runs/*.png' figures     # quoted, so it is expanded there
+        jlr cp -r src dgx:~/src               # the host's own files
+    """
+    from jlremote.copies import copy as workflow
+
+    *sources, target = paths
+    if not sources:
+        raise Usage("`jlr cp` needs a source and a target", hint="`jlr cp FILE SESSION:PATH`")
+    context = invocation.context()
+    copied = workflow.copy(sources, target, context, recursive=recursive, preserve=preserve)
+    if as_json():
+        answer_json(vars(copied))

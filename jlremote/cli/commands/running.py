@@ -1,0 +1,232 @@
+"""`jlr run`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jlremote.cli.command import command, option
+from jlremote.cli.commands.attaching import detach_keys_option, document, show_to_its_end
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import cluster, container_flags, shared
+from jlremote.cli.options.shared import named_as_set
+from jlremote.cli.screen.terminal import answer_either, answer_json, as_json
+from jlremote.errors import Usage
+from jlremote.laptop.settings.options import IMAGE_RUNTIMES
+
+if TYPE_CHECKING:
+    from jlremote.hosts.requests import RunRequest, Scheduled
+
+
+@command("run", takes_command=True)
+@shared.host_argument
+@click.argument("notebook", required=False)
+@option(
+    "--in inside SESSION",
+    "Run in the container of this session, or in any running container.",
+    group="Session",
+    shell_complete=candidates.sessions,
+)
+@option(
+    "-p --parameter parameters NAME=VALUE",
+    "Set a variable of the notebook, as papermill does. Repeatable.",
+    group="Session",
+    multiple=True,
+)
+@option(
+    "-k --kernel KIND",
+    "Run the notebook with this kind of kernel. Default: the one that it names.",
+    group="Session",
+)
+@option("--name NAME", "Name of the job and its container. Default: random.", group="Session")
+@option("-d --detach", "Print the job's name and do not wait.", group="Session")
+@option("-i --interactive", "Pass this command's stdin to the job.", group="Session")
+@option("-t --tty terminal", "Attach the job to this terminal.", group="Session")
+@detach_keys_option
+@container_flags.creation_options
+@shared.wait_option
+@shared.notify_option
+@shared.runtime_options
+@cluster.cluster_options
+@cluster.launcher_options
+@shared.json_option("Print the job as a JSON object (of --array: an array), its output on stderr.")
+def run(
+    invocation: Invocation,
+    /,
+    *,
+    host: str,
+    notebook: str | None,
+    parameters: tuple[str, ...],
+    kernel: str | None,
+    inside: str | None,
+    name: str | None,
+    wait: str | None,
+    command: tuple[str, ...],
+    **options: Any,
+) -> int:
+    """Run a COMMAND or a notebook as a job, show its output and return its exit code.
+
+    It runs in a new container of --image, in a session's container with --in, or on the host itself
+    with --runtime none (these two need Python 3.6 or later on the host); with --slurm it is a job
+    of the cluster. It keeps running whatever happens here: a lost connection, a closed lid, a
+    killed `jlr`. Output of that time is shown later.
+
+    NOTEBOOK is one on the host, or in the container. What its cells print is shown as it comes, and
+    the executed copy is beside it, NAME.executed.ipynb. The exit code is 1 if a cell fails. It
+    needs nbclient there, which JupyterLab brings.
+
+    -it attaches it to this terminal, as `docker run -it` does. ctrl-p,ctrl-q or `~.` at the
+    beginning of a line detach, and `jlr attach` attaches again. -i alone passes it the stdin of
+    this command, which ends with the connection. Without -i it gets none.
+
+    Ctrl-C sends SIGINT to the job, to all ranks of it; a second one kills it, a third leaves it
+    running. A job that still waits in Slurm's queue stays there, unless --cancel-on-interrupt.
+
+    With --wait and --detach it waits for its GPUs on the host, and begins without this machine.
+
+    With a pool, `@NAME`, it runs on the host of the session, else where most GPU memory is free.
+
+    An ended job is kept, with its output, until `jlr stop JOB --remove` or `jlr runs --clean`. With
+    --rm it is deleted once its output and exit code were read, with --detach by `jlr attach`.
+
+    With --json the job is printed once it has ended, with its exit code, and at once with --detach.
+
+    Examples:
+        jlr run dgx --image torch --gpus auto -v /raid/me:/data -- python /data/train.py
+        jlr run @lab --image torch --gpus auto -- python train.py  # on a host of [pools.lab]
+        jlr run dgx --in cont1 -- python -m pkg.train
+        jlr run dgx --image torch --gpus all -it --rm -- python
+        jlr run box --runtime none --detach --name sweep -- ./sweep.sh 10
+        jlr run dgx --image torch --json -- ./check.sh | jq .exit_code
+        jlr run hpc --slurm --gres gpu:1 --time 8:00:00 -- python train.py
+        jlr run hpc --slurm --nodes 2 --gres gpu:4 --launcher torchrun -- python train.py
+        jlr run dgx --in cont1 train.ipynb -p epochs=10      # a notebook to its end
+    """
+    command, options = _of_notebook(notebook, kernel, parameters, command, options)
+    if not command:
+        raise Usage("the command is missing", hint=f"`jlr run {host} … -- COMMAND`")
+    if as_json() and options["terminal"] and not options["detach"]:
+        raise shared.refused_together("-t", "--json")
+    watched = _interaction(options)
+    from jlremote.jobs import begin as workflow
+
+    context = invocation.context()
+    host = shared.host_of(host, inside, options, context, waits=wait is not None)
+    how, others = cluster.parted(host, options)
+    with named_as_set(host, {**options, "host": host}):
+        request = replace(_request(host, command, name, inside, others, how), **watched)
+        request = replace(request, wanted=replace(request.wanted, wait=shared.waiting(wait)))
+        if how is not None and options["dry_run"]:
+            cluster.show_estimate(host, how, context)
+            return 0
+        started = workflow.run(request, context)
+    for job in started if request.wanted.notify else ():
+        workflow.watch(job, context)
+    array = how is not None and how.resources.array
+    if request.detach:
+        documents = [document(job.host.name, job.job) for job in started]
+        names = "\n".join(job.job.name for job in started)
+        answer_either(names, documents if array else documents[0])
+        return 0
+    codes, ends = [], []
+    for job in started:
+        context.progress.note(f"job {job.selector}")
+        cancels = options["cancel_on_interrupt"]
+        gives, keys = request.interactive, request.detach_keys
+        code, facts = show_to_its_end(job, context, keys, cancels=cancels, gives=gives)
+        codes.append(code)
+        ends.append(facts)
+        if request.wanted.notify:
+            workflow.tell_end(job, code, context)
+    if as_json():
+        answer_json(ends if array else ends[0])
+    return max(codes)
+
+
+def _of_notebook(
+    notebook: str | None,
+    kernel: str | None,
+    parameters: tuple[str, ...],
+    command: tuple[str, ...],
+    options: dict[str, Any],
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the command and the options of a job; those that run the notebook, if one is named."""
+    if notebook is None and (parameters or kernel is not None):
+        given = "-p NAME=VALUE" if parameters else "-k KIND"
+        raise Usage(
+            f"`{given[:2]}` is for a notebook", hint=f"`jlr run HOST … train.ipynb {given}`"
+        )
+    if notebook is None:
+        return command, options
+    from jlremote.jobs.begin_process import notebook_command
+
+    begun, variable = notebook_command(notebook, kernel, parameters)
+    if command:
+        raise Usage("run either a notebook or a command", hint=f"leave out `{notebook}` or `-- …`")
+    return begun, options | {"env": (*options["env"], variable)}
+
+
+def _interaction(options: dict[str, Any]) -> dict[str, Any]:
+    """Take what says how the job is watched out of the options, and return it."""
+    from jlremote.cli.keyboard.local_terminal import LocalTerminal
+
+    names = ("interactive", "terminal", "detach", "detach_keys")
+    taken = {name: options.pop(name) for name in names}
+    taken["interactive"] &= not taken["terminal"]  # which has it anyway
+    if taken["terminal"] and not taken["detach"] and LocalTerminal().kind is None:
+        raise Usage("`-t` needs a terminal here", hint="leave it out, or begin it with `--detach`")
+    return taken
+
+
+def _request(
+    host: str,
+    command: tuple[str, ...],
+    name: str | None,
+    inside: str | None,
+    options: dict[str, Any],
+    how: Scheduled | None,
+) -> RunRequest:
+    from jlremote.hosts.requests import RunRequest, StartRequest, container_options
+
+    chosen = container_flags.settled(host, options)
+    if how is not None:
+        if options["image"] is None and chosen.get("runtime") not in IMAGE_RUNTIMES:
+            chosen.pop("image", None)  # one of the settings is an engine's
+        _refuse_beside_slurm(inside, options, chosen)
+    elif inside is not None or chosen.get("runtime") == "none":  # no container of its own
+        elsewhere = "--runtime none" if inside is None else "--in"
+        container_flags.refuse_creation(
+            options, elsewhere, "env", "env_file", "workdir", "user", "rm"
+        )
+    elif chosen.get("runtime") in IMAGE_RUNTIMES:
+        container_flags.refuse_of_engines(options, chosen["runtime"], "packages")
+    container = container_options(chosen)
+    fields = container_flags.request_fields(StartRequest, chosen)
+    # Of the settings, `container` and `idle-stop` are those of sessions.
+    fields |= {"container": name, "idle_stop": None}
+    if inside is not None:
+        fields.pop("image", None)
+    # The engine must not delete the job before its output was read.
+    where = StartRequest(host, options=replace(container, remove=None), **fields)
+    return RunRequest(where, command, inside, how, remove=bool(container.remove))
+
+
+def _refuse_beside_slurm(
+    inside: str | None, options: dict[str, Any], chosen: dict[str, Any]
+) -> None:
+    if "image" in chosen:
+        container_flags.refuse_of_engines(
+            options, chosen.get("runtime", IMAGE_RUNTIMES[0]), "packages"
+        )
+    else:
+        container_flags.refuse_creation(options, "--slurm", "env", "env_file", "workdir", "rm")
+    if inside is not None:
+        raise shared.refused_together("--in", "--slurm")
+    if options["sudo"] or options["runtime"] not in (None, "auto", "none", *IMAGE_RUNTIMES):
+        raise Usage(
+            "`--slurm` runs the command without a container engine",
+            hint="leave out `--runtime` and `--sudo`; `--image` takes an image for Apptainer",
+        )

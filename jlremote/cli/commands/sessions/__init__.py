@@ -1,1 +1,0 @@
-"""The heading `Sessions`: `start`, `open` (also url), `output`, `stop`; others in `sessions`."""

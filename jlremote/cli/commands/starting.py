@@ -1,0 +1,228 @@
+"""`jlr start`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jlremote.cli.command import command, option
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import cluster, container_flags, shared
+from jlremote.cli.options.shared import named_as_set
+from jlremote.cli.screen import reports
+from jlremote.cli.screen.terminal import answer_either, shown
+from jlremote.errors import NotFound, Usage
+from jlremote.laptop.settings.options import IMAGE_RUNTIMES
+from jlremote.times import seconds_of
+
+if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
+    from jlremote.hosts.requests import StartRequest
+    from jlremote.listing.session_report import SessionReport
+
+
+@command("start")
+@shared.optional_host_argument
+@click.argument("container", required=False, shell_complete=candidates.containers)
+@click.argument(
+    "engine_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE-ARGUMENTS]"
+)
+@container_flags.creation_options
+@shared.wait_option
+@shared.notify_option
+@shared.runtime_options
+@shared.python_options
+@cluster.cluster_options
+@cluster.reach_option
+@option("--notebook PATH", "Open this notebook, file or folder.", group="Jupyter")
+@option(
+    "--idle-stop TIME",
+    "After `30m` or `2h` without work, ssh, jobs and GPU load, stop idle kernels, even with "
+    "their page open, then Jupyter. Default: off.",
+    group="Jupyter",
+)
+@option(
+    "--record/--no-record",
+    "Keep what cells print on the host, for `jlr output`. Default: yes.",
+    group="Jupyter",
+)
+@option(
+    "--allow-unauthenticated allow_open",
+    "Forward a running server that asks for neither token nor password.",
+    group="Jupyter",
+)
+@option(
+    "--server PORT",
+    "Use the Jupyter server on this port, if several run in the container.",
+    group="Jupyter",
+    type=shared.port,
+)
+@shared.shared_option
+@option(
+    "--port PORT",
+    "Use exactly this local port; fail if it is taken.",
+    group="This machine",
+    type=shared.port,
+)
+@option(
+    "--forward forwarded PORT",
+    "Also forward this port of the container, for example TensorBoard's. Repeatable.",
+    group="This machine",
+    multiple=True,
+    type=shared.port,
+)
+@shared.browser_options
+@shared.json_option("Print the session as a JSON object.")
+@option("--dry-run", "Print what would run on the host; change nothing.")
+def start(
+    invocation: Invocation,
+    /,
+    *,
+    notebook: str | None,
+    no_browser: bool,
+    dry_run: bool,
+    forwarded: tuple[int, ...],
+    allow_open: bool,
+    as_shared: bool,
+    server: int | None,
+    wait: str | None,
+    **options: Any,
+) -> None:
+    """Start or reuse a session and open it in the browser.
+
+    CONTAINER is a container on HOST. A running one is used as it is, a stopped one is started, and
+    a missing one is created from --image, with what follows `--` as arguments of the engine. They
+    go there as they are: `-e NAME` takes the host's variable there, and this machine's before `--`.
+    Jupyter is reused or started in it, a local port is forwarded to it, and the URL is printed. In
+    a running session nothing restarts.
+
+    HOST defaults to `host` of [defaults] in the settings, else to the latest session's. With a
+    pool, `@NAME`, it is the host where CONTAINER is, else the one with the most free GPU memory.
+
+    Options can be set in config.toml and in the environment. A flag wins over JLR_<OPTION>, which
+    wins over [hosts.HOST], [profiles.PROFILE] and [defaults].
+
+    Examples:
+        jlr start dgx cont1
+        jlr start                                            # the latest session again
+        jlr start me@dgx cont1 --image nvcr.io/nvidia/pytorch:24.05-py3 --gpus all
+        jlr start dgx cont1 --image torch --gpus auto --wait # as soon as one is free
+        jlr start dgx cont1 -v /raid/me:/data -e HF_HOME=/data/hf --shm-size 1g
+        jlr start dgx cont1 --image torch --workspace=proj   # ~/proj there, at /workspace
+        jlr start dgx cont1 --image torch -- --cap-add SYS_PTRACE
+        jlr start dgx cont1 --forward 6006                   # TensorBoard's port, too
+        jlr start dgx cont1 --idle-stop 2h                   # stop it after 2 idle hours
+        jlr start dgx --runtime none --python ~/venv
+        jlr start hpc work --slurm --gres gpu:1 --time 8:00:00 --module jupyter
+        jlr start dgx cont1 --no-browser --json | jq -r .url
+        jlr start dgx cont1 --image torch --dry-run
+    """
+    cancels, typed = options["cancel_on_interrupt"], options["host"]
+    options = _with_session(container_flags.after_dashes(options))
+    context = invocation.context()
+    name, waits = options["container"], wait is not None
+    host = shared.host_of(options.pop("host"), name, options, context, or_latest=True, waits=waits)
+    how, options = cluster.parted(host, options)
+    with named_as_set(host, {**options, "host": typed}):
+        chosen = container_flags.settled(host, options)
+        if how is not None:
+            if options["image"] is None and chosen.get("runtime") not in IMAGE_RUNTIMES:
+                container_flags.refuse_creation(options, "--slurm", "env", "env_file", "workdir")
+        elif chosen.get("runtime") == "none":
+            container_flags.refuse_creation(options, "--runtime none")
+        if chosen.get("runtime") in IMAGE_RUNTIMES:
+            container_flags.refuse_of_engines(options, chosen["runtime"])
+        request = _request(host, chosen, forwarded, allow_open=allow_open, as_shared=as_shared)
+        request = replace(request, server=server, scheduled=how, cancel_on_interrupt=cancels)
+        request = replace(request, wait=shared.waiting(wait))
+        if dry_run:
+            if how is None:
+                _show_plan(request, context)
+            else:
+                cluster.show_estimate(host, how, context)
+            return
+        report = _start(request, notebook, context)
+        urls = "\n".join(map(shown, [report.address, *(port.address for port in report.ports)]))
+        answer_either(urls, report.to_json())
+        _explain(report, context)
+        browser = "none" if no_browser else chosen.get("browser")
+        shared.browse(
+            report.address, context, browser=browser, asked=options["browser"] is not None
+        )
+
+
+def _with_session(options: dict[str, Any]) -> dict[str, Any]:
+    if options["host"] is not None:
+        return options
+    from jlremote.laptop import sessions
+    from jlremote.laptop.settings import settings
+
+    flags = {"profile": options["profile"]}
+    if host := settings.load().chosen(None, flags).get("host"):
+        return options | {"host": str(host)}
+    latest = next(iter(sessions.load_all()), None)
+    if latest is None:
+        raise Usage(
+            "missing argument `HOST`",
+            hint="`jlr start HOST CONTAINER`; `jlr config set host HOST` keeps the host",
+        )
+    runtime = options["runtime"] or latest.runtime
+    return options | {"host": latest.host, "container": latest.name, "runtime": runtime}
+
+
+def _request(
+    host: str, chosen: dict[str, Any], ports: tuple[int, ...], *, allow_open: bool, as_shared: bool
+) -> StartRequest:
+    from jlremote.hosts.requests import StartRequest, container_options
+
+    if "python" in chosen and "conda-env" in chosen:
+        raise shared.refused_together("--python", "--conda-env")
+    if "idle-stop" in chosen:
+        chosen["idle-stop"] = seconds_of(chosen["idle-stop"], "`--idle-stop`")
+    return StartRequest(
+        host=host,
+        ports=ports,
+        allow_open=allow_open,
+        as_shared=as_shared,
+        options=container_options(chosen),
+        **container_flags.request_fields(StartRequest, chosen),
+    )
+
+
+def _start(request: StartRequest, notebook: str | None, context: Context) -> SessionReport:
+    from jlremote.hosts.links import begin
+    from jlremote.selection.naming import session_of
+
+    session_of(request)  # a name that no engine takes begins nothing
+    begin(request.host, context)
+    # These imports are slow, and so is the start of the link, which goes on meanwhile.
+    from jlremote.sessions import start as workflow
+
+    report = workflow.start(request, context)
+    if not notebook:
+        return report
+    from jlremote.sessions.open import address
+
+    try:
+        page = address(f"{report.host}/{report.name}", notebook, context)
+    except NotFound as missing:  # the session runs
+        context.progress.note(f"{missing.message}; {missing.hint}")
+        return report
+    return replace(report, url=page.url, page=page.page)
+
+
+def _explain(report: SessionReport, context: Context) -> None:
+    if report.detail:
+        context.progress.note(report.detail)
+    if report.started_here and (rule := reports.idle_stop_in_words(report.idle_stop)):
+        context.progress.note(f"idle stop {rule}")
+
+
+def _show_plan(request: StartRequest, context: Context) -> None:
+    from jlremote.sessions.start import plan
+
+    lines = plan(request, context)
+    answer_either("\n".join(lines), {"commands": list(lines)})

@@ -1,0 +1,237 @@
+"""`jlr config`, `jlr notify`, `jlr demo` and `jlr completion`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jlremote.cli.command import command, option
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
+from jlremote.cli.screen.terminal import (
+    announce,
+    answer,
+    answer_either,
+    answer_json,
+    as_json,
+    shown,
+)
+from jlremote.errors import JlrError, Usage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jlremote.laptop.settings.settings import Origin
+    from jlremote.listing.session_report import SessionReport
+
+_NEW_FILE = """\
+# Settings of jlr. Keys are the names of long options; `jlr config HOST` shows their values.
+#
+# [defaults]                          # also [hosts.NAME] and [profiles.NAME]
+# host = "dgx"
+# volume = ["/raid/me:/data"]
+"""
+
+
+@command("config")
+@click.argument(
+    "host", required=False, metavar="[HOST | set OPTION", shell_complete=candidates.hosts
+)
+@click.argument("change", nargs=-1, metavar="[VALUE]...]", shell_complete=candidates.settings)
+@option(
+    "--profile PROFILE",
+    "Show the settings with this profile; with `set`, change the profile.",
+    shell_complete=candidates.profiles,
+)
+@option(
+    "--host of_host HOST",
+    "With `set`: change the settings of this host.",
+    shell_complete=candidates.hosts,
+)
+@option("--path", "Print only the path of the file.")
+@option("--edit", "Open the file in your editor (VISUAL, EDITOR).")
+@shared.json_option("Print a JSON array; with `set` an object.")
+def config(
+    _invocation: Invocation,
+    host: str | None,
+    change: tuple[str, ...],
+    profile: str | None,
+    of_host: str | None,
+    path: bool,
+    edit: bool,
+) -> None:
+    """Show the settings and the source of each; `jlr config set OPTION VALUE` changes one.
+
+    `set` writes to [defaults], or to [hosts.HOST] with --host, or to [profiles.PROFILE] with
+    --profile. Several values make a list; without a value the setting is removed.
+
+    A flag wins over JLR_<OPTION> in the environment, which wins over [hosts.HOST],
+    [profiles.PROFILE] and [defaults] in the file. Lists add up; each item has a line.
+
+    Examples:
+        jlr config                        # the settings for every host
+        jlr config dgx --json | jq '.[] | select(.option == "image")'
+        jlr config set host dgx           # the host of a bare `jlr start`
+        jlr config set volume /raid/me:/data ~/hf:/hf --host dgx
+        jlr config set gpus --host dgx    # remove it
+        cat "$(jlr config --path)"
+    """
+    from jlremote.laptop.settings import settings
+
+    file = settings.config_file()
+    if path:
+        answer_either(str(file), {"path": str(file)})
+        return
+    if host == "set":
+        _set(change, of_host, profile)
+        return
+    if change or of_host is not None:
+        raise Usage("`--host` and values are for `set`", hint="`jlr config set OPTION VALUE`")
+    if edit:
+        _edit(file)
+    origins = settings.load().origins(host, {"profile": profile})
+    if edit:
+        return
+    if as_json():
+        answer_json([{"option": o.option, "value": o.value, "from": o.place} for o in origins])
+    else:
+        _show(origins)
+
+
+def _set(words: tuple[str, ...], host: str | None, profile: str | None) -> None:
+    from jlremote.gpus.choice import parse_request
+    from jlremote.laptop.settings.setting_change import change
+
+    if not words or (host is not None and profile is not None):
+        raise Usage(
+            "`set` needs an option, and at most one of `--host` and `--profile`",
+            hint="`jlr config set OPTION VALUE`",
+        )
+    table = ("hosts", host) if host else ("profiles", profile) if profile else ("defaults",)
+    option, *values = words
+    if option == "gpus" and len(values) == 1:
+        parse_request(values[0])
+    name = f"[{'.'.join(table)}]"
+    file = change(table, option, values)
+    text = f"{option} = {' '.join(values)}" if values else f"no {option}"
+    facts = {"option": option, "value": values, "from": name}
+    answer_either(f"{text} in {name} of {file}", facts)
+
+
+def _show(origins: list[Origin]) -> None:
+    from jlremote.cli.screen import tables
+    from jlremote.laptop.settings.options import KINDS
+
+    rows = [(origin.option, _in_words(origin.value), origin.place) for origin in origins]
+    settled = {origin.option for origin in origins}
+    unset = [(option, "-", "-") for option in KINDS if option not in settled]
+    tables.show_table(("OPTION", "VALUE", "FROM"), [*rows, *unset])
+
+
+def _in_words(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _edit(file: Path) -> None:
+    from jlremote.laptop import paths
+
+    if not file.exists():
+        paths.write_whole(file.resolve(), _NEW_FILE)
+    try:
+        click.edit(filename=str(file))
+    except click.ClickException as failure:
+        hint = "set VISUAL or EDITOR to an editor"
+        raise Usage(f"cannot edit `{file}`: {failure.message}", hint=hint) from failure
+
+
+@command("notify")
+@click.argument("action", metavar="test", type=click.Choice(["test"]))
+@shared.json_option("Print an object: `shown` is `desktop` or `terminal`.")
+def notify(_invocation: Invocation, action: str) -> None:
+    """Show a notice on the desktop of this machine, to try `--notify`.
+
+    Where there is no desktop, the terminal's bell rings and its title tells. With --notify, or
+    `jlr config set notify true`, it is told when a job of `jlr run` has ended, when a cell that
+    ran longer than a minute has ended, when a kernel has died, when GPUs have become free for
+    --wait, and fifteen minutes before a time limit. What is told of cells and kernels is what the
+    session's recorder knows, so --no-record leaves that out.
+
+    Examples:
+        jlr notify test
+        jlr config set notify true
+    """
+    way = announce("jlr", f"this is a {action} of notices")
+    if way is None:
+        raise JlrError(
+            "there is neither a desktop nor a terminal to tell",
+            hint="run it in a terminal of your desktop",
+        )
+    words = {
+        "desktop": "a notice is on the desktop",
+        "terminal": "this desktop shows no notices; the terminal's bell and title tell",
+    }
+    answer_either(words[way], {"shown": way})
+
+
+@command("demo")
+@option("--image IMAGE", "Image of the container; needs a container engine.")
+@option("--port local_port PORT", "Use exactly this local port.", type=shared.port)
+@option(
+    "--runtime",
+    "Where Jupyter runs. `auto`: in a container, if there are an engine and an image.",
+    type=click.Choice(["auto", "docker", "none"]),
+    default="auto",
+    show_default=True,
+)
+@shared.browser_options
+@shared.json_option("Print the session as a JSON object.")
+def demo(
+    invocation: Invocation, /, *, browser: str | None, no_browser: bool, **options: Any
+) -> None:
+    """Try jlr on this machine, without a server.
+
+    It starts an SSH server on the loopback interface and a session behind it, as on any host, and
+    opens a notebook. Ctrl-C or `jlr stop` ends it, and nothing is left but files that you made,
+    which it moves to the folder for temporary files.
+
+    Examples:
+        jlr demo
+        jlr demo --runtime none --no-browser
+    """
+    from jlremote.demo import demo as workflow
+
+    name = shared.chosen_browser(browser, no_browser)
+    context = invocation.context()
+    running = False
+
+    def ready(report: SessionReport) -> None:
+        nonlocal running
+        running = True
+        answer_either(shown(report.address), report.to_json())
+        shared.browse(report.address, context, browser=name, asked=browser is not None)
+        context.progress.note("Ctrl-C ends the demo")
+
+    try:
+        workflow.demo(workflow.DemoRequest(**options), context, ready)
+    except KeyboardInterrupt:
+        if not running:
+            raise
+
+
+@command("completion")
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(_invocation: Invocation, shell: str) -> None:
+    """Print the completion script for your shell, which is `bash`, `zsh` or `fish`.
+
+    It completes hosts from your ssh config, sessions, commands and options.
+
+    Examples:
+        jlr completion bash > ~/.local/share/bash-completion/completions/jlr
+        jlr completion zsh > ~/.zfunc/_jlr       # with ~/.zfunc in fpath
+        jlr completion fish > ~/.config/fish/completions/jlr.fish
+    """
+    from jlremote.cli.completion import shell_answers
+
+    answer(shell_answers.script(shell), newline=False)

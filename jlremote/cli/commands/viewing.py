@@ -1,0 +1,301 @@
+"""`jlr list`, `jlr status`, `jlr logs` and `jlr output`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jlremote import times
+from jlremote.cli.command import command, option
+from jlremote.cli.completion import candidates
+from jlremote.cli.invocation import Invocation
+from jlremote.cli.options import shared
+from jlremote.cli.screen import reports, tables
+from jlremote.cli.screen.program_output import CellOutput, JobOutput
+from jlremote.cli.screen.terminal import answer, answer_either, answer_json, as_json, watched
+from jlremote.errors import Usage
+from jlremote.text import one_line, size_in_words
+
+if TYPE_CHECKING:
+    from jlremote.hosts.context import Context
+    from jlremote.listing.session_report import SessionReport
+
+
+_LINES = 100
+
+
+@command("list")
+@shared.optional_host_argument
+@option("--all every", "List every container of HOST, of all users.")
+@option("--running", "Leave out the sessions that were stopped.")
+@shared.json_option("Print a JSON array.")
+def list_sessions(invocation: Invocation, host: str | None, every: bool, running: bool) -> None:
+    """List the sessions, one per line: host, state, kernels, port, GPUs, image, job of a cluster.
+
+    Without HOST these are the sessions of this laptop; `stopped` are those whose containers still
+    run. With HOST, all your sessions on that host, also those that other laptops started: `running`
+    are not forwarded here, and `jlr open HOST/NAME` forwards one. Of several, `*` marks the one
+    that other commands mean without SESSION. HOST may be a pool, `@NAME`.
+
+    Examples:
+        jlr list
+        jlr list dgx                  # include those that other laptops started
+        jlr list dgx --all            # every container there, of all users
+        jlr list --json | jq -r '.[] | select(.state == "up") | .url'
+    """
+    if every and running:
+        raise shared.refused_together("--all", "--running")
+    if every:
+        _list_containers(invocation, host)
+        return
+    from jlremote.listing import listing
+
+    context = invocation.context()
+    listed = listing.reports(context, host, stopped=not running)
+    where = f" on `{host}`" if host else ""
+    none = f"no sessions{where}; `jlr start HOST CONTAINER` starts one"
+    tables.show_reports(listed, reports.session_columns(listed), context, none=none)
+    if as_json():
+        return
+    _show_reasons(listed)
+    mounts = [mount for report in listed for mount in report.mounts]
+    tables.show_section(mounts, reports.MOUNTS)
+    for reason in reports.mount_reasons(mounts):
+        answer(reason)
+    running_one = next((report for report in listed if report.state == "running"), None)
+    if running_one:
+        command = f"`jlr open {running_one.host}/{running_one.name}`"
+        context.progress.note(f"`running` is not forwarded here; {command} forwards it")
+
+
+def _list_containers(invocation: Invocation, host: str | None) -> None:
+    if host is None:
+        raise Usage("`--all` needs a host", hint="`jlr list HOST --all`")
+    from jlremote.listing.listing import containers
+
+    context = invocation.context()
+    listed, none = containers(host, context), f"no containers on `{host}`"
+    tables.show_reports(listed, reports.CONTAINERS, context, none=none)
+
+
+@command("status")
+@shared.session_argument
+@option("--watch", "Show every change until Ctrl-C.")
+@shared.json_option("Print a JSON object; with --watch one per line.")
+def status(invocation: Invocation, session: str | None, watch: bool) -> None:
+    """Show one session: its state and for how long, its URL, kernels, ports and mounts.
+
+    Examples:
+        jlr status
+        jlr status --watch
+        jlr status cont1 --json | jq -r .state
+    """
+    context = invocation.context()
+    if watch:
+        with contextlib.suppress(KeyboardInterrupt):  # that is how it ends
+            _watch(session, context)
+        return
+    from jlremote.listing.listing import report
+
+    shown = report(session, context)
+    if as_json():
+        answer_json(shown.to_json())
+    else:
+        _show(shown)
+
+
+def _watch(session: str | None, context: Context) -> None:
+    from jlremote.listing.watch import watch
+
+    changing = watch(session, context)
+    if not as_json() and watched(sys.stdout):
+        tables.show_live(map(reports.drawn, changing))
+        return
+    last = None
+    for report in changing:
+        facts = report.to_json()
+        # That time goes on is no change.
+        if (now := facts | {"time_left": None}) == last:
+            continue
+        last = now
+        if as_json():
+            answer_json(facts, indent=None)
+        else:
+            _show(report)
+            answer("")
+
+
+def _show(report: SessionReport) -> None:
+    for line in reports.session_lines(report):
+        answer(line)
+    tables.show_section(report.kernels or (), reports.KERNELS)
+    tables.show_section(report.ports, reports.PORTS)
+    tables.show_section(report.mounts, reports.MOUNTS)
+    for reason in (*reports.port_reasons(report.ports), *reports.mount_reasons(report.mounts)):
+        answer(reason)
+
+
+def _show_reasons(listed: list[SessionReport]) -> None:
+
+    explained = [(report, report.detail) for report in listed if report.detail]
+    kept = ((report, ", ".join(report.awake or ())) for report in listed)
+    explained += [(report, f"kept from its idle stop by {why}") for report, why in kept if why]
+    if explained:
+        answer("")
+    for report, why in explained:
+        answer(one_line(f"{report.host}/{report.name}: {why}"))
+
+
+@command("logs")
+@click.argument("session", required=False, shell_complete=candidates.sessions_and_jobs)
+@option("-f --follow", "Follow the output until Ctrl-C.")
+@option(
+    "-n --tail N",
+    f"Start with the last N lines. Default: {_LINES}, with --since all.",
+    type=shared.number(0),
+)
+@option("--since TIME", "Leave out what is older: `30m`, `2h`, or a moment as `2026-01-31T12:00`.")
+@option("--container", "Show the log of the container's own program.")
+def logs(
+    invocation: Invocation, /, *, session: str | None, tail: int | None, **options: Any
+) -> None:
+    """Show the log of a session's Jupyter server, or the output of a job.
+
+    SESSION may be a job; its stdout and stderr are kept apart, byte for byte.
+
+    Examples:
+        jlr logs
+        jlr logs --tail 1000 dgx/cont1 | grep -i error
+        jlr logs cont1 --since 2h
+        jlr logs cont1 --container            # what the container's own program wrote
+        jlr logs -f dgx/train-3f2a            # a job's output
+    """
+    from jlremote.hosts.requests import LogRequest
+    from jlremote.jobs import known_jobs
+    from jlremote.sessions.logs import log
+
+    if options["since"] is not None:
+        options["since"] = times.since(options["since"], "`--since`")
+    elif tail is None:
+        tail = _LINES
+    request, context = LogRequest(tail=tail, **options), invocation.context()
+    if job := known_jobs.meant(session, context):
+        known_jobs.log(job, JobOutput().show, request)
+        return
+    for text in log(session, request, context):
+        answer(text, newline=False)
+
+
+@command("output")
+@shared.session_argument
+@click.argument("notebook", required=False, shell_complete=candidates.notebooks)
+@option("-f --follow", "Show also what comes, until Ctrl-C.")
+@option(
+    "--save COPY",
+    "Write a copy of the notebook with all outputs in their cells.",
+    type=click.Path(path_type=Path),
+)
+@option("--force", "Let --save overwrite the file that it names.")
+@shared.json_option("Print a JSON array, an object for each run of a cell; with -f one per line.")
+def output(
+    invocation: Invocation,
+    session: str | None,
+    notebook: str | None,
+    follow: bool,
+    save: Path | None,
+    force: bool,
+) -> int:
+    """Show what a session's cells printed, also while no page was open.
+
+    NOTEBOOK is a path below Jupyter's root, or its end; by default all, with --save the one that
+    ran last. A program on the host records the kernels, so a closed lid or a lost connection loses
+    nothing; 200 MB of a session are kept. The exit code is 1 if the last cell of a notebook ended
+    with its kernel.
+
+    Examples:
+        jlr output cont1 train.ipynb
+        jlr output -f                         # and what comes, until Ctrl-C
+        jlr output train.ipynb --save here.ipynb
+        jlr output dgx/cont1 --json | jq -r '.[] | select(.status == "error") | .code'
+    """
+    if session is not None and notebook is None and session.endswith(".ipynb"):
+        session, notebook = None, session
+    if save is not None and follow:
+        raise shared.refused_together("--save", "--follow")
+    if force and save is None:
+        raise Usage("`--force` is for `--save`", hint="add `--save COPY.ipynb`")
+    context = invocation.context()
+    if save is not None:
+        _save_copy(session, notebook, save, context, force=force)
+    elif follow:
+        _follow_output(session, notebook, context)
+    else:
+        return _show_output(session, notebook, context)
+    return 0
+
+
+def _show_output(session: str | None, notebook: str | None, context: Context) -> int:
+    from jlremote.output import live
+    from jlremote.output.reading import recorded
+    from jlremote.output.runs import KERNEL_ENDS
+
+    outputs = recorded(session, notebook, context, end_only=not as_json())
+    latest = {run.notebook: run for run in outputs.runs}.values()
+    code = 1 if any(run.status in KERNEL_ENDS for run in latest) else 0
+    if as_json():
+        answer_json([run.to_json() for run in outputs.runs])
+        return code
+    CellOutput().show(live.whole(outputs.runs, outputs.lost))
+    if not outputs.runs:
+        context.progress.note("no cell has run")
+    if outputs.left_out:
+        size, name = (
+            size_in_words(outputs.left_out),
+            f"{outputs.session.host}/{outputs.session.name}",
+        )
+        context.progress.note(
+            f"{size} of records before that are left out; `jlr output {name} --json` has them"
+        )
+    return code
+
+
+def _follow_output(session: str | None, notebook: str | None, context: Context) -> None:
+    from jlremote.output.live import Live, ended
+    from jlremote.output.reading import followed
+
+    records = followed(session, notebook, context)
+    if as_json():
+        for run in ended(record for record in records if record is not None):
+            answer_json(run.to_json(), indent=None)
+        return
+    live, screen = Live(), CellOutput()
+    screen.show(live.begin(iter(records.__next__, None)), live.current)
+    for record in records:
+        if record is not None:
+            screen.show(live.take(record), live.current)
+
+
+def _save_copy(
+    session: str | None, notebook: str | None, copy: Path, context: Context, *, force: bool
+) -> None:
+    from jlremote.output import copy as copies
+    from jlremote.output.reading import recorded
+
+    copies.check_destination(copy, force=force)
+    saved = copies.save(recorded(session, notebook, context), copy, context, force=force)
+    cells = "1 cell" if saved.cells == 1 else f"{saved.cells} cells"
+    text = f"`{saved.file}` is `{one_line(saved.notebook)}` with the outputs of {cells}"
+    answer_either(text, saved.to_json())
+    if saved.incomplete:
+        context.progress.note(
+            f"some output of {saved.incomplete} of them was not recorded; `jlr output` says why"
+        )
+    if saved.homeless:
+        context.progress.note(
+            f"{saved.homeless} further runs are of cells that it has not any more; "
+            "`jlr output` shows them"
+        )

@@ -1,0 +1,209 @@
+"""The options of a new container, for every command that may create one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jlremote.cli.command import option, options
+from jlremote.cli.completion import candidates
+from jlremote.cli.options.shared import IMAGE_FOLDER, named_as_set
+from jlremote.errors import Usage
+from jlremote.laptop.settings.options import NO_MEANING
+from jlremote.text import reason_of
+
+# Not the GPUs: any process may use them.
+_NEW_CONTAINER = (
+    *("image", "volume", "workspace", "env", "env_file", "workdir", "user"),
+    *("shm_size", "ulimit", "ipc"),
+    *("network", "init", "rm", "log_opt", "packages", "engine_arguments"),
+)
+
+_OPTIONAL = ("image", "image-folder", "workspace", "workdir", "user", "shm-size", "ipc", "network")
+_FIELDS = {"name": "name_rule", "port": "local_port"}
+_SHOWN = {"engine_arguments": "-- …", "packages": "--install"}
+
+_container = partial(option, group="Container")
+_repeated = partial(option, group="Container", multiple=True)
+# To be `settled` together.
+creation_options = options(
+    _container(
+        "--image IMAGE",
+        "Image of a new container; with --runtime apptainer a .sif file, a folder or "
+        "docker://NAME.",
+    ),
+    _container("--image-folder FOLDER", IMAGE_FOLDER),
+    _repeated(
+        "-v --volume SOURCE:TARGET[:OPTIONS]",
+        "Mount a folder of the host (`~/...`: of your home), or a volume. A bare `-v` is "
+        "`--verbose`.",
+    ),
+    _repeated("-e --env NAME[=VALUE]", "Set a variable; without VALUE, copy this machine's."),
+    _repeated(
+        "--env-file FILE",
+        "Set variables from a file of this machine, a line `NAME=VALUE` each.",
+        type=click.Path(exists=True, dir_okay=False),
+    ),
+    _container(
+        "--workspace [=DIR]",
+        "Mount DIR of the host at /workspace and work there. Default: the folder that is "
+        "mounted here, else the one of this folder's name.",
+        flag_value=".",
+    ),
+    _container("-w --workdir FOLDER", "Working folder."),
+    _container(
+        "-u --user USER[:GROUP]",
+        "User. Default: you, if folders of the host are mounted; else the image's.",
+    ),
+    _container("--shm-size SIZE", "Size of /dev/shm, for example 1g."),
+    _repeated(
+        "--ulimit NAME=SOFT[:HARD]",
+        "A limit, for example memlock=-1; `memlock=` drops a profile's.",
+    ),
+    _container("--ipc MODE", "Shared memory: `private`, `host`, ..."),
+    _container("--network NETWORK", "`bridge`, `host` or a name."),
+    _container("--init/--no-init", "Run a small init as first process. Default: yes."),
+    _container("--rm/--no-rm", "Remove the container and its contents when it stops."),
+    _repeated(
+        "--log-opt NAME=VALUE",
+        "Limit the container's log. Default: max-size=50m; `max-size=` lifts it.",
+    ),
+    _repeated(
+        "--install --packages packages PACKAGE",
+        "Install a Python package, for example jupyterlab. Repeatable.",
+    ),
+    option(
+        "--gpus GPUS",
+        "`auto`, `auto:N`, `N`: free ones; `device=0`, `0,3` or UUIDs: those; `all`; `none`.",
+        group="GPUs",
+    ),
+    option("--share-gpus", "Also take GPUs that are in use.", group="GPUs", default=None),
+    option(
+        "--profile PROFILE",
+        "Take options from [profiles.PROFILE]; `nvidia` is built in.",
+        group="Session",
+        shell_complete=candidates.profiles,
+    ),
+)
+
+
+def settled(host: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that flags and settings give together, by their long names.
+
+    `options` are by the names of click's parameters; `None` and `()` are not given.
+
+    Raises:
+        Usage: they cannot be combined, one has no value, or `--gpus` selects no GPUs.
+    """
+    from jlremote.gpus.choice import parse_request
+    from jlremote.laptop.settings import settings
+
+    flags = {name.replace("_", "-"): value for name, value in options.items()}
+    for name, value in flags.items():
+        if (isinstance(value, tuple) and "" in value) or (name, value) == ("gpus", ""):
+            shown = _SHOWN.get(name, f"--{name}")
+            raise Usage(
+                f"`{shown}` has no value", hint="leave it out; a shell variable in it may be empty"
+            )
+    in_files = (line for path in flags.pop("env-file", ()) for line in _lines(path))
+    flags["env"] = (*in_files, *flags["env"])
+    chosen = settings.load().chosen(host, flags)
+    items = chosen.get("env")
+    if isinstance(items, tuple):
+        with named_as_set(host, options):
+            chosen["env"] = tuple(with_value(item, "`--env`") for item in items)
+    chosen.pop("host", None)  # it is known by now
+    if gpus := chosen.get("gpus"):
+        parse_request(str(gpus))  # before the host is asked anything
+    # An empty value drops what the settings say.
+    return {name: value for name, value in chosen.items() if value != "" or name not in _OPTIONAL}
+
+
+def _lines(path: str) -> Iterator[str]:
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except UnicodeDecodeError as failure:
+        raise Usage(f"cannot read `--env-file {path}`: it is not UTF-8 text") from failure
+    except OSError as failure:
+        raise Usage(f"cannot read `--env-file {path}`: {reason_of(failure)}") from failure
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield with_value(line.lstrip(), f"`--env-file {path}`")
+
+
+def with_value(item: str, given_by: str) -> str:
+    """Return `NAME=VALUE`; a bare `NAME` gets this machine's value, as with `docker run`."""
+    name, given, _ = item.partition("=")
+    if name.split() != [name]:  # an engine would take some of them
+        raise Usage(
+            f"{given_by}: `{name or '='}` is not a variable: its name is empty or has blanks",
+            hint="write `NAME=VALUE`, or `NAME`",
+        )
+    if given:
+        return item
+    if name not in os.environ:
+        raise Usage(
+            f"{given_by}: `{name}` has no value, and this machine has no variable of that name",
+            hint=f"write `{name}=VALUE` there, or `export {name}` before",
+        )
+    return f"{item}={os.environ[name]}"
+
+
+def request_fields(request: type[Any], chosen: dict[str, Any]) -> dict[str, Any]:
+    """Return the settled options that a request has fields for, by field name."""
+    known = {field.name for field in fields(request)}
+    named = {_FIELDS.get(name, name.replace("-", "_")): value for name, value in chosen.items()}
+    return {name: value for name, value in named.items() if name in known}
+
+
+def refuse_creation(options: dict[str, Any], without: str, *but: str) -> None:
+    """Refuse flags for a new container where none is created; settings are left alone.
+
+    `without` is the option because of which none is created, and `but` have a meaning even so.
+
+    Raises:
+        Usage: a flag is for a new container.
+    """
+    for name in _NEW_CONTAINER:
+        if name not in but and options.get(name) not in (None, ()):
+            shown = _SHOWN.get(name, f"--{name.replace('_', '-')}")
+            raise Usage(
+                f"`{shown}` is for a new container, and `{without}` creates none",
+                hint="leave out one of the two",
+            )
+
+
+def refuse_of_engines(options: dict[str, Any], runtime: str, *also: str) -> None:
+    """Refuse flags that only an engine's containers can follow; settings are left alone.
+
+    Raises:
+        Usage: a flag says what is the host's, as a user or a network.
+    """
+    for name in (*NO_MEANING, *also):
+        if options.get(name.replace("-", "_")) not in (None, ()):
+            shown = _SHOWN.get(name, f"--{name}")
+            raise Usage(
+                f"`{shown}` has no meaning with `--runtime {runtime}`: what runs there is a "
+                "process of yours on the host",
+                hint="leave it out; after `--`, options go to the program's `exec`",
+            )
+
+
+def after_dashes(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with every word after `--` among the engine's arguments.
+
+    click takes the first ones for HOST and CONTAINER if those were left out; no host or container
+    has a name that begins with a dash.
+    """
+    words = [options["host"], options["container"], *options["engine_arguments"]]
+    ends = (index for index, word in enumerate(words) if word is None or word.startswith("-"))
+    first = min(next(ends, 2), 2)
+    host, container = [*words[:first], None, None][:2]
+    arguments = tuple(word for word in words[first:] if word is not None)
+    return options | {"host": host, "container": container, "engine_arguments": arguments}

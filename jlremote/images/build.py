@@ -1,0 +1,266 @@
+"""`jlr build`: build an image on a host from a folder on this laptop."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+import shlex
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jlremote.errors import LinkLost, NotFound, Usage
+from jlremote.hosts.context import Context
+from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
+from jlremote.images import image_commands, image_names, registry_keys
+from jlremote.images.build_context import BuildContext, read_context
+from jlremote.images.build_log import FROM, BuildLog
+from jlremote.images.image_errors import build_error
+from jlremote.images.pull import connected
+from jlremote.images.registry_keys import with_keys, with_secrets
+from jlremote.images.transfers import one_at_a_time, surviving_disconnect
+from jlremote.link.client.link import Link
+from jlremote.place.host.contract import run_script
+from jlremote.place.host.shell_text import command_line, typed_path
+from jlremote.place.host.sudo import endable
+from jlremote.place.runtimes.docker import docker_errors
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.text import reason_of, size_in_words
+
+_NO_FOLDER = 9  # the status of a script that does not find the folder
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """`jlr build HOST FOLDER`."""
+
+    host: str  # what `ssh HOST` takes
+    folder: Path | None  # the folder that is sent, `None` with `on_host`
+    tags: tuple[str, ...]  # the image's names
+    dockerfile: Path | None = None  # `None` for the folder's own
+    arguments: tuple[str, ...] = ()  # `NAME=VALUE`
+    engine: EngineChoice = ANY_ENGINE
+    on_host: str | None = None  # a folder of the host, from which nothing is sent
+    no_cache: bool = False
+    target: str | None = None  # the stage of the Dockerfile to build, `None` for the last
+    platform: str | None = None  # `linux/arm64`, `None` for the host's
+    # files of the laptop by name, which a step of the build can read and no image keeps
+    secrets: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The engine's options that need nothing of the laptop's."""
+        cache = ("--no-cache",) if self.no_cache else ()
+        named = {"target": self.target, "platform": self.platform}
+        return (*cache, *(f"--{name}={value}" for name, value in named.items() if value))
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """An image that was built."""
+
+    host: str
+    tags: tuple[str, ...]
+    id: str
+    size: int
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self)) | {"tags": [*self.tags]}
+
+
+def build(request: BuildRequest, context: Context) -> BuildReport:
+    """Send a folder to the host, build an image there, and report the output of the build.
+
+    Once all is sent, the build outlasts the connection, and is joined again.
+
+    Raises:
+        Usage: a name is invalid or missing.
+        NotFound: there is no such folder or Dockerfile.
+        JlrError: the build failed; the message says at which line of the Dockerfile.
+    """
+    if not request.tags:
+        raise Usage("the image needs a name", hint="add `--tag NAME[:TAG]`")
+    for tag in request.tags:
+        image_names.parse_new(tag)
+    folder = None if request.folder is None else read_context(request.folder, request.dockerfile)
+    given = _read_secrets(request.secrets)
+    host, engine = connected(request.host, context, request.engine)
+    source = folder or _on_host(host, request)
+    building = Building(host, engine, request, source, given, context)
+    before = building.image_id() if request.no_cache else None
+    lost = None
+    try:
+        while not building.is_seen_to_end(lost):
+            context.progress.note("the connection broke; the build goes on there; reconnecting")
+            lost = before
+    except LinkLost as lost_link:
+        lost_link.hint = "build again: if all was sent, the build goes on there and is then cached"
+        raise
+    except KeyboardInterrupt:
+        prune = f"`{engine.shown('builder', 'prune')}` on `{request.host}`"
+        context.progress.note(
+            f"nothing is built; {engine.name} keeps the finished steps in its cache for the next "
+            f"build ({prune} removes them)"
+        )
+        raise
+    built = run_script(
+        host, command_line(image_commands.inspect_image_argv(engine, request.tags[0]))
+    )
+    image = image_commands.read_image(built.stdout)
+    return BuildReport(request.host, request.tags, image.id, image.size)
+
+
+@dataclass(frozen=True)
+class FolderOnHost:
+    """The context of a build that is on the host already."""
+
+    folder: str  # as a person types it there
+    dockerfile: str
+    recipe: str  # the Dockerfile's text
+
+
+@dataclass(frozen=True)
+class Building:
+    """A build of an image on a host."""
+
+    host: Link
+    engine: Engine
+    request: BuildRequest
+    source: BuildContext | FolderOnHost
+    hidden: Sequence[bytes]  # the lines that carry secrets
+    context: Context
+
+    def is_seen_to_end(self, lost: str | None) -> bool:
+        """Build, and return `False` if the connection broke after some output.
+
+        After a lost build without cache, `lost` is the id that the image's name had before.
+        """
+        log, shown = BuildLog(), False
+        keys = registry_keys.find(self.host.name, _registries(self.source.recipe))
+        command = self._script(lost, with_its_keys=bool(keys))
+        key_lines = [registry_keys.docker_config(keys)] if keys else []
+        sent = self._sent([*key_lines, *self.hidden])
+        try:
+            # Closed at the end: a step that failed is to be told before its error.
+            with closing(sent), self.host.stream(command, sent, end=True) as output:
+                for text in output:
+                    shown = True
+                    self._show(log.take(text))
+                self._show(log.finish())
+        except LinkLost:
+            if not shown:
+                raise
+            return False
+        if output.status != 0:
+            recipe, status, file = self.source.recipe, output.status or 1, self.request.dockerfile
+            raise build_error(self.engine, log, recipe, self.host.name, status, shown=file)
+        return True
+
+    def _script(self, lost: str | None, *, with_its_keys: bool) -> str:
+        """Return the script that builds; its stdin has keys, secrets and the folder, if any."""
+        kept = f"/tmp/jlr-{secrets.token_hex(16)}"  # noqa: S108  # `mkdir` fails if it is there
+        name = hashlib.sha256(self.request.tags[0].encode()).hexdigest()[:16]
+
+        def script(engine: Engine) -> str:
+            if self.request.secrets:  # docker's other builder knows none
+                engine = engine.with_variables(DOCKER_BUILDKIT="1")
+            command = self._command(engine, kept, cached=False)
+            if lost is not None:
+                joined = self._command(engine, kept, cached=True)
+                command = unless_built(engine, self.request.tags[0], lost, command, joined)
+            if self.request.secrets:
+                command = with_secrets(kept, tuple(self.request.secrets), command)
+            go = ""
+            if isinstance(self.source, FolderOnHost):
+                go = f"cd {typed_path(self.source.folder)} || exit\n"
+            return go + surviving_disconnect(one_at_a_time(f"build-{name}", command))
+
+        return with_keys(self.engine, script) if with_its_keys else script(self.engine)
+
+    def _command(self, engine: Engine, kept: str, *, cached: bool) -> str:
+        """Return the engine's command; the secrets are files in the folder `kept`."""
+        request = self.request
+        hidden = [f"--secret=id={name},src={kept}/{name}" for name in request.secrets]
+        options = replace(request, no_cache=request.no_cache and not cached).options
+        names, file, arguments = request.tags, self.source.dockerfile, request.arguments
+        folder = "." if isinstance(self.source, FolderOnHost) else "-"
+        argv = image_commands.build_argv(
+            engine, names, file, arguments, *options, *hidden, folder=folder
+        )
+        return endable(argv)
+
+    def image_id(self) -> str | None:
+        """Return the id of the image that has the name now, empty for none, `None` if unknown."""
+        argv = image_commands.image_id_argv(self.engine, self.request.tags[0])
+        asked = run_script(self.host, command_line(argv))
+        if asked.status != 0 and not docker_errors.image_missing(asked):
+            return None
+        return asked.stdout.strip()
+
+    def _show(self, lines: str) -> None:
+        if lines:
+            self.context.progress.note(lines.removesuffix("\n"))
+
+    def _sent(self, lines: Sequence[bytes]) -> Generator[bytes]:
+        """Yield the bytes for the host; a folder is a step that counts them."""
+        yield from lines
+        folder, request = self.source, self.request
+        if isinstance(folder, FolderOnHost):
+            return
+        sent, whole = 0, size_in_words(folder.size)
+        with self.context.progress.step(f"Send {request.folder} ({whole}) to {request.host}"):
+            for piece in folder.archive():
+                sent += len(piece)
+                self.context.progress.advance(f"{size_in_words(min(sent, folder.size))} of {whole}")
+                yield piece
+
+
+def unless_built(engine: Engine, image: str, before: str, anew: str, joined: str) -> str:
+    """Return shell text that runs `joined` if a lost build without cache is done, else `anew`.
+
+    A build names its image when all steps are done. Then the cache has the newest layers of all of
+    them (tested with both of docker's builders). `before` is the image's id before the lost build.
+    """
+    now = command_line(image_commands.image_id_argv(engine, image))
+    return f"""\
+if id=$({now} 2>/dev/null) && [ -n "$id" ] && [ "$id" != {shlex.quote(before)} ]; then
+{joined}
+else
+{anew}
+fi"""
+
+
+def _on_host(host: Link, request: BuildRequest) -> FolderOnHost:
+    folder = str(request.on_host)
+    file = "Dockerfile" if request.dockerfile is None else request.dockerfile.as_posix()
+    script = f"cd {typed_path(folder)} 2>/dev/null || exit {_NO_FOLDER}; cat -- {shlex.quote(file)}"
+    read = run_script(host, script)
+    if read.status == _NO_FOLDER:
+        raise NotFound(
+            f"there is no folder `{folder}` on `{host.name}`",
+            hint="name the folder of the Dockerfile there",
+        )
+    if read.status != 0:
+        raise NotFound(
+            f"cannot read the Dockerfile `{file}` in `{folder}` of `{host.name}`: {read.complaint}",
+            hint="name the folder on the host, and the Dockerfile with `-f FILE`",
+        )
+    return FolderOnHost(folder, file, read.stdout)
+
+
+def _read_secrets(files: Mapping[str, Path]) -> list[bytes]:
+    try:
+        return [base64.b64encode(file.read_bytes()) + b"\n" for file in files.values()]
+    except OSError as error:
+        raise Usage(f"cannot read the secret `{error.filename}`: {reason_of(error)}") from error
+
+
+def _registries(recipe: str) -> Iterator[str]:
+    for image in FROM.findall(recipe):
+        try:
+            yield image_names.parse(image).registry
+        except Usage:
+            continue  # the build reports the line

@@ -1,0 +1,278 @@
+"""The context of a build: a folder without what `.dockerignore` names, as a tar archive."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import posixpath
+import re
+import secrets
+import stat
+import sys
+import tarfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.text import reason_of
+
+PIECE_BYTES = 512 * 1024
+IGNORE_FILE = ".dockerignore"
+_LEAVE_OUT = "leave it out in `.dockerignore`, or make it readable"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, folder or symbolic link of the context."""
+
+    name: str
+    path: str
+    status: os.stat_result
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """The context of a build."""
+
+    folder: Path
+    dockerfile: str  # the Dockerfile's name in the context
+    recipe: str  # the Dockerfile's text
+    entries: tuple[Entry, ...]  # what is in the folder and not left out by `.dockerignore`
+    added: tuple[tuple[str, bytes], ...] = ()  # further files of the archive, name and content
+
+    @property
+    def size(self) -> int:
+        """Size of all files in bytes."""
+        return sum(e.status.st_size for e in self.entries if stat.S_ISREG(e.status.st_mode))
+
+    def archive(self) -> Iterator[bytes]:
+        """Yield the tar archive in pieces; only one at a time is in memory.
+
+        Raises:
+            JlrError: a file became shorter meanwhile, or cannot be read.
+        """
+        return _in_large_pieces(self._blocks())
+
+    def _blocks(self) -> Iterator[bytes]:
+        # Docker recognizes an archive by its first 512 bytes, which a long name would fill.
+        yield _bytes(_header(".", stat.S_IFDIR | 0o755))
+        for entry in self.entries:
+            yield from _packed(entry)
+        for name, content in self.added:
+            info = _header(name, stat.S_IFREG | 0o600)
+            info.size = len(content)
+            yield _bytes(info) + content + _padding(len(content))
+        yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _in_large_pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Join small blocks: each piece is a message to the link."""
+    held = bytearray()
+    for block in blocks:
+        if held and len(held) + len(block) > PIECE_BYTES:
+            yield bytes(held)
+            held.clear()
+        held += block
+    yield bytes(held)
+
+
+def read_context(folder: Path, dockerfile: Path | None) -> BuildContext:
+    """Read the folder of a build; `dockerfile` is `None` for the `Dockerfile` in it.
+
+    Raises:
+        NotFound: there is no such folder or Dockerfile.
+        Usage: `.dockerignore` has a line that is no pattern.
+    """
+    if not folder.is_dir():
+        raise NotFound(f"there is no folder `{folder}`", hint="name the folder of the Dockerfile")
+    path = dockerfile or folder / "Dockerfile"
+    recipe = _text(path, "Dockerfile", "name it with `-f FILE`")
+    root, file = folder.resolve(), path.resolve()
+    inside = file.relative_to(root).as_posix() if file.is_relative_to(root) else None
+    # As in BuildKit, an ignore file that is named after the Dockerfile comes first.
+    own = path.with_name(f"{path.name}{IGNORE_FILE}")
+    ignore = next((each for each in (own, folder / IGNORE_FILE) if each.is_file()), None)
+    rules = _text(ignore, "ignore file", None) if ignore else ""
+    needed = {inside, IGNORE_FILE}
+    entries = tuple(_entries(folder, "", read_rules(rules), needed))
+    if inside is not None:
+        return BuildContext(folder, inside, recipe, entries)
+    return _with_own_dockerfile(folder, recipe, entries, rules if ignore else f"{IGNORE_FILE}\n")
+
+
+def _with_own_dockerfile(
+    folder: Path, recipe: str, entries: tuple[Entry, ...], rules: str
+) -> BuildContext:
+    """Add a Dockerfile from outside the folder, under a name that no `COPY` sees."""
+    name = f".dockerfile.{secrets.token_hex(8)}"
+    ignored = f"{rules}\n{name}\n"
+    others = tuple(entry for entry in entries if entry.name != IGNORE_FILE)
+    files = ((name, recipe), (IGNORE_FILE, ignored))
+    added = tuple((file, text.encode("utf-8", "surrogateescape")) for file, text in files)
+    return BuildContext(folder, name, recipe, others, added)
+
+
+def _text(path: Path, what: str, hint: str | None) -> str:
+    try:
+        return path.read_text("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        raise NotFound(f"there is no {what} `{path}`", hint=hint) from None
+    except OSError as error:
+        raise Usage(f"cannot read the {what} `{path}`: {reason_of(error)}") from error
+
+
+def _entries(
+    folder: Path, prefix: str, rules: IgnoreRules, needed: set[str | None]
+) -> Iterator[Entry]:
+    """Yield what is below a folder, sorted by name; docker's own files are never left out."""
+    try:
+        with os.scandir(folder) as listing:
+            children = sorted(listing, key=lambda child: child.name)
+    except OSError as error:
+        raise JlrError(
+            f"cannot read the folder `{folder}`: {reason_of(error)}", hint=_LEAVE_OUT
+        ) from error
+    for child in children:
+        name = f"{prefix}{child.name}"
+        status = child.stat(follow_symlinks=False)
+        ignored = rules.ignores(name) and name not in needed
+        if not ignored and not stat.S_ISSOCK(status.st_mode):
+            yield Entry(name, child.path, status)
+        holds_needed = any(str(each).startswith(f"{name}/") for each in needed)
+        kept = not ignored or holds_needed or rules.may_keep_some_of(name)
+        if kept and stat.S_ISDIR(status.st_mode):
+            yield from _entries(Path(child.path), f"{name}/", rules, needed)
+
+
+def _packed(entry: Entry) -> Iterator[bytes]:
+    status = entry.status
+    info = _header(entry.name, status.st_mode)
+    info.mtime = int(status.st_mtime)  # a fraction would take two more blocks
+    if stat.S_ISLNK(status.st_mode):
+        info.linkname = str(Path(entry.path).readlink())
+    if not stat.S_ISREG(status.st_mode):
+        yield _bytes(info)
+        return
+    info.size = status.st_size
+    yield _bytes(info)
+    yield from _content(entry)
+    if padding := _padding(info.size):
+        yield padding
+
+
+def _content(entry: Entry) -> Iterator[bytes]:
+    """Yield exactly as many bytes as the header says."""
+    size = entry.status.st_size
+    try:
+        with open(entry.path, "rb") as file:  # noqa: PTH123 - a `Path` for each file takes longer
+            for start in range(0, size, PIECE_BYTES):
+                wanted = min(PIECE_BYTES, size - start)
+                data = file.read(wanted)
+                if len(data) < wanted:
+                    raise JlrError(
+                        f"`{entry.path}` became shorter while it was sent",
+                        hint="run the command again",
+                    )
+                yield data
+    except OSError as error:
+        raise JlrError(
+            f"cannot read `{entry.path}`: {reason_of(error)}", hint=_LEAVE_OUT
+        ) from error
+
+
+_TYPES = (
+    (stat.S_ISDIR, tarfile.DIRTYPE),
+    (stat.S_ISLNK, tarfile.SYMTYPE),
+    (stat.S_ISFIFO, tarfile.FIFOTYPE),
+)
+
+
+def _header(name: str, mode: int) -> tarfile.TarInfo:
+    """Return a header; as with docker's client, everything belongs to root."""
+    info = tarfile.TarInfo(name)
+    info.type = next((kind for test, kind in _TYPES if test(mode)), tarfile.REGTYPE)
+    # Windows has no executable bit; docker's client makes everything executable there.
+    info.mode = 0o755 if sys.platform == "win32" else stat.S_IMODE(mode)
+    return info
+
+
+def _bytes(info: tarfile.TarInfo) -> bytes:
+    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % tarfile.BLOCKSIZE)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One line of `.dockerignore`."""
+
+    pattern: str
+    parts: tuple[re.Pattern[str] | None, ...]  # one for each folder or file, `None` for any number
+    exception: bool  # whether it begins with `!`
+
+    def matches(self, names: Sequence[str]) -> bool:
+        """Return whether the rule means a path, or a folder on its way."""
+        reached = {0}
+        for at, part in enumerate(self.parts):
+            if part is None:  # at the end, all that is below a folder and not the folder itself
+                least = min(reached, default=len(names)) + (at == len(self.parts) - 1)
+                reached = set(range(least, len(names) + 1))
+            else:
+                matched = {place for place in reached if place < len(names)}
+                reached = {place + 1 for place in matched if part.match(names[place])}
+        return bool(reached - {0})
+
+
+@dataclass(frozen=True)
+class IgnoreRules:
+    """All rules; the last one that matches a path decides."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def ignores(self, path: str) -> bool:
+        """Return whether `path`, relative and with `/`, is left out."""
+        names, ignored = path.split("/"), False
+        for rule in self.rules:
+            if rule.exception == ignored and rule.matches(names):
+                ignored = not rule.exception
+        return ignored
+
+    def may_keep_some_of(self, folder: str) -> bool:
+        """Return whether an exception may apply to something in a folder that is left out.
+
+        As in BuildKit, an exception with a wildcard may apply to any folder.
+        """
+        exceptions = [rule.pattern for rule in self.rules if rule.exception]
+        wild = any(re.search(r"[*?\[\\]", pattern) for pattern in exceptions)
+        return wild or any(f"{pattern}/".startswith(f"{folder}/") for pattern in exceptions)
+
+
+def read_rules(text: str) -> IgnoreRules:
+    """Return the rules of a `.dockerignore` file's text, as docker reads them (patternmatcher).
+
+    Raises:
+        Usage: a line is only `!`.
+    """
+    rules = []
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        pattern = line.strip().removeprefix("!").strip()
+        if line.strip() == "!":
+            raise Usage(f"line {number} of `{IGNORE_FILE}` is only `!`")
+        if pattern and not line.startswith("#"):
+            cleaned = posixpath.normpath(pattern).lstrip("/")
+            parts = tuple(part for name in cleaned.split("/") for part in _parts(name))
+            rules.append(Rule(cleaned, parts, line.strip().startswith("!")))
+    return IgnoreRules(tuple(rules))
+
+
+def _parts(name: str) -> Iterator[re.Pattern[str] | None]:
+    """Yield the patterns of one name between slashes; `**.py` means any `*.py`."""
+    if name.startswith("**"):
+        yield None
+    if name != "**":
+        # `fnmatch` has other signs for a literal and for a set's opposite, and never backtracks.
+        literal = re.sub(r"\\(.)", lambda found: re.sub(r"[*?\[]", r"[\g<0>]", found[1]), name)
+        yield re.compile(fnmatch.translate(literal.replace("[^", "[!")))

@@ -1,0 +1,252 @@
+"""Images that are files of a host, as Apptainer takes them: names, scripts, and what they print."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Sequence
+
+from jlremote.errors import Authentication, JlrError, NotFound
+from jlremote.images import image_names
+from jlremote.images.image_commands import Image
+from jlremote.images.image_errors import refused_key
+from jlremote.images.registry_keys import forgotten
+from jlremote.place.host.contract import FIELD, PRINT_FIELD, PRINT_RECORD, records, understood
+from jlremote.place.host.shell_text import command_line, own_folder
+from jlremote.text import one_line
+from jlremote.times import utc
+from jlremote.untrusted import number, whole_number
+
+# Unless the setting `image-folder` names another one, as in a workspace with more room.
+DEFAULT_FOLDER = '"${XDG_DATA_HOME:-$HOME/.local/share}/jlr/images"'
+SUFFIX = ".sif"
+DOCKER = "docker://"
+NO_FOLDER = 73  # sysexits.h: EX_CANTCREAT
+NO_AUTHFILE = 78  # sysexits.h: EX_CONFIG
+MISSING = 66  # sysexits.h: EX_NOINPUT
+
+_REFUSED = re.compile("unauthorized|denied|authentication required|invalid username|forbidden")
+_ABSENT = re.compile("manifest unknown|not found|name unknown|does not exist|no such manifest")
+_FULL = re.compile("no space left|disk quota exceeded")
+
+
+def is_reference(typed: str) -> bool:
+    """Return whether an image is named by its source (`docker://…`) and not by its file."""
+    return "://" in typed
+
+
+def is_docker(typed: str) -> bool:
+    """Return whether an image is one of a registry of docker's kind."""
+    return typed.startswith(DOCKER)
+
+
+def file_name(typed: str) -> str:
+    """Return the name of the file that a reference is pulled into.
+
+    Each reference has a file of its own: `/` becomes `+`, which is in no reference.
+
+    Raises:
+        Usage: the name of an image in a registry is invalid.
+    """
+    scheme, _, rest = typed.partition("://")
+    if f"{scheme}://" != DOCKER:
+        return re.sub(r"[^A-Za-z0-9._-]", "+", f"{scheme}/{rest}") + SUFFIX
+    name = image_names.parse(rest)
+    tag = "" if name.tag is None else f"@{name.tag}"
+    digest = "" if name.digest is None else f"@{name.digest.replace(':', '-')}"
+    place = f"{name.registry}/{name.repository}".replace("/", "+").replace(":", "-")
+    return f"{place}{tag}{digest}{SUFFIX}"
+
+
+def folder(setting: str | None) -> str:
+    """Return shell text for the folder of pulled images, below the home unless absolute."""
+    if setting is None:
+        return DEFAULT_FOLDER
+    if setting.startswith("/"):
+        return shlex.quote(setting)
+    return f'"$HOME"/{shlex.quote(setting.removeprefix("~/"))}'
+
+
+# Prints who owns `$image`, or what it leads to, unless that is this user or root.
+_STRANGER = f"""\
+  stranger=$({{ stat -c '%u %U' "$image"; stat -Lc '%u %U' "$image"; }} |
+    grep -v -e "^0 " -e "^$(id -u) " | head -n 1)
+  [ -z "$stranger" ] || printf '{PRINT_FIELD}%s' "${{stranger#* }}"
+"""
+
+
+def find_script(typed: str, setting: str | None) -> str:
+    """Return the script that prints the absolute path of an image, or fails with `MISSING`.
+
+    A file's name alone may be in the home or among the pulled images. There another user may have
+    put the image: that one's name follows, behind a field separator.
+    """
+    pulled = folder(setting)
+    if is_reference(typed):
+        places = [f"{pulled}/{shlex.quote(file_name(typed))}"]
+    elif typed.startswith(("/", "~/")):
+        places = [folder(typed)]
+    else:
+        places = [folder(typed), f"{pulled}/{shlex.quote(typed)}"]
+    return (
+        f"for image in {' '.join(places)}; do\n"
+        '  [ -e "$image" ] || continue\n'
+        '  cd "$(dirname "$image")" && printf "%s/%s" "$(pwd -P)" "$(basename "$image")"\n'
+        f"{'' if typed.startswith('/') else _STRANGER}  exit\n"
+        f"done\nexit {MISSING}\n"
+    )
+
+
+def read_found(printed: str) -> tuple[str, str]:
+    """Return the path that `find_script` printed, and another owner's name or nothing."""
+    path, _, stranger = printed.partition(FIELD)
+    return path, one_line(stranger)
+
+
+def place_script(typed: str, setting: str | None) -> str:
+    """Return the script that prints the absolute path of the file that a reference is pulled into.
+
+    It fails with `NO_FOLDER`.
+    """
+    return (
+        f"mkdir -p {folder(setting)} && cd {folder(setting)} || exit {NO_FOLDER}\n"
+        f'printf "%s/%s" "$(pwd -P)" {shlex.quote(file_name(typed))}\n'
+    )
+
+
+def list_script(setting: str | None) -> str:
+    """Return the script that prints size, time and path of each image in the folder."""
+    return (
+        f"for image in {folder(setting)}/*{SUFFIX}; do\n"
+        '  [ -f "$image" ] || continue\n'
+        f"  printf '%s{PRINT_FIELD}%s{PRINT_FIELD}%s{PRINT_RECORD}' "
+        '"$(stat -L -c %s "$image")" "$(stat -L -c %Y "$image")" "$image"\n'
+        "done\n"
+    )
+
+
+@understood("the shell")
+def read_list(printed: str) -> list[Image]:
+    """Return the images that `list_script` printed, the latest first; their id is their path."""
+    found = []
+    for size, changed, path in records(printed):
+        name = posixpath.basename(path).removesuffix(SUFFIX)
+        place, _, tag = name.partition("@")
+        built = utc(number(changed))
+        found.append(Image(path, place.replace("+", "/"), tag or None, built, whole_number(size)))
+    return sorted(found, key=lambda image: image.created, reverse=True)
+
+
+# Users may share the folder, so all but the image is in one of the user's own below it, which stays
+# the present one: others may be able to rename it. Only one pulls a file there at a time: who has
+# waited takes what the other one has pulled. It is complete or not there, as it is renamed at the
+# end, and a link in its place is not followed. Without a setting of the site's own, what the
+# program keeps and unpacks lies there, too, as the home may have a quota. The key is the first line
+# of stdin.
+def pull_script(program: str, typed: str, setting: str | None, *, keyed: bool) -> str:
+    """Return the script that pulls a reference into the folder of images.
+
+    With `keyed` the first line of stdin is the text of a `config.json`, as docker has it.
+    """
+    place, caches = folder(setting), program.upper()
+    pull = f'{program} pull --force "$@" "$part" {shlex.quote(typed)} 2>&1'
+    return f"""\
+file={shlex.quote(file_name(typed))}
+mkdir -p {place} && cd -P {place} || exit {NO_FOLDER}
+foreign() {{
+  printf 'FATAL: %s belongs to %s, who alone can replace it\\n' "$file" "$(stat -c %U "../$file")"
+  exit 1
+}}
+{own_folder(".jlr-", "700", f"exit {NO_FOLDER}")}before=$(ls -di "../$file" 2>/dev/null)
+[ -z "$before" ] || [ -O "../$file" ] || [ -O .. ] || [ ! -k .. ] || foreign
+exec 9>"$file.lock" || exit {NO_FOLDER}
+! command -v flock >/dev/null || flock 9
+now=$(ls -di "../$file" 2>/dev/null)
+[ -z "$now" ] || [ "$now" = "$before" ] || exit 0
+part=$file.part keys=
+trap 'rm -rf "$part" ${{keys:+"$keys"}}' EXIT
+trap : PIPE; trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
+mkdir -p cache unpacked || exit {NO_FOLDER}
+: "${{{caches}_CACHEDIR:=/proc/$$/cwd/cache}}" "${{{caches}_TMPDIR:=/proc/$$/cwd/unpacked}}"
+export {caches}_CACHEDIR {caches}_TMPDIR
+(umask 077; mkdir -p "${caches}_CACHEDIR" "${caches}_TMPDIR") || exit {NO_FOLDER}
+set --
+{_with_key(program) if keyed else ""}{pull} || exit
+mv -fT "$part" "../$file" 2>/dev/null || [ -z "$before" ] && [ -e "../$file" ] || foreign
+"""
+
+
+def _with_key(program: str) -> str:
+    return f"""\
+IFS= read -r config || exit 74
+{program} pull --help 2>/dev/null | grep -q -e --authfile || exit {NO_AUTHFILE}
+keys=$(mktemp -d "${{XDG_RUNTIME_DIR:-/nonexistent}}/jlr-XXXXXXXX" 2>/dev/null || mktemp -d) || exit
+cat >"$keys/config.json" <<EOF
+$config
+EOF
+unset config; set -- --authfile "$keys/config.json"
+"""
+
+
+def login_script(program: str, registry: str, user: str, *, keep: bool) -> str:
+    """Return the command that tries the key on its stdin at a registry.
+
+    It notes the key in `$REGISTRY_AUTH_FILE`, or with `keep` in its settings.
+    """
+    file = "" if keep else '--authfile="$REGISTRY_AUTH_FILE" '
+    begin = command_line((program, "registry", "login", f"--username={user}", "--password-stdin"))
+    return f"{begin} {file}{shlex.quote(DOCKER + registry)}"
+
+
+def logout_script(program: str, registry: str) -> str:
+    """Return the script that forgets the key in the program's settings; see `KEPT`."""
+    logout = command_line((program, "registry", "logout", f"{DOCKER}{registry}"))
+    files = "~/.apptainer/docker-config.json ~/.singularity/docker-config.json"
+    known = f"grep -qsF {shlex.quote(registry)} {files} ~/.apptainer/remote.yaml"
+    return forgotten(known, logout)
+
+
+def login_error(registry: str, user: str, said: str) -> JlrError:
+    """Return why a registry refused a key; the program's output never contains the key."""
+    why = _reason([line for line in said.splitlines() if line.strip()])
+    if _REFUSED.search(said.lower()):
+        return refused_key(registry, user, why)
+    return JlrError(f"cannot log in to `{registry}`: {why}")
+
+
+def _reason(lines: Sequence[str]) -> str:
+    fatal = [line for line in lines if line.startswith("FATAL:")]
+    last = (fatal or list(lines) or ["no reason given"])[-1]
+    return one_line(last.removeprefix("FATAL:").strip())
+
+
+def login_hint(program: str, typed: str, host: str) -> str:
+    """Return the hint for a registry that refused a pull."""
+    name = typed.removeprefix(DOCKER)
+    registry = image_names.parse(name).registry if is_docker(typed) else None
+    login = image_names.login_command(host, registry, "--runtime", program)
+    return f"`{login}` keeps a key for it, in place of one that is wrong"
+
+
+def pull_error(program: str, typed: str, host: str, lines: Sequence[str], status: int) -> JlrError:
+    """Return why a pull failed, by its last lines and exit status."""
+    message, complaint = f"cannot pull `{one_line(typed)}`", "\n".join(lines).lower()
+    if status == NO_AUTHFILE:
+        return JlrError(
+            f"{message}: `{program}` on `{host}` takes no key for one pull",
+            hint=command_line((program, "remote", "login", "--password-stdin", typed))
+            + " there keeps it on the host",
+        )
+    message = f"{message}: {_reason(lines)}"
+    if _FULL.search(complaint) or status == NO_FOLDER:
+        return JlrError(
+            message,
+            hint="`jlr config set image-folder FOLDER`, or JLR_IMAGE_FOLDER, names a folder of the "
+            "host with more room; images are pulled and unpacked there",
+        )
+    if _REFUSED.search(complaint):
+        return Authentication(message, hint=login_hint(program, typed, host))
+    if _ABSENT.search(complaint):
+        return NotFound(message, hint="check its name and tag")
+    return JlrError(message)

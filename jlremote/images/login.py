@@ -1,0 +1,204 @@
+"""`jlr login` and `jlr logout`: try a key of a registry on a host, and keep or forget it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from jlremote.errors import Authentication, JlrError, Usage
+from jlremote.hosts.context import Context
+from jlremote.hosts.engines import engine_on
+from jlremote.hosts.links import connect, link_on
+from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
+from jlremote.images import file_scripts, registry_keys
+from jlremote.images.image_errors import login_error
+from jlremote.images.image_files import program_on
+from jlremote.images.image_names import DOCKER_HUB, NVIDIA, login_command, parse
+from jlremote.images.registry_keys import RegistryKey
+from jlremote.laptop.settings.options import IMAGE_RUNTIMES
+from jlremote.link.client.link import Link
+from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.engine.engine_errors import EngineMissing
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.table import AUTO
+from jlremote.questions import Question
+
+NVIDIA_USER = "$oauthtoken"  # literally
+
+
+@dataclass(frozen=True)
+class LoginRequest:
+    """`jlr login HOST [REGISTRY]`."""
+
+    host: str  # what `ssh HOST` takes
+    registry: str = NVIDIA  # its name, with which names of images begin
+    user: str | None = None  # the user name there; `None` for NVIDIA's registry
+    key: str | None = field(default=None, repr=False)  # `None`: from the keychain, or asked for
+    keep: bool = False  # keep it on the host, in the engine's settings, instead of on the laptop
+    engine: EngineChoice = ANY_ENGINE
+
+    @property
+    def engine_options(self) -> tuple[str, ...]:
+        """The options that choose the engine, for hints."""
+        return ("--runtime", self.engine.runtime) if self.engine.runtime != AUTO else ()
+
+    @property
+    def unproved(self) -> bool:
+        """Whether only a pull shows that a key is right.
+
+        Programs of images that are files check it only at registries that issue tokens.
+        """
+        return self.engine.runtime in IMAGE_RUNTIMES and self.registry != NVIDIA
+
+
+@dataclass(frozen=True)
+class LoginReport:
+    """A key of a registry, and where it is kept."""
+
+    host: str
+    registry: str
+    user: str
+    kept: str
+    accepted: bool | None = True  # `None` where only a pull shows whether the registry does
+
+
+def log_in(request: LoginRequest, context: Context) -> LoginReport:
+    """Try a key on the host, and keep it unless the registry refuses it.
+
+    Raises:
+        Usage: the registry's name is invalid, or a user name is missing.
+        Authentication: the registry refuses the key.
+        NeedsAuthentication: the key is needed and there is no terminal to ask for it.
+        JlrError: there is no keychain, the registry is out of reach, …
+    """
+    registry, user = _registry(request.registry), _user(request)
+    if not request.keep:
+        registry_keys.check_keychain(request.host, registry, user, *request.engine_options)
+    link = link_on(request.host, context)
+    connect(link, context)
+    key = _accepted(link, registry, user, request, context)
+    kept = f"the engine's settings on {request.host}, readable by all who can read your files"
+    if not request.keep:
+        kept = registry_keys.keep(request.host, registry, key)
+    accepted = None if request.unproved else True
+    return LoginReport(request.host, registry, user, kept, accepted)
+
+
+def log_out(
+    host: str, registry: str, context: Context, wanted: EngineChoice = ANY_ENGINE
+) -> list[str]:
+    """Forget a registry's key on the laptop and the host; return the places that had one.
+
+    Raises:
+        JlrError: the engine on the host does not forget it; the laptop has.
+    """
+    name = _registry(registry)
+    link = link_on(host, context)
+    with context.progress.step(f"Forget {name} on {host}"):
+        if wanted.runtime in IMAGE_RUNTIMES:
+            logout = file_scripts.logout_script(wanted.runtime, name)
+        else:
+            engine, server = engine_on(link, wanted), registry_keys.server(name)
+            logout = registry_keys.logout_script(engine, server)
+        places = ["this machine's keychain"] if registry_keys.forget(host, name) else []
+        done = run_script(link, logout)
+    if done.status != 0:
+        raise JlrError(
+            f"`{host}` may still keep a key of `{name}`: {done.complaint}",
+            hint="this machine has forgotten it" if places else None,
+        )
+    if done.stdout.startswith(registry_keys.KEPT):
+        places.append(f"the settings on {host}")
+    return places
+
+
+def _registry(text: str) -> str:
+    """Return a registry's name; it may have been copied as a URL."""
+    name = text.removeprefix("https://").removeprefix("http://").rstrip("/")
+    if name in ("index.docker.io/v1", "hub.docker.com", "index.docker.io"):
+        return DOCKER_HUB
+    with suppress(Usage):
+        if name in (DOCKER_HUB, "localhost") or parse(f"{name}/x").registry == name:
+            return name
+    raise Usage(f"`{text}` is not a registry", hint="write its host name, for example `nvcr.io`")
+
+
+def _user(request: LoginRequest) -> str:
+    if request.user is not None:
+        if not request.user or ":" in request.user:
+            raise Usage(f"invalid user name `{request.user}`", hint="a user name contains no `:`")
+        return request.user
+    if request.registry == NVIDIA:
+        return NVIDIA_USER
+    raise Usage(
+        f"the user name at `{request.registry}` is missing",
+        hint=f"`{login_command(request.host, request.registry, *request.engine_options)}`",
+    )
+
+
+def _accepted(
+    link: Link, registry: str, user: str, request: LoginRequest, context: Context
+) -> RegistryKey:
+    known = None
+    if request.key is None and not request.unproved:  # one that is wrong would be kept again
+        known = registry_keys.latest(registry, user)
+    if known is not None:
+        try:
+            return _tried(link, registry, known, request, context)
+        except Authentication:
+            context.progress.note(f"`{registry}` refuses the kept key")
+    typed = request.key
+    if typed is None:
+        question = f"Password or API key of {user} at {registry}:"
+        typed = context.asker.ask(Question("password", question))
+    if not typed or "\n" in typed:
+        raise Usage("the key is empty or longer than a line")
+    return _tried(link, registry, RegistryKey(user, typed), request, context)
+
+
+def _tried(
+    link: Link, registry: str, key: RegistryKey, request: LoginRequest, context: Context
+) -> RegistryKey:
+    lines = [f"{key.key}\n".encode()]
+    engine = None
+    if request.engine.runtime in IMAGE_RUNTIMES:
+        program = request.engine.runtime
+        login = registry_keys.with_key_to_login(
+            file_scripts.login_script(program, registry, key.user, keep=request.keep)
+        )
+        if not request.keep:
+            login = registry_keys.with_key_file(login)
+            lines.insert(0, registry_keys.docker_config({}))  # the one on stdin is to be tried
+    else:
+        engine = _engine(link, registry, request)
+        server = registry_keys.server(registry)
+
+        def script(engine: Engine) -> str:
+            argv = engine("login", f"--username={key.user}", "--password-stdin", server)
+            return registry_keys.with_key_to_login(command_line(argv))
+
+        login = script(engine) if request.keep else registry_keys.with_keys(engine, script)
+        if not request.keep:  # docker asks no helper where its settings already hold a key
+            lines.insert(0, registry_keys.docker_config({registry: key}))
+    with (
+        context.progress.step(f"Log in to {registry} as {key.user}"),
+        link.stream(login, lines) as output,
+    ):
+        said = "".join(output)
+        if output.status != 0:
+            if engine is None:
+                raise file_scripts.login_error(registry, key.user, said)
+            failed = Completed(output.status or 1, "", said)
+            raise login_error(engine, registry, key.user, request.host, failed)
+    return key
+
+
+def _engine(link: Link, registry: str, request: LoginRequest) -> Engine:
+    try:
+        return engine_on(link, request.engine)
+    except EngineMissing as missing:
+        if program := program_on(link):
+            login = login_command(request.host, registry, "--runtime", program)
+            missing.hint = f"`{login}` keeps a key for `{program}`, which is there"
+        raise

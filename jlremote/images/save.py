@@ -1,0 +1,194 @@
+"""`jlr images` and `jlr save`: list the images of a host, and save a container as one."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.hosts.context import Context
+from jlremote.hosts.engines import engine_on
+from jlremote.hosts.links import link_of, link_on
+from jlremote.hosts.requests import ANY_ENGINE, EngineChoice
+from jlremote.images import image_commands, image_files, image_names
+from jlremote.images.image_commands import Image
+from jlremote.images.image_errors import commit_error
+from jlremote.jupyter.runtime_files import LEFT_THERE, NOT_ASIDE, moved_aside
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.laptop.settings.options import IMAGE_RUNTIMES
+from jlremote.place.host.contract import Completed, Host, run_script, understood
+from jlremote.place.host.shell_text import command_line
+from jlremote.place.runtimes.docker.docker_commands import inspect_argv
+from jlremote.place.runtimes.engine.engine_errors import EngineMissing, engine_error
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.runtime import CREATOR_LABEL
+from jlremote.place.runtimes.scripts import packages
+from jlremote.place.runtimes.table import AUTO, runtime_of
+from jlremote.selection import session_selection
+from jlremote.untrusted import document
+
+SAVE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class SaveReport:
+    """An image that was saved from a container."""
+
+    host: str
+    image: str
+    id: str
+    size: int  # bytes, with those of the image that the container was created from
+    outside: tuple[str, ...]  # its mounts, which are not in the image, each with its kind
+    variables: tuple[str, ...]  # names of the container's own variables, which are in the image
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self)) | {"outside": [*self.outside], "variables": [*self.variables]}
+
+
+def images(
+    host: str, context: Context, *, every: bool = False, engine: EngineChoice = ANY_ENGINE
+) -> list[Image]:
+    """Return the images of a host, the latest first; with `every` also those without a name.
+
+    Where no engine was named, images that are files are those of a host without one, or are noted.
+
+    Raises:
+        JlrError: the engine is missing, not permitted or not running.
+    """
+    with context.progress.step(f"List the images of {host}"):
+        link = link_on(host, context)
+        if engine.runtime in IMAGE_RUNTIMES:
+            return image_files.listed(link, engine.image_folder)
+        files = image_files.listed(link, engine.image_folder) if engine.runtime == AUTO else []
+        try:
+            used = engine_on(link, engine)
+        except EngineMissing as missing:
+            if files:
+                return files
+            missing.hint = image_files.way(link) or missing.hint
+            raise
+        listed = run_script(link, image_commands.list_script(used, every=every))
+    # An image that is removed meanwhile makes the command fail; the others are printed.
+    if listed.status != 0 and "no such image" not in listed.stderr.lower():
+        raise engine_error(used, listed)
+    if files:
+        ways = f"`jlr images {host} --runtime {IMAGE_RUNTIMES[0]}` lists"
+        context.progress.note(f"{ways} those that are files: {len(files)}")
+    return image_commands.read_list(listed.stdout, every=every)
+
+
+def save(selector: str | None, image: str, context: Context) -> SaveReport:
+    """Save a session's container as an image, with all that was installed in it.
+
+    Its processes are paused meanwhile, so that its files are consistent.
+
+    Raises:
+        NotFound: there is no such session or container.
+        Usage: the image's name is invalid, or the session has no container.
+        JlrError: no space is left, its secrets would be in the image, …
+    """
+    image_names.parse_new(image)
+    record = session_selection.chosen(selector, context)
+    runtime = runtime_of(record)
+    if not runtime.has_containers:
+        raise Usage(f"cannot save `{record.host}/{record.name}`: it has no container")
+    engine, host = runtime.required_engine, link_of(record, context)
+    with context.progress.step(f"Inspect {record.name}"):
+        inspected, base = _inspected(host, engine, record)
+    with context.progress.step(f"Save {record.name} as {image}"):
+        folders = _shared(host, engine, record, image, (inspected, base))
+        shared = image_commands.with_folders(inspected, folders)
+        # Under a temporary name first: an interrupt then leaves the old image of that name.
+        made = f"jlr-saving-{secrets.token_hex(8)}"
+        steps = (
+            image_commands.commit_argv(engine, record.engine_name, made, inspected, base, shared),
+            engine("tag", made, image),
+        )
+        untag = engine("rmi", made)
+        script = moved_aside(
+            engine,
+            record.engine_name,
+            " && ".join(map(command_line, steps)),
+            command_line(untag),
+            SAVE_SECONDS,
+        )
+        done = run_script(host, script, timeout=SAVE_SECONDS)
+        if done.status == NOT_ASIDE:
+            raise _not_aside(engine, record, done)
+        if done.status == LEFT_THERE:
+            raise _left_there(engine, record.name, done)
+        if done.status != 0:
+            raise commit_error(engine, record.name, image, record.host, done)
+        saved = run_script(host, command_line(image_commands.inspect_image_argv(engine, image)))
+    found = image_commands.read_image(saved.stdout)
+    outside = image_commands.outside_image(inspected)
+    variables = image_commands.added_variables(inspected, base)
+    return SaveReport(record.host, image, found.id, found.size, outside, variables)
+
+
+def _not_aside(engine: Engine, record: SessionRecord, failed: Completed) -> JlrError:
+    memory = engine.shown("exec", record.name, "df", "/dev/shm")  # noqa: S108
+    return JlrError(
+        f"cannot save `{record.name}`: Jupyter's token and keys would be in the image, because "
+        f"they cannot be moved into the container's memory: {failed.complaint}",
+        hint=f"`{memory}` shows whether it is full or read-only; "
+        f"`jlr stop {record.host}/{record.name}` deletes them, and then it can be saved",
+    )
+
+
+def _left_there(engine: Engine, name: str, failed: Completed) -> JlrError:
+    start = engine.shown("start", name)
+    return JlrError(
+        f"cannot save `{name}`: a secret of Jupyter would be in the image: {failed.complaint}",
+        hint=f"`{start}` there starts it; jlr keeps the secret out of the image of a running one",
+    )
+
+
+def _shared(
+    host: Host,
+    engine: Engine,
+    record: SessionRecord,
+    image: str,
+    facts: tuple[dict[str, Any], dict[str, Any]],
+) -> list[str]:
+    """Make packages that the user installed part of the image; return their folders.
+
+    `facts` are the `inspect` of the container and of its image.
+    """
+    inspected, base = facts
+    state, labels = inspected.get("State") or {}, inspected["Config"].get("Labels") or {}
+    if not state.get("Running") or state.get("Paused") or not labels.get(CREATOR_LABEL):
+        return []
+    fresh = packages.SHARED not in str((base.get("Config") or {}).get("Env"))
+    sharing = packages.share(engine, record.engine_name, fresh=fresh)
+    done = run_script(host, sharing, timeout=SAVE_SECONDS)
+    if done.status != 0:
+        raise commit_error(engine, record.name, image, record.host, done)
+    return done.stdout.split()
+
+
+@understood("the container engine")
+def _inspected(
+    host: Host, engine: Engine, record: SessionRecord
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the `inspect` of a container, and that of its image."""
+    inspect = command_line(inspect_argv(engine, record.engine_name))
+    its_image = engine("container", "inspect", "--format", "{{.Image}}", record.engine_name)
+    found = host.run(
+        {
+            "container": inspect,
+            "image": f'{engine.shown("image", "inspect")} "$({command_line(its_image)})"',
+        }
+    )
+    if found["container"].status != 0:
+        if "no such container" in found["container"].stderr.lower():
+            raise NotFound(
+                f"there is no container `{record.name}` on `{record.host}`",
+                hint="`jlr list` shows the sessions",
+            )
+        raise engine_error(engine, found["container"])
+    (container,) = document(found["container"].stdout)
+    # The image may be gone, as after `docker rmi --force`.
+    (image,) = document(found["image"].stdout) if found["image"].status == 0 else ({},)
+    return container, image

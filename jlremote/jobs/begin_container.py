@@ -1,0 +1,220 @@
+"""Begin jobs in a container of their own: create and start it, with what the command needs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from jlremote.containers import new_container
+from jlremote.containers.host_folders import prepared
+from jlremote.errors import Busy, NotFound, Usage
+from jlremote.gpus import allocation
+from jlremote.gpus.allocation import AllocatedGpus
+from jlremote.hosts.requests import RunRequest, StartContext
+from jlremote.images import pull
+from jlremote.images.image_commands import inspect_image_argv
+from jlremote.jobs import begin_process
+from jlremote.jobs.begin_process import ANOTHER_NAME, as_typed
+from jlremote.jobs.engine_jobs import COMMAND_LABEL, GPUS_LABEL, REMOVE_LABEL
+from jlremote.place.host.contract import Completed, Steps, run_script, understood
+from jlremote.place.host.kept_jobs import ProcessPlan
+from jlremote.place.host.shell_text import command_line, wait_while
+from jlremote.place.runtimes.docker import docker_commands as docker
+from jlremote.place.runtimes.docker import docker_errors
+from jlremote.place.runtimes.engine.kinds import Argv, Engine
+from jlremote.place.runtimes.runtime import JOB_LABEL, START_LABEL, ContainerSpec
+from jlremote.place.runtimes.scripts import packages, variables
+from jlremote.selection import naming
+from jlremote.untrusted import document
+
+_LACKS = 123  # the engine has no program for `--init`
+
+
+def begin(start: StartContext, request: RunRequest) -> tuple[StartContext, str]:
+    """Run a command as the main process of a new container.
+
+    Return the context that created it, and the script that starts it in a terminal; that is empty
+    for a job that runs.
+
+    Raises:
+        Busy: there is a container of that name.
+        Usage: nothing would keep what it prints.
+        JlrError: it could not begin; the rollback of `start` removes what is left.
+    """
+    if start.request.options.keeps_no_log:
+        raise Usage(
+            "`--log-driver=none` keeps nothing of what a job prints, which jlr reads there",
+            hint="`jlr config` shows whether `engine-arguments` of the settings has it",
+        )
+    image, start = start.request.image or "", prepared(start)
+    with start.context.progress.step(f"Run {start.name} from {image}"):
+        entrypoint = _entrypoint(start, image)
+        if entrypoint is None:
+            pull.fetch(start.host, start.engine, image, start.context)
+            entrypoint = _entrypoint(start, image)
+        if entrypoint is None:
+            raise NotFound(f"the image `{image}` is missing although it was pulled")
+        made = _begun(start, image, request, entrypoint)
+    wanted = start.request.options.packages
+    new_container.install(made[0], wanted, partial(packages.install_for_job, start.name))
+    return made
+
+
+@dataclass(frozen=True)
+class _NewContainer:
+    """A container that is about to be created, and how."""
+
+    spec: ContainerSpec
+    argv: Argv  # behind the image
+    labels: Mapping[str, str]
+    gpus: AllocatedGpus
+    later: bool = False  # whether it is only created, and started in a terminal
+
+    def steps(self, engine: Engine) -> Steps:
+        """Return the steps that create it, and unless it is started `later` run it."""
+        spec = self.spec
+        create = docker.job_argv(engine, spec, self.argv, self.labels)
+        job = new_container.with_owner(create, spec.options.environment)
+        remove = command_line(docker.remove_argv(engine, spec.name))
+        start = ":" if self.later else command_line(docker.start_argv(engine, spec.name))
+        script = f"""\
+{new_container.unless_missing(engine, spec.image)}said=$({{ {job} >/dev/null; }} 2>&1) || {{
+  printf '%s\n' "$said" >&2
+  case $said in {docker_errors.INIT_MISSING}) exit {_LACKS};; *) exit 125;; esac
+}}
+{start} >/dev/null || {{ {remove} >/dev/null; exit 126; }}
+{command_line(docker.inspect_argv(engine, spec.name))} 2>/dev/null || :"""
+        return {"create": script} | ({} if self.later else self.gpus.keep_for(engine, spec.name))
+
+    def attempted(self, start: StartContext) -> tuple[Engine, ContainerSpec, Completed]:
+        """Try to create it; return the engine, what it was asked for, and the result."""
+
+        def attempt(engine: Engine, spec: ContainerSpec) -> Completed:
+            return start.host.run(replace(self, spec=spec).steps(engine))["create"]
+
+        return new_container.attempted(
+            start.engine, self.spec, start.request, start.context, attempt
+        )
+
+
+def _begun(
+    start: StartContext, image: str, request: RunRequest, entrypoint: Argv
+) -> tuple[StartContext, str]:
+    command, gpus = request.command, allocation.take_or_promise(start, detached=request.detach)
+    new = _new_container(start, image, request, gpus)
+    start.undo.callback(new_container.remove_marked, start, new.labels[START_LABEL])
+    if new.spec.script:
+        new = replace(new, argv=(*entrypoint, *command))
+    if gpus.wait is not None:
+        return _waiting(start, request, new)
+    engine, spec, done = new.attempted(start)
+    if done.status == 0:
+        if gpus.engine is None and done.stdout.strip():
+            made = start.runtime.read(spec.name, {"container": done})
+            allocation.prove(start, None, made.engine_gpus if made else None)
+        keys = request.detach_keys
+        starting = _in_terminal(engine, spec.name, gpus, keys) if new.later else ""
+        return start.with_engine(engine), starting
+    if "already in use by container" in done.stderr:
+        raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
+    raise docker_errors.creation_error(engine, spec, done)
+
+
+def _new_container(
+    start: StartContext, image: str, request: RunRequest, gpus: AllocatedGpus
+) -> _NewContainer:
+    options = start.request.options
+    spec = ContainerSpec(
+        start.name,
+        image,
+        options=replace(options, environment=(*gpus.in_container, *options.environment)),
+        gpus=gpus.engine,
+        script=_before(start),
+        interactive=request.interactive or request.terminal,
+        terminal=request.terminal,
+    )
+    labels = {
+        **gpus.labels,
+        **naming.label(start.request.container, start.name),
+        START_LABEL: secrets.token_hex(8),
+        JOB_LABEL: start.name,
+        COMMAND_LABEL: as_typed(request.command),
+        REMOVE_LABEL: "yes" if request.remove else "",
+        GPUS_LABEL: gpus.shown or "",
+    }
+    later = request.terminal and not request.detach
+    return _NewContainer(spec, request.command, labels, gpus, later)
+
+
+def _waiting(
+    start: StartContext, request: RunRequest, new: _NewContainer
+) -> tuple[StartContext, str]:
+    """Begin a job that waits on the host and then creates its container there.
+
+    Raises:
+        Busy: there is a container or job of that name.
+        Usage: it needs the laptop once the container runs.
+    """
+    spec = new.spec
+    if start.request.options.packages or spec.interactive:
+        raise Usage(
+            "`--install`, `-i` and `-t` cannot be combined with a wait on the host",
+            hint="leave out `--detach` to wait from here",
+        )
+    engine = new_container.foreseen_engine(start)
+    taken = run_script(start.host, command_line(docker.inspect_argv(engine, spec.name)))
+    if taken.status == 0:
+        raise Busy(f"a container `{spec.name}` already exists", hint=ANOTHER_NAME)
+    tries = [new]
+    if spec.options.init is not False:  # the engine may have no program for it
+        tries.append(replace(new, spec=replace(spec, options=replace(spec.options, init=False))))
+    wait = {
+        **(new.gpus.wait or {}),
+        "create": [each.steps(engine)["create"] for each in tries],
+        "again": _LACKS,
+        "pid": docker.state_argv(engine, spec.name, "Pid"),
+        "remove": command_line(docker.remove_argv(engine, spec.name)),
+    }
+    plan = ProcessPlan(
+        start.name,
+        argv=(),
+        shown=as_typed(request.command),
+        container=spec.name,
+        gpus=wait["gpus"],
+        mark=new.labels[START_LABEL],
+        remove=request.remove,
+        wait=wait,
+    )
+    begin_process.launched(start.with_engine(engine), plan)
+    return start.with_engine(engine), ""
+
+
+def _in_terminal(engine: Engine, name: str, gpus: AllocatedGpus, keys: str | None) -> str:
+    """Return the script that starts a container in a terminal, and ties its GPUs to it."""
+    running = command_line(docker.state_argv(engine, name, "Running"))
+    wait = wait_while(f'[ "$({running})" != true ]', 20, every=0.2, too_long="exit")
+    keep = "".join(gpus.keep_for(engine, name).values())
+    aside = f"({wait}status=0\n{keep}) </dev/null >/dev/null 2>&1 &\n" if keep else ""
+    return f"{aside}{command_line(docker.start_attached_argv(engine, name, keys))}\n"
+
+
+def _before(start: StartContext) -> str:
+    options = start.request.options
+    with_user = options.user is not None
+    own_home = any(item.startswith("HOME=") for item in options.environment)
+    home = variables.writable_home(start.name) if with_user and not own_home else ""
+    wait = packages.until_installed(start.name) if options.packages else ""
+    return home + wait
+
+
+def _entrypoint(start: StartContext, image: str) -> Argv | None:
+    """Return an image's own entrypoint, `None` if the image is not on the host."""
+    done = run_script(start.host, command_line(inspect_image_argv(start.engine, image)))
+    if done.status != 0:
+        return None
+    with understood("the container engine"):
+        config = document(done.stdout)[0].get("Config") or {}
+        # An empty word stands for no entrypoint in images that `jlr save` made.
+        return tuple(str(word) for word in config.get("Entrypoint") or () if word)

@@ -1,0 +1,249 @@
+"""Begin jobs that are processes of the host: the command, or the engine's client for it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from jlremote.containers import image_definition
+from jlremote.errors import Busy, JlrError, NotFound, Usage
+from jlremote.gpus import allocation, leases, wait
+from jlremote.gpus.allocation import AllocatedGpus
+from jlremote.hosts.requests import RunRequest, StartContext, StartRequest
+from jlremote.jupyter.survey import survey
+from jlremote.laptop import sessions
+from jlremote.laptop.record_files import hint_of_missing
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.place.host import kept_jobs, process_mark
+from jlremote.place.host.contract import Completed, run_script, understood
+from jlremote.place.host.kept_jobs import ProcessPlan
+from jlremote.place.host.shell_text import KEEP_ODD_VARIABLES
+from jlremote.place.runtimes.bare import Bare
+from jlremote.place.runtimes.runtime import Attachment, Container
+from jlremote.place.runtimes.scripts import packages, variables
+from jlremote.remote.notebook_run import KERNEL
+from jlremote.remote.sending import NO_PYTHON, OLDEST, program
+from jlremote.selection import naming
+from jlremote.selection.host_search import candidates
+from jlremote.text import one_line
+from jlremote.untrusted import whole_number
+
+ANOTHER_NAME = "choose another name: `--name NAME`"
+_FIRST_SIZE = os.terminal_size((80, 24))  # until one is attached
+DISK_HINT = "`df -h ~`, `df -i ~` and `quota -s` there show what is full, `mount` what is read-only"
+
+
+def begin(start: StartContext, request: RunRequest) -> str:
+    """Run a command as a process of the host, or in a session's container.
+
+    Return the script that shows its terminal from the beginning, empty without one.
+    """
+    known, within = session(request), None
+    name = start.request.host if known is None else known.name
+    if _in_session(start, request):
+        container = _container(start, request)
+        name, within = container.name, allocation.within(start, container)
+    bare = replace(start, runtime=Bare())
+    gpus = allocation.take_or_promise(bare, detached=request.detach, within=within)
+    plan = _plan(start, request, name, gpus)
+    with start.context.progress.step(f"Run {start.name}"):
+        done = launched(start, plan)
+    if gpus.lease is not None:
+        with understood("the shell"):
+            pid, started, *_ = done.stdout.split()
+            keep = leases.keep(gpus.lease, whole_number(pid), started)
+        run_script(start.host, keep)
+    if not request.terminal:
+        return ""
+    return kept_jobs.JOBS.attach(start.name, request.detach_keys, first=True)
+
+
+def launched(start: StartContext, plan: ProcessPlan) -> Completed:
+    """Launch a job; return what the host said.
+
+    Raises:
+        Busy: there is a job of that name.
+        JlrError: the host cannot launch it.
+    """
+    start.undo.callback(_take_back, start, plan.mark)
+    done = run_script(start.host, kept_jobs.launch(plan))
+    if done.status == kept_jobs.TAKEN:
+        raise Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
+    if done.status == NO_PYTHON and plan.wait is not None:
+        raise wait.no_python(start.request.host)
+    if done.status == kept_jobs.NO_FOLDER:
+        home = f"your home on `{start.request.host}`"
+        raise JlrError(f"cannot write the job's files in {home}: {done.complaint}", hint=DISK_HINT)
+    if done.status == NO_PYTHON:
+        oldest = ".".join(map(str, OLDEST))
+        raise NotFound(
+            f"`jlr run` needs Python {oldest} or later on `{start.request.host}`",
+            hint=f"`jlr shell {_shell_of(start, plan)} --keep -- COMMAND` runs it in tmux",
+        )
+    if done.status != 0:
+        raise JlrError(f"cannot start the job: {done.complaint}")
+    if plan.wait is not None:
+        start.note(f"`{start.name}` waits on the host: {one_line(plan.wait['why'])}")
+    return done
+
+
+def _shell_of(start: StartContext, plan: ProcessPlan) -> str:
+    host = start.request.host
+    return host if plan.container is None else f"{host}/{plan.container}"
+
+
+def _in_session(start: StartContext, request: RunRequest) -> bool:
+    """Return whether the command runs in a session, which is not the host itself."""
+    own_image = request.inside is None and request.wanted.image is not None
+    return not (start.runtime.on_host or own_image)
+
+
+def _container(start: StartContext, request: RunRequest) -> Container:
+    """Return the session's container, which must run (`NotFound`)."""
+    typed = (request.inside or "").rpartition("/")[2]
+    if (known := session(request)) is not None:
+        looks = iter([(known.name, survey(start.host, start.runtime, known.name))])
+    else:
+        looks = candidates(start.host, start.runtime, typed)
+    look = next((look for _, look in looks if look.container), None)
+    container = look.container if look else None
+    if look is not None and container is not None:
+        agreed = known is not None and known.shared
+        naming.refuse_other_owner(start.request.host, container.name, look.owner, agreed=agreed)
+        if container.running:
+            return container
+    state, begin = (container.stands, "starts it") if container else ("is missing", "creates it")
+    image = "" if container else " --image IMAGE"
+    raise NotFound(
+        f"the container `{container.name if container else typed}` {state}",
+        hint=hint_of_missing(
+            [] if container else sessions.load_all(),
+            f"{start.request.host}/{typed}",
+            f"`jlr start {start.request.host} {typed}{image}` {begin}; "
+            "`--image IMAGE` runs the command in a new container",
+        ),
+    )
+
+
+def _plan(start: StartContext, request: RunRequest, name: str, gpus: AllocatedGpus) -> ProcessPlan:
+    options, runtime, mark = start.request.options, start.runtime, secrets.token_hex(8)
+    given = dict(item.split("=", 1) for item in options.environment)
+    plain, private = variables.parted(given)
+    how = Attachment(user=options.user, workdir=options.workdir, mark=mark)
+    if request.terminal:
+        keys = kept_jobs.ENGINES_KEYS if runtime.has_containers else None
+        how = replace(how, terminal=_FIRST_SIZE, detach_keys=keys)
+    take = _taking(request, private, mark) if private else ""
+    plan = ProcessPlan(
+        name=start.name,
+        argv=(),
+        shown=as_typed(request.command),
+        container=name if _in_session(start, request) else None,
+        gpus=gpus.wait["gpus"] if gpus.wait else gpus.shown or "",
+        variables=private,
+        mark=mark,
+        sweep=runtime.sweep(name, mark, options.user),
+        remove=request.remove,
+        interactive=request.interactive,
+        wait=gpus.wait,
+        terminal=request.terminal,
+    )
+    if runtime.has_containers:
+        return _in_container(start, request, plan, how, take, {**gpus.environment, **plain})
+    command = request.command
+    if take:
+        command = ("sh", "-c", f'{take}exec "$@"', "sh", *command)
+    exports = allocation.exports(gpus)
+    if runtime.has_images and plan.container is None:
+        argv = image_definition.entered(start, command, how, plain)
+        return replace(plan, argv=argv, exports=exports + image_definition.JOB_FOLDER)
+    return replace(plan, argv=runtime.attached(name, command, how, plain), exports=exports)
+
+
+def _in_container(
+    start: StartContext,
+    request: RunRequest,
+    plan: ProcessPlan,
+    how: Attachment,
+    take: str,
+    plain: dict[str, str],
+) -> ProcessPlan:
+    """Add the engine's client, and how to signal its command: signals end at that client."""
+    name, runtime = plan.container or "", start.runtime
+    before = take + variables.writable_home(name) + packages.USE + KEEP_ODD_VARIABLES
+    before += process_mark.MARK_ITSELF
+    marked = ("sh", "-c", before + kept_jobs.adopting(), "sh", *request.command)
+    way = process_mark.signal_argv(plan.mark)
+    return replace(
+        plan,
+        argv=runtime.attached(name, marked, how, {**plain, process_mark.VARIABLE: plan.mark}),
+        signal=runtime.attached(name, way, Attachment(user=how.user), {}),
+    )
+
+
+def _taking(request: RunRequest, private: str, mark: str) -> str:
+    """Return shell text that begins the command's script: it takes its variables."""
+    if request.terminal:
+        return variables.take_typed(private, mark)
+    return variables.take_first(private) if request.interactive else variables.TAKE
+
+
+def _take_back(start: StartContext, mark: str) -> None:
+    with suppress(JlrError):
+        run_script(start.host, kept_jobs.take_back(start.name, mark))
+
+
+def session(request: RunRequest) -> SessionRecord | None:
+    """Return the session of `--in`, `None` if this laptop has no record of it."""
+    if request.inside is None:
+        return None
+    name = naming.remembered(StartRequest(request.wanted.host, request.inside.rpartition("/")[2]))
+    return None if name is None else sessions.find(request.wanted.host, name)
+
+
+# The program comes by a variable: in an argument it would be all that `jlr runs` has room for.
+VARIABLE = "JLR_NOTEBOOK_PROGRAM"
+_BEGIN = f"import base64, os; exec(base64.b64decode(os.environ.pop({VARIABLE!r})))"
+_PROGRAM = ("python3", "-c", _BEGIN)
+
+
+def notebook_command(
+    notebook: str, kernel: str | None, parameters: Sequence[str]
+) -> tuple[tuple[str, ...], str]:
+    """Return the command that runs a notebook, and the variable (`NAME=VALUE`) that it needs.
+
+    Without a `kernel` it is the one that the notebook names.
+
+    Raises:
+        Usage: it is no notebook, or a parameter has no name.
+    """
+    if not notebook.endswith(".ipynb"):
+        raise Usage(
+            f"`{notebook}` is not a notebook (.ipynb)",
+            hint=f"put a command after `--`: `jlr run HOST … -- {notebook}`",
+        )
+    for parameter in parameters:
+        name, equals, _ = parameter.partition("=")
+        if not equals or not name.isidentifier():
+            raise Usage(
+                f"`{parameter}` is not a parameter NAME=VALUE",
+                hint="`-p epochs=10` sets the variable `epochs` of the notebook",
+            )
+    chosen = () if kernel is None else (f"{KERNEL}={kernel}",)
+    text = base64.b64encode(program("jlremote.remote.notebook_run").encode("ascii"))
+    return (*_PROGRAM, notebook, *chosen, *parameters), f"{VARIABLE}={text.decode()}"
+
+
+def is_notebook(argv: Sequence[str]) -> bool:
+    """Check that a job's command runs a notebook."""
+    return tuple(argv[: len(_PROGRAM)]) == _PROGRAM
+
+
+def as_typed(command: Sequence[str]) -> str:
+    """Return a job's command quoted for a shell, of a notebook only what a person has typed."""
+    return shlex.join(command[len(_PROGRAM) :] if is_notebook(command) else command)

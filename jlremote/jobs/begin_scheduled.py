@@ -1,0 +1,182 @@
+"""Submit jobs to a scheduler, each exactly once, and try what a submission would give."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+from jlremote.containers import image_definition
+from jlremote.errors import Busy, JlrError, Unreachable
+from jlremote.hosts.context import Context, known_way
+from jlremote.hosts.links import connect, link_to
+from jlremote.hosts.requests import RunRequest, Scheduled, StartContext
+from jlremote.jobs.begin_process import ANOTHER_NAME, DISK_HINT, as_typed
+from jlremote.jobs.known_jobs import SCHEDULED, JobHandle
+from jlremote.jobs.scheduled_jobs import UNKNOWN, ScheduledJobs
+from jlremote.jobs.scheduled_script import ScheduledPlan
+from jlremote.link.client.link import Link
+from jlremote.place.clusters import launchers
+from jlremote.place.clusters.scheduler import SchedulerSilent
+from jlremote.place.host.contract import Completed, run_script
+from jlremote.place.host.job import Job
+from jlremote.place.host.kept_jobs import NO_FOLDER, TAKEN
+from jlremote.place.runtimes.engine.engine_errors import EngineMissing
+from jlremote.place.runtimes.runtime import Attachment
+from jlremote.place.runtimes.scripts import variables
+from jlremote.text import one_line
+
+# The pauses between looks for a submission whose answer was lost.
+PAUSES = (2.0, 5.0, 10.0, 20.0)
+_SUBMIT_SECONDS = 120.0
+
+
+def begin(start: StartContext, request: RunRequest, how: Scheduled) -> list[JobHandle]:
+    """Submit a job, or an array, and return its jobs as before anything is known of them.
+
+    Raises:
+        Busy: there is a job of that name.
+        SchedulerSilent: it is not known whether it was submitted.
+        JlrError: the scheduler refused it.
+    """
+    try:
+        plan = _plan(start, request, how)
+    except EngineMissing as missing:
+        missing.hint = _runs_images_itself(start) or missing.hint
+        raise
+    start.undo.callback(take_back, start, plan, SCHEDULED)
+    first = submit(start, plan, SCHEDULED)
+    ids = [f"{first.partition('_')[0]}_{index}" for index in plan.indices] or [first]
+    begun = Job("", "waiting", plan.shown, since=time.time(), gpus=plan.asked, remove=plan.remove)
+    return [
+        JobHandle(start.host, SCHEDULED, replace(begun, name=name, job=id_, mark=plan.mark))
+        for name, id_ in zip(plan.names, ids, strict=True)
+    ]
+
+
+def _runs_images_itself(start: StartContext) -> str | None:
+    """Return a hint where the scheduler runs images by itself, without Apptainer."""
+    asked = run_script(start.host, SCHEDULED.scheduler.runs_images())
+    if asked.status != 0:
+        return None
+    return (
+        f"`jlr run {start.host.name} --slurm -- {asked.stdout.strip()}` lets "
+        f"{SCHEDULED.scheduler.name} itself run the image (pyxis)"
+    )
+
+
+def _plan(start: StartContext, request: RunRequest, how: Scheduled) -> ScheduledPlan:
+    options = start.request.options
+    given = dict(item.split("=", 1) for item in options.environment)
+    plain, private = variables.parted(given)
+    command = request.command
+    if how.ranks is not None:
+        command = launchers.task(command, how.ranks)
+    in_image = start.runtime.has_images
+    if in_image:
+        gpus = "all" if how.resources.asks_for_gpus else None
+        start = replace(start, request=replace(start.request, gpus=gpus, scheduled=how))
+        where = Attachment(workdir=options.workdir)
+        command = image_definition.entered(start, command, where, plain, elsewhere=True)
+    elif plain:
+        command = ("env", *(f"{name}={value}" for name, value in plain.items()), *command)
+    first, key = image_definition.pulled_first(start)
+    return ScheduledPlan(
+        name=start.name,
+        mark=secrets.token_hex(6),
+        argv=command,
+        shown=as_typed(request.command),
+        resources=how.resources,
+        asked=how.resources.gres or "",
+        ranks=how.ranks,
+        workdir=None if in_image else options.workdir,
+        modules=how.modules,
+        variables=(image_definition.JOB_FOLDER if in_image else "") + private,
+        first=first,
+        key=key,
+        remove=request.remove,
+        indices=_indices(start, how.resources.array),
+    )
+
+
+def _indices(start: StartContext, array: str | None) -> tuple[int, ...]:
+    """Return the indices of an array, checked if the limit is known."""
+    if array is None:
+        return ()
+    scheduler = SCHEDULED.scheduler
+    return launchers.indices(array, run_script(start.host, scheduler.array_limit()).stdout)
+
+
+def submit(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> str:
+    """Submit a job and return its id.
+
+    The script is run again where its answer was lost; it submits once.
+
+    Raises:
+        Busy: there is a job of that name.
+        SchedulerSilent: it is not known whether it was submitted.
+        JlrError: the scheduler refused it.
+    """
+    script, pauses = jobs.submit(plan), iter(PAUSES)
+    with start.context.progress.step(f"Submit {start.name}"):
+        while True:
+            try:
+                answer = run_script(start.host, script, timeout=_SUBMIT_SECONDS)
+                if answer.status == 0 and answer.stdout.strip():
+                    return answer.stdout.split()[0]
+                error = _error(start, answer)
+                lost: JlrError | None = error if isinstance(error, SchedulerSilent) else None
+            except Unreachable as broken:
+                error = lost = broken
+            pause = next(pauses, None)
+            if lost is None or pause is None:
+                raise error
+            start.note(f"{lost.message}; looking in {pause:.0f} s whether the job is there")
+            threading.Event().wait(pause)
+
+
+def _error(start: StartContext, answer: Completed) -> JlrError:
+    if answer.status == TAKEN:
+        return Busy(f"a job `{start.name}` already exists", hint=ANOTHER_NAME)
+    if answer.status == NO_FOLDER:
+        where = f"`{one_line(answer.stdout)}` on `{start.host.name}`"
+        return JlrError(
+            f"cannot write the job's files in {where}: {answer.complaint}", hint=DISK_HINT
+        )
+    if answer.status == UNKNOWN:
+        return SchedulerSilent(
+            f"Slurm does not answer, so it is not known whether `{start.name}` was submitted",
+            hint=f"`jlr runs {start.host.name}` shows whether the job is there",
+        )
+    return _with_choices(start.host, SCHEDULED.scheduler.refusal(answer))
+
+
+def _with_choices(host: Link, error: JlrError) -> JlrError:
+    """Return a refusal with the user's partitions and accounts as its hint."""
+    if error.hint is None:
+        asked = run_script(host, SCHEDULED.scheduler.choices())
+        error.hint = SCHEDULED.scheduler.read_choices(asked.stdout)
+    return error
+
+
+def take_back(start: StartContext, plan: ScheduledPlan, jobs: ScheduledJobs) -> None:
+    """Cancel a job that was just submitted, and delete its folder, as far as the host answers."""
+    with suppress(JlrError):
+        run_script(start.host, jobs.take_back(plan))
+
+
+def estimate(host: str, how: Scheduled, context: Context) -> str:
+    """Return what the scheduler says of a submission that is only tried.
+
+    Raises:
+        JlrError: the scheduler would refuse it.
+    """
+    link = link_to(host, known_way(host, context))
+    connect(link, context)
+    trial = f"echo '#!/bin/sh' | {{\n{SCHEDULED.scheduler.estimate(how.resources)}\n}}"
+    answer = run_script(link, trial)
+    if answer.status != 0:
+        raise _with_choices(link, SCHEDULED.scheduler.refusal(answer))
+    return SCHEDULED.scheduler.read_estimate(answer)

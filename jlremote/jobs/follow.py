@@ -1,0 +1,247 @@
+"""Show a job to its end: why it waits, and its output across losses of the connection."""
+
+from __future__ import annotations
+
+import codecs
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from jlremote import times
+from jlremote.errors import JlrError, Unreachable
+from jlremote.hosts.context import Context
+from jlremote.jobs.known_jobs import STOP_SECONDS, JobHandle, Show
+from jlremote.jobs.scheduled_jobs import ScheduledJobs
+from jlremote.place.clusters.scheduler import SchedulerSilent
+from jlremote.place.clusters.slurm_lists import read_queue
+from jlremote.place.clusters.slurm_reasons import explain
+from jlremote.place.host import kept_jobs
+from jlremote.place.host.contract import GROUP, run_script
+from jlremote.place.host.kept_jobs import ProcessJobs
+from jlremote.untrusted import count
+
+INTERRUPTED = 130  # as a shell tells a death by SIGINT
+PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
+# The pause after the output ended although the job goes on, as when the daemon is restarted.
+AGAIN_SECONDS = 1.0
+_MOST = 1 << 20  # characters of one group
+
+Note = Callable[[str], None]
+T = TypeVar("T")
+
+
+def follow(
+    handle: JobHandle, show: Show, context: Context, *, cancels: bool = False
+) -> tuple[int, JobHandle]:
+    """Show a job's output from the beginning until it ends; return its exit code and its end.
+
+    Each byte is shown once: what was shown is counted, and after a loss it goes on from there. With
+    `cancels` Ctrl-C takes a waiting job out of its queue.
+
+    Raises:
+        JlrError: it is not known how the job ended.
+        KeyboardInterrupt: Ctrl-C was pressed a third time.
+    """
+    watch = _Watch(handle, show, context, cancels)
+    way_back = (
+        f"`jlr attach {handle.selector}` shows it again, `jlr stop {handle.selector}` ends it"
+    )
+    try:
+        with _ctrl_c(watch.interrupted):
+            return watch.to_the_end(), watch.handle
+    except (KeyboardInterrupt, SystemExit, OSError):
+        stays = "stays queued" if watch.queued else "keeps running"
+        context.progress.note(f"`{handle.selector}` {stays}; {way_back}")
+        raise
+    except JlrError as error:
+        error.hint = error.hint or way_back
+        raise
+
+
+@dataclass
+class _Watch:
+    """A job's output, as far as it was shown."""
+
+    handle: JobHandle
+    _show: Show
+    _context: Context
+    _cancels: bool = False
+    _shown: Counter[str] = field(default_factory=Counter)  # bytes by stream
+    _interrupts: int = 0
+    _cancelled: bool = False
+    queued: bool = False  # whether it is in a queue, as far as is known
+
+    def to_the_end(self) -> int:
+        """Show all output; return the exit code, or raise that it is not known."""
+        self._wait_begun()
+        name, backend = self.handle.job.name, self.handle.backend
+        while True:
+            self._print(backend.follow)
+            job = self._reached(self.handle.again)
+            self.handle = replace(self.handle, job=job)
+            if job.over:
+                break
+            threading.Event().wait(AGAIN_SECONDS)
+        self._print(backend.rest)
+        if job.exit_code is None and job.state == "ended" and not self._cancelled:
+            raise JlrError(f"`{name}` ended: {job.detail}")
+        if job.exit_code is None and not self._cancelled:
+            raise JlrError(f"it is not known how `{name}` ended: {job.detail}")
+        if job.detail or job.exit_code is None:
+            self._context.progress.note(f"`{name}` ended: {job.detail}")
+        return INTERRUPTED if job.exit_code is None else job.exit_code
+
+    def _wait_begun(self) -> None:
+        handle, note = self.handle, self._context.progress.note
+        if handle.job.state not in ("waiting", "unknown"):
+            return
+        self.queued = True
+        if isinstance(backend := handle.backend, ScheduledJobs):
+            self._reached(lambda: wait_begun(handle, backend, note))
+        elif isinstance(backend, ProcessJobs):
+            self._reached(lambda: _wait_for_gpus(handle, backend, note))
+            self.handle = self._reached(handle.begun)
+        self.queued = False
+
+    def _print(self, script: Callable[[str, int, int], str]) -> None:
+        """Show the new output that a script prints; begin again after a loss."""
+
+        def once() -> None:
+            text = script(self.handle.job.key, self._shown["stdout"], self._shown["stderr"])
+            with self.handle.host.process(text) as process:
+                for stream, data in process:
+                    self._show(stream, data)
+                    self._shown[stream] += len(data)
+
+        self._reached(once)
+
+    def _reached(self, ask: Callable[[], T]) -> T:
+        return reached(ask, self.handle.selector, self._context)
+
+    def interrupted(self) -> None:
+        """Signal the job: SIGINT, then SIGKILL; leave it alone the third time, and while queued."""
+        backend, key, name = self.handle.backend, self.handle.job.key, self.handle.selector
+        if self.queued:
+            if self._cancelled or not self._cancels:
+                raise KeyboardInterrupt
+            self._cancelled = True
+            message = f"cancelling `{name}`; Ctrl-C again leaves it alone"
+            self._send(message, backend.stop(key, force=False))
+            return
+        self._interrupts += 1
+        if self._interrupts > 2:
+            raise KeyboardInterrupt
+        message = (
+            f"asking `{name}` to stop (SIGINT); Ctrl-C again kills it"
+            if self._interrupts == 1
+            else f"killing `{name}` (SIGKILL); Ctrl-C again leaves it alone"
+        )
+        self._send(message, backend.signal(key, "INT" if self._interrupts == 1 else "KILL"))
+
+    def _send(self, message: str, script: str) -> None:
+        """Note and run it in a thread: output goes on meanwhile, and the host may be away.
+
+        Ctrl-C may have come within a write to stderr, in which Python writes nothing else.
+        """
+
+        def run() -> None:
+            self._context.progress.note(message)
+            try:
+                run_script(self.handle.host, script, timeout=STOP_SECONDS)
+            except JlrError as failure:
+                self._context.progress.note(f"cannot signal the job: {failure.message}")
+
+        threading.Thread(target=run, daemon=True).start()
+
+
+def reached(ask: Callable[[], T], what: str, context: Context) -> T:
+    """Return the result of `ask`, repeated until the host can be reached."""
+    pauses = iter(PAUSES)
+    while True:
+        try:
+            return ask()
+        except Unreachable as lost:
+            pause = next(pauses, PAUSES[-1])
+            if pause == PAUSES[0]:
+                context.progress.note(f"{lost.message}; `{what}` keeps running; trying again")
+        threading.Event().wait(pause)
+
+
+@contextmanager
+def _ctrl_c(then: Callable[[], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: then())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def wait_begun(handle: JobHandle, backend: ScheduledJobs, note: Note) -> None:
+    """Wait until a job begins or ends; note why it waits whenever that changes.
+
+    Raises:
+        Unreachable: the connection broke.
+    """
+    noted = ""
+    for printed in _groups(handle, backend.waiting(handle.job.key)):
+        reason, reserved = _reason(handle, printed)
+        if reason and reason != noted:
+            sooner = _sooner(handle, backend) if reserved else ""
+            note(f"`{handle.selector}` {reason}{sooner}")
+            noted = reason
+
+
+def _wait_for_gpus(handle: JobHandle, backend: ProcessJobs, note: Note) -> None:
+    """Wait until a job has its GPUs or ends; note each change of its place in the queue."""
+    noted = ""
+    for printed in _groups(handle, backend.waiting(handle.job.key)):
+        waits = kept_jobs.waits(printed)
+        position = waits.partition(":")[0]
+        if waits and position != noted:
+            note(f"`{handle.selector}` waits, {waits}")
+            noted = position
+
+
+def _groups(handle: JobHandle, script: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    printed = ""
+    with handle.host.process(script) as process:
+        for stream, data in process:
+            printed += decoder.decode(data) if stream == "stdout" else ""
+            printed = printed[-_MOST:]
+            while GROUP in printed:
+                group, _, printed = printed.partition(GROUP)
+                yield group
+
+
+def _reason(handle: JobHandle, printed: str) -> tuple[str, bool]:
+    """Return why a job waits, and whether maintenance may be the reason; empty if it does not."""
+    try:
+        job = read_queue(printed).get(handle.job.job or "")
+    except SchedulerSilent as silent:
+        return f"is queued; {silent.message}", False
+    if job is None or job.phase != "waiting":
+        return "", False
+    why = explain(job.reason)
+    action = why.action
+    if why.kind == "never":
+        action = f"`jlr stop {handle.selector}` cancels it; {action}"
+    begins = "" if job.start is None else f"; {times.expected(job.start)}"
+    return f"waits: {why.sentence}; {action}{begins}", why.reserved
+
+
+def _sooner(handle: JobHandle, backend: ScheduledJobs) -> str:
+    """Return the time limit that ends a job before the next maintenance."""
+    printed = run_script(handle.host, backend.scheduler.maintenance()).stdout.split()
+    ahead = [seconds for text in printed if (seconds := count(text) or 0) > 60]
+    if not ahead:
+        return ""
+    begins = f"; maintenance begins in {times.in_words(min(ahead) // 60 * 60)}"
+    return f"{begins}: a job with a `--time` below that need not wait for its end"

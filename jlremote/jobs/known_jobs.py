@@ -1,0 +1,326 @@
+"""The jobs of a host: find, list, stop and delete them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from jlremote.errors import JlrError, NotFound, Usage
+from jlremote.hosts.context import Context
+from jlremote.hosts.engines import engine_if_any
+from jlremote.hosts.links import known_hosts, link_of, link_on
+from jlremote.hosts.requests import LogRequest, StopRequest
+from jlremote.jobs import engine_jobs
+from jlremote.jobs.engine_jobs import ContainerJobs
+from jlremote.jobs.scheduled_jobs import ScheduledJobs
+from jlremote.laptop import job_records, sessions
+from jlremote.laptop.record_files import hint_of_missing, matching
+from jlremote.link.client.link import Link
+from jlremote.place.clusters.slurm import SLURM
+from jlremote.place.host import kept_jobs
+from jlremote.place.host.contract import run_script
+from jlremote.place.host.job import Job
+from jlremote.place.host.kept_jobs import ProcessJobs
+from jlremote.place.runtimes.engine.engine_errors import engine_error
+from jlremote.place.runtimes.engine.kinds import Engine
+from jlremote.place.runtimes.table import runtime_named
+from jlremote.selection import destruction
+from jlremote.selection.destruction import Destruction
+from jlremote.text import one_line
+from jlremote.untrusted import moment
+
+COMMAND_NOT_FOUND = 127
+STOP_SECONDS = 120.0  # a scheduler waits with SIGKILL for as long as its site has chosen
+SCHEDULED = ScheduledJobs(SLURM)
+
+Show = Callable[[str, bytes], None]  # given `stdout` or `stderr`, and a piece of it
+
+
+class EngineRefused(JlrError):
+    """The engine of a host does not list its containers."""
+
+
+@dataclass(frozen=True)
+class JobHandle:
+    """A job, with the link to its host and the backend that runs it there."""
+
+    host: Link
+    backend: ContainerJobs | ProcessJobs | ScheduledJobs
+    job: Job
+    starting: str = ""  # the script that shows its terminal from the beginning, if it has one
+
+    @property
+    def selector(self) -> str:
+        return f"{self.host.name}/{self.job.name}"
+
+    def again(self) -> Job:
+        """Ask the host for the present state."""
+        engine = self.backend.engine if isinstance(self.backend, ContainerJobs) else None
+        job = _one(self.host, engine, self.job.name).job
+        if job.key != self.job.key:
+            raise self._replaced()
+        self._check_same(job)
+        return job
+
+    def begun(self) -> JobHandle:
+        """Return the job after its wait; the engine may have it by then."""
+        later = _one(self.host, engine_of(self.host), self.job.name)
+        self._check_same(later.job)
+        return later
+
+    def _check_same(self, job: Job) -> None:
+        if self.job.mark and job.mark and job.mark != self.job.mark:
+            raise self._replaced()
+
+    def _replaced(self) -> NotFound:
+        return NotFound(f"the job `{self.selector}` was deleted, and another has its name now")
+
+
+def find(selector: str | None, context: Context) -> JobHandle:
+    """Return the job called `NAME` or `HOST/NAME`, the latest of this laptop by default.
+
+    Raises:
+        NotFound: there is none.
+        Usage: the name stands for jobs on several hosts.
+    """
+    record = job_records.choose(selector)
+    if record is not None:
+        return _one(link_of(record, context), runtime_named(record.runtime).engine, record.name)
+    host, slash, name = (selector or "").rpartition("/")
+    if not slash and name in known_hosts(context):
+        raise NotFound(
+            f"`{name}` is a host and not a job", hint=f"`jlr runs {name}` lists its jobs"
+        )
+    for session in matching(sessions.load_all(), selector or ""):
+        raise NotFound(
+            f"`{selector}` is a session and not a job",
+            hint=f"`jlr open {session.host}/{session.name}` opens it",
+        )
+    if not slash:
+        raise NotFound(
+            f"no job `{selector}` was started on this machine",
+            hint=hint_of_missing(
+                job_records.load_all(),
+                name,
+                "`jlr runs HOST` lists the jobs of others; name one as HOST/NAME",
+            ),
+        )
+    link = link_on(host, context)
+    return _one(link, engine_of(link), name)
+
+
+def meant(selector: str | None, context: Context) -> JobHandle | None:
+    """Return the job that a selector of a session or job names, `None` for no job.
+
+    Sessions known on this laptop take precedence. A host is asked only about unknown names.
+    """
+    if selector is None or matching(sessions.load_all(), selector):
+        return None
+    if matching(job_records.load_all(), selector):
+        return find(selector, context)
+    host, slash, name = selector.rpartition("/")
+    if not slash:
+        return None
+    link = link_on(host, context)
+    try:
+        return _one_of(_all(link, engine_of(link), name), name)
+    except EngineRefused:  # it may be a session
+        return None
+
+
+def is_taken(host: Link, engine: Engine | None, name: str) -> bool:
+    """Return whether a host has a job of that full name, as far as it can be asked."""
+    try:
+        handles = _all(host, engine or _of_jobs(host), name)
+    except EngineRefused:
+        return False
+    return any(each.job.name == name for each in handles)
+
+
+def log(handle: JobHandle, show: Show, wanted: LogRequest) -> None:
+    """Show the last lines of a job's output, and with `follow` what comes until it ends.
+
+    Raises:
+        Usage: the job has no such log.
+    """
+    if wanted.container:
+        raise Usage(f"`{handle.selector}` is a job", hint="leave out `--container`")
+    script = handle.backend.log(
+        handle.job.key, wanted.tail, follow=wanted.follow, since=wanted.since
+    )
+    with handle.host.process(script) as process:
+        for stream, data in process:
+            show(stream, data)
+    if wanted.follow and handle.job.waits_for_gpus:
+        later = handle.begun()
+        if later.job.key != handle.job.key:
+            log(later, show, wanted)
+
+
+def listed(host: str | None, context: Context) -> Iterator[tuple[str, Job]]:
+    """Yield host and job for the jobs of a host, or of each host with a job of this laptop.
+
+    Raises:
+        JlrError: the host cannot be asked; of several hosts that is only noted.
+    """
+    for link in _links(host, context):
+        try:
+            handles = _all(link, engine_of(link))
+        except JlrError as failure:
+            if host is not None:
+                raise
+            context.progress.note(f"cannot list the jobs of `{link.name}`: {failure.message}")
+        else:
+            yield from ((link.name, each.job) for each in handles)
+
+
+def clean(host: str | None, context: Context, *, yes: bool) -> list[str]:
+    """Delete one's own jobs that are over, with their output; return their names.
+
+    On `host` all of them, else only those that were started on this laptop.
+
+    Raises:
+        JlrError: the person said no.
+    """
+    here = {
+        (record.host, record.name, record.mark) for record in job_records.load_all() if record.mark
+    }
+    over = [
+        handle
+        for link in _links(host, context)
+        for handle in _all(link, engine_of(link))
+        if handle.job.over
+        and (host is not None or (link.name, handle.job.name, handle.job.mark) in here)
+    ]
+    losses = tuple(f"the job {handle.selector} and its output" for handle in over)
+    question = f"Delete {len(over)} job{'s' if len(over) != 1 else ''}?"
+    destruction.confirm(Destruction(question, losses), context, yes=yes)
+    for handle in over:
+        remove(handle)
+    return [handle.selector for handle in over]
+
+
+def stop(handle: JobHandle, request: StopRequest, context: Context) -> list[str]:
+    """Stop a job and return what was done: SIGTERM, then SIGKILL, at once by `force`.
+
+    With `remove` the job and its output are deleted afterwards.
+
+    Raises:
+        JlrError: it does not end, or the person said no.
+    """
+    destruction.confirm(_planned(handle, request), context, yes=request.yes)
+    done = []
+    if not handle.job.over:
+        text = handle.backend.stop(handle.job.key, force=request.force)
+        with context.progress.step(f"Stop {handle.job.name}"):
+            ended = run_script(handle.host, text, timeout=STOP_SECONDS)
+        if ended.status != 0:
+            raise JlrError(f"cannot stop `{handle.selector}`: {ended.complaint}")
+        if handle.job.waits_for_gpus and (later := _begun(handle)) is not None:
+            return stop(later, replace(request, yes=True), context)
+        ended_it = "killed the job" if request.force else "stopped the job"
+        done.append("took it out of the queue" if handle.job.waits_for_gpus else ended_it)
+    if request.remove:
+        remove(handle)
+        done.append("deleted it and its output")
+    return done or ["it had already ended"]
+
+
+def _begun(handle: JobHandle) -> JobHandle | None:
+    """Return a waiting job that has a container by now; its waiter did not answer."""
+    with suppress(NotFound):
+        later = handle.begun()
+        return later if later.job.key != handle.job.key else None
+    return None
+
+
+def _planned(handle: JobHandle, request: StopRequest) -> Destruction:
+    state = "waiting" if handle.job.waits_for_gpus else "running"
+    runs = f"the {state} job: {one_line(handle.job.command)}"
+    losses: tuple[str, ...] = (runs,) if request.destroys and not handle.job.over else ()
+    losses += ("its output and exit code",) if request.remove else ()
+    question = f"{'Delete' if request.remove else 'Kill'} the job {handle.selector}?"
+    return Destruction(question, losses)
+
+
+def remove(handle: JobHandle) -> None:
+    """Delete a job that is over, and its output.
+
+    Raises:
+        JlrError: it could not be deleted.
+    """
+    done = run_script(handle.host, handle.backend.remove(handle.job.key))
+    if done.status != 0:
+        raise JlrError(f"cannot delete `{handle.selector}`: {done.complaint}")
+    job_records.delete(handle.host.name, handle.job.name)
+
+
+def _links(host: str | None, context: Context) -> list[Link]:
+    if host is not None:
+        return [link_on(host, context)]
+    ways = {(r.host, r.ssh_config): r for r in reversed(job_records.load_all())}
+    return [link_of(record, context) for record in ways.values()]
+
+
+def engine_of(host: Link) -> Engine:
+    """Return the engine of a host's latest job in a container, else of its latest session."""
+    return _of_jobs(host) or engine_if_any(host)
+
+
+def _of_jobs(host: Link) -> Engine | None:
+    runtimes = (runtime_named(r.runtime) for r in job_records.load_all() if r.host == host.name)
+    return next((r.engine for r in runtimes if r.engine), None)
+
+
+def _one(host: Link, engine: Engine | None, name: str) -> JobHandle:
+    handle = _one_of(_all(host, engine, name), name)
+    if handle is None:
+        job_records.delete(host.name, name)
+        raise NotFound(
+            f"there is no job `{name}` on `{host.name}`",
+            hint=f"`jlr runs {host.name}` lists its jobs",
+        )
+    return handle
+
+
+def _one_of(handles: Sequence[JobHandle], name: str) -> JobHandle | None:
+    """Return the job of that name; a full name takes precedence over a typed one."""
+    return min(handles, key=lambda each: each.job.name != name, default=None)
+
+
+def _all(host: Link, engine: Engine | None, name: str | None = None) -> list[JobHandle]:
+    """Return the user's jobs on a host, the latest first, in one round trip.
+
+    Raises:
+        EngineRefused: no process job was found, and the engine does not list its containers.
+    """
+    processes = ProcessJobs()
+    in_containers = None if engine is None else ContainerJobs(engine)
+    steps = {
+        "clock": "date +%s",
+        "processes": processes.tell(name),
+        "scheduled": SCHEDULED.tell(name),
+    }
+    if in_containers is not None:
+        steps["containers"] = in_containers.tell(name)
+    answers = host.run(steps)
+    now = moment(answers["clock"].stdout)
+    own = kept_jobs.read(answers["processes"].stdout)
+    handles = [JobHandle(host, processes, job.by_our_clock(now)) for job in own]
+    queued = SCHEDULED.read(answers["scheduled"].stdout)
+    handles += [JobHandle(host, SCHEDULED, job) for job in queued]
+    if in_containers is not None:
+        answer = answers["containers"]
+        if answer.status == 0:
+            jobs = [job.by_our_clock(now) for job in engine_jobs.read(answer.stdout)]
+            names = {job.name for job in jobs}
+            # A job that waited is listed twice for a moment, until its container is all of it.
+            handles = [
+                each for each in handles if not (each.job.waits_for_gpus and each.job.name in names)
+            ]
+            handles += [JobHandle(host, in_containers, job) for job in jobs]
+        elif answer.status != COMMAND_NOT_FOUND and not handles:
+            why = engine_error(in_containers.engine, answer)
+            raise EngineRefused(why.message, hint=why.hint)
+    return sorted(handles, key=lambda each: -(each.job.since or 0.0))

@@ -1,0 +1,115 @@
+"""Give a job stdin (`jlr run -i`, `attach -i`) or a terminal (`run -it`, `attach`)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from jlremote.errors import JlrError, LinkLost, Usage
+from jlremote.hosts.attached_process import Screen, TerminalClosed, run_script_attached
+from jlremote.hosts.context import Context
+from jlremote.jobs import known_jobs
+from jlremote.jobs.engine_jobs import ContainerJobs
+from jlremote.jobs.known_jobs import JobHandle
+from jlremote.link.client.remote_process import RemoteProcess
+from jlremote.place.host.kept_jobs import GIVEN, ProcessJobs
+
+
+def attach(
+    handle: JobHandle, screen: Screen, context: Context, detach_keys: str | None
+) -> tuple[int, bool]:
+    """Connect the terminal to a job that runs, or start it there.
+
+    Return its exit code and `True`, or 0 and `False` if it was left running, by the keys that
+    detach or by `~.`.
+
+    Raises:
+        JlrError: the job could not be started; it is deleted.
+        LinkLost: the connection broke; the job goes on.
+    """
+    selector, first = handle.selector, handle.job.state == "created"
+    backend = _with_streams(handle)
+    script = handle.starting or backend.attach(handle.job.key, detach_keys, first=first)
+    try:
+        run_script_attached(handle.host, script, screen)
+    except TerminalClosed:
+        screen.recover()
+    except LinkLost as lost:
+        screen.recover()
+        raise LinkLost(
+            f"{lost.message}; `{selector}` keeps running",
+            hint=f"`jlr attach {selector}` attaches again, `jlr stop {selector}` ends it",
+        ) from lost
+    job = handle.again()
+    if job.state == "created":
+        known_jobs.remove(handle)
+        raise JlrError(f"cannot start `{selector}`: {job.detail or 'see above'}")
+    if not job.over:
+        context.progress.note(f"`{selector}` keeps running; `jlr attach {selector}` attaches again")
+        return 0, False
+    if job.detail:
+        context.progress.note(f"`{selector}` ended: {job.detail}")
+    return job.exit_code or 0, True
+
+
+def _with_streams(handle: JobHandle) -> ContainerJobs | ProcessJobs:
+    assert isinstance(handle.backend, (ContainerJobs, ProcessJobs)), "no other jobs have stdin"
+    return handle.backend
+
+
+@contextmanager
+def given(handle: JobHandle, pieces: Iterable[bytes]) -> Iterator[None]:
+    """Give a job pieces of stdin, the last one empty, while the block follows it.
+
+    Raises:
+        Usage: it was begun without `-i`.
+        JlrError: not all was given, for example because the connection broke.
+    """
+    if not handle.job.interactive:
+        raise Usage(
+            f"the job `{handle.selector}` has no stdin",
+            hint="begin it with `jlr run … -i` for that",
+        )
+    feeding = _Feeding(handle, pieces)
+    feeding.start()
+    yield
+    if feeding.failure is not None:
+        kind = LinkLost if isinstance(feeding.failure, LinkLost) else JlrError
+        raise kind(
+            f"`{handle.selector}` did not get all of this stdin: {feeding.failure.message}",
+            hint=f"`jlr logs {handle.selector}` shows its output",
+        )
+
+
+class _Feeding(threading.Thread):
+    """The thread that waits until the host has all stdin; another one reads stdin here."""
+
+    def __init__(self, handle: JobHandle, pieces: Iterable[bytes]) -> None:
+        super().__init__(daemon=True)
+        self.failure: JlrError | None = None
+        self._handle = handle
+        self._pieces = pieces
+
+    def run(self) -> None:
+        """Give stdin until the host's script ends, with the job where an engine's client takes it.
+
+        The script says when it has all, but leaving it then would end a client that has not passed
+        all of it on, or is still being started.
+        """
+        script, has_all = _with_streams(self._handle).feed(self._handle.job.key), False
+        try:
+            with self._handle.host.process(script) as process:
+                process.wait_connected()
+                threading.Thread(target=self._read, args=(process,), daemon=True).start()
+                for stream, _ in process:
+                    has_all = has_all or stream == "stdout"
+            if not has_all and process.status == GIVEN:
+                self.failure = JlrError("another command already passed its stdin")
+        except JlrError as failure:
+            self.failure = None if has_all else failure
+
+    def _read(self, process: RemoteProcess) -> None:
+        for piece in self._pieces:
+            if not process.give(piece):
+                return

@@ -1,0 +1,217 @@
+"""Reports of this laptop's sessions, from their records, their link and their servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from jlremote.containers import recording
+from jlremote.errors import JlrError
+from jlremote.forwards import address
+from jlremote.forwards.forwards import bring_back
+from jlremote.forwards.jupyter_check import silent_host, why_silent
+from jlremote.hosts import halted
+from jlremote.hosts.context import Context
+from jlremote.hosts.engines import engine_if_any
+from jlremote.hosts.links import Unreached, link_of, status_of
+from jlremote.jupyter import scripts
+from jlremote.jupyter.api import Access, AccessRefused, JupyterApi, NoAnswer
+from jlremote.jupyter.presence import Presence, look
+from jlremote.jupyter.survey import refuse_halted
+from jlremote.laptop.sessions import SessionRecord
+from jlremote.link.client.link import Link
+from jlremote.link.wire.states import State
+from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.listing.session_report import (
+    SessionReport,
+    of_forward,
+    of_record,
+    of_unreached,
+    with_job,
+)
+from jlremote.place.host.contract import run_script
+from jlremote.place.host.job import Job
+from jlremote.place.runtimes.runtime import Container
+from jlremote.place.runtimes.table import runtime_of, runtimes
+from jlremote.text import joined, one_line
+
+ANSWER_SECONDS = 5.0
+
+
+def of(
+    records: Sequence[SessionRecord],
+    context: Context,
+    ask: Callable[[Link], LinkStatus],
+    told: Callable[[Link], Mapping[str, Job]] | None = None,
+) -> list[SessionReport]:
+    """Report sessions that share a link; `told` gives the jobs of a cluster."""
+    link = link_of(records[0], context)
+    status = status_of(link, ask)
+    if isinstance(status, Unreached):
+        return [of_unreached(record, status) for record in records]
+    jobs = _jobs(link, records, told)  # first: it notes ends that only the scheduler knows
+    listed = (_with_ports(_report_of(link, status, record), record, link) for record in records)
+    return [with_job(report, jobs.get(report.name)) for report in listed]
+
+
+def of_stopped(records: Sequence[SessionRecord], context: Context) -> list[SessionReport] | None:
+    """Report the stopped sessions of a host whose containers did not end.
+
+    A host that is not connected is not dialled for them: return `None`, they are unknown then.
+    """
+    link = link_of(records[0], context)
+    if not _is_connected(link):
+        return None
+    try:
+        return stopped_among(records, look(link, engine_if_any(link)))
+    except JlrError:
+        return []
+
+
+def stopped_among(records: Sequence[SessionRecord], presence: Presence) -> list[SessionReport]:
+    """Report the stopped sessions whose containers run on the host, or are paused there."""
+    containers = {
+        (presence.runtime, key): one.container
+        for one in presence.containers
+        for key in (one.container.name, one.container.id)
+    }
+    pairs = ((each, containers.get((each.runtime, each.engine_name))) for each in records)
+    return [
+        _stopped_in(record, container)
+        for record, container in pairs
+        if container and (container.running or container.paused or container.restarting)
+    ]
+
+
+def of_left(
+    record: SessionRecord, context: Context, ask: Callable[[Link], LinkStatus]
+) -> SessionReport:
+    """Report a stopped session, with the state of its container if the host answers."""
+    try:
+        runtime, link = runtime_of(record), link_of(record, context)
+        if not runtime.has_containers:
+            return of_record(record, State.STOPPED)
+        status = status_of(link, ask)
+        if isinstance(status, Unreached):
+            unasked = f"its host was not asked: {status.detail}"
+            return of_record(record, State.STOPPED, None, unasked)
+        return _stopped_in(record, halted.container_of(link, runtime, record))
+    except JlrError as failure:
+        unknown = f"its container is not known: {failure.message}"
+        return of_record(record, State.STOPPED, None, unknown)
+
+
+def _stopped_in(record: SessionRecord, container: Container | None) -> SessionReport:
+    try:
+        refuse_halted(record.host, record.name, runtime_of(record), container)
+    except JlrError as ended:
+        return _lost(record, ended)
+    return of_record(record, State.STOPPED)
+
+
+def _is_connected(link: Link) -> bool:
+    try:
+        return not link.disconnected and link.status().state == State.UP
+    except JlrError:  # its process does not run
+        return False
+
+
+def _jobs(
+    link: Link, records: Sequence[SessionRecord], told: Callable[[Link], Mapping[str, Job]] | None
+) -> Mapping[str, Job]:
+    known = (runtimes().get(record.runtime) for record in records)  # a newer jlr may have more
+    if not any(runtime.in_jobs for runtime in known if runtime):
+        return {}
+    from jlremote.jobs import session_job  # loads all that submits jobs, too
+
+    return (told or session_job.read_jobs)(link)
+
+
+def _with_ports(report: SessionReport, record: SessionRecord, link: Link) -> SessionReport:
+    if not record.ports:
+        return report
+    ports = link.status().further(record.name)  # asked now: the session may just have been restored
+    return replace(report, ports=address.reports(record, ports))
+
+
+def _report_of(link: Link, status: LinkStatus, record: SessionRecord) -> SessionReport:
+    try:
+        forward = status.forward(record.name) or bring_back(link, record)
+    except JlrError as gone:
+        return _lost(record, gone)
+    if forward.state != State.UP and status.state == State.UP:  # it may work again
+        forward = link.check(record.name) or forward
+    if forward.state != State.UP:
+        return of_forward(record, forward)
+    try:
+        with link.waiting():
+            return with_cells(link, record, _asked(link, record, forward))
+    except JlrError as silent:
+        if not link.answers():
+            return of_record(record, State.RECONNECTING, None, silent_host(link.name).message)
+        return _explained(link, record, forward, silent)
+
+
+def _asked(link: Link, record: SessionRecord, forward: ForwardStatus) -> SessionReport:
+    api = JupyterApi(forward.local_port, forward.server, ANSWER_SECONDS)
+    try:
+        kernels = api.kernels()
+    except AccessRefused:
+        return of_forward(record, forward, Access.PASSWORD)
+    access = Access.TOKEN if forward.server.token else Access.OPEN
+    report = replace(of_forward(record, forward, access), kernels=kernels)
+    return report if report.idle_stop is None else _with_use(link, record, report, api)
+
+
+def _with_use(
+    link: Link, record: SessionRecord, report: SessionReport, api: JupyterApi
+) -> SessionReport:
+    runtime = runtimes()[record.runtime]
+    busy = [kernel.notebook for kernel in report.kernels or () if kernel.state == "busy"]
+    open_ones = api.terminals()
+    keeping = [f"the kernel of {notebook}" for notebook in busy]
+    keeping += [f"{open_ones} terminal{'s' if open_ones > 1 else ''}"] if open_ones else []
+    script = runtime.on_machine(record.name, scripts.look_at_use(runtime, record.name))
+    done = run_script(link, runtime.inside(record.name, script))
+    keeping += [one_line(line) for line in done.stdout.splitlines()[:10]]
+    return replace(report, awake=tuple(keeping))
+
+
+def with_cells(
+    link: Link, record: SessionRecord, report: SessionReport, *, idle: bool = False
+) -> SessionReport:
+    """Add to a report how long cells have been running, and whether the recorder has ended.
+
+    The host is asked if a kernel is busy, with `idle` if all are idle.
+    """
+    kernels = report.kernels or ()
+    if not kernels or any(kernel.state == "busy" for kernel in kernels) == idle:
+        return report
+    try:
+        now = recording.recording_of(link, runtime_of(record), record.name)
+    except JlrError:
+        return report
+    run = {kernel: round(seconds) for kernel, seconds in now.running.items()}
+    timed = tuple(replace(each, running=run.get(each.id)) for each in kernels)
+    lost = recording.ENDED if now.state == "dead" else None
+    return replace(report, kernels=timed, detail=joined(lost, report.detail))
+
+
+def _explained(
+    link: Link, record: SessionRecord, forward: ForwardStatus, silent: JlrError
+) -> SessionReport:
+    try:
+        now = link.check(record.name)
+        if now is None or (now.state == State.UP and now.endpoint == forward.endpoint):
+            if isinstance(silent, NoAnswer):
+                silent = why_silent(link, forward, silent)
+            return _lost(record, silent)
+        if now.state != State.UP:
+            return of_forward(record, now)
+        return with_cells(link, record, _asked(link, record, now))
+    except JlrError as gone:
+        return _lost(record, gone)
+
+
+def _lost(record: SessionRecord, error: JlrError) -> SessionReport:
+    return of_record(record, error.state or State.DOWN, None, error.message)

@@ -1,0 +1,198 @@
+"""Reports of this laptop's sessions, as their link and their servers answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jlremote.containers import recording
+from jlremote.errors import ConnectionRefused, ConnectionTimedOut, JlrError, NeedsAuthentication
+from jlremote.hosts.links import connected_status
+from jlremote.jobs import session_job
+from jlremote.jupyter.api import AccessRefused, JupyterApi, Kernel, NoAnswer
+from jlremote.jupyter.recorder import Recording
+from jlremote.jupyter.survey import ContainerGone, ContainerPaused, IdleStopped, JupyterDead
+from jlremote.laptop.sessions import PortRecord, SessionRecord
+from jlremote.link.wire.status import ForwardStatus, LinkStatus
+from jlremote.listing import known_sessions
+from jlremote.listing.session_report import SessionReport
+from jlremote.place.host.job import Job
+from jlremote.place.runtimes.table import runtime_named
+from tests.link.fakes import new_endpoint
+from tests.stories.parts import Answering, context
+
+RECORD = SessionRecord("dgx", "cont1", "docker", 8901)
+UP = ForwardStatus("cont1", None, 8901, "up", 0.0, None, new_endpoint(), None)
+KERNEL = Kernel("a.ipynb", "busy", "2026-01-01T00:00:00Z", id="7")
+RUNS = replace(KERNEL, running=65)
+
+
+class FakeLink(Answering):
+    """A link with some forwards, which may find another state when it checks one."""
+
+    name = "lab"
+
+    def __init__(self, *held: ForwardStatus, checked: ForwardStatus | JlrError | None) -> None:
+        self.held = held
+        self.checked = checked
+
+    def status(self, *, connect: bool = False, patience: float | None = None) -> LinkStatus:
+        return LinkStatus("up", 0.0, None, self.held, ())
+
+    def check(self, session: str) -> ForwardStatus | None:
+        if isinstance(self.checked, JlrError):
+            raise self.checked
+        return self.checked
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Let Jupyter answer one question after the other: with kernels, or with an error."""
+    prepared: list[Any] = []
+
+    def kernels(_: JupyterApi) -> tuple[Kernel, ...]:
+        answer = prepared.pop(0)
+        if isinstance(answer, JlrError):
+            raise answer
+        return (answer,)
+
+    monkeypatch.setattr(JupyterApi, "kernels", kernels)
+    yield prepared
+    assert not prepared
+
+
+def reported(
+    monkeypatch: pytest.MonkeyPatch,
+    link: FakeLink,
+    record: SessionRecord = RECORD,
+    recorder: str = "on",
+) -> SessionReport:
+    now = Recording(recorder, {"7": 65.4} if recorder == "on" else {})
+    monkeypatch.setattr(recording, "recording_of", lambda *_: now)
+    monkeypatch.setattr(known_sessions, "link_of", lambda *_: link)
+    [report] = known_sessions.of([record], context(), connected_status)
+    return report
+
+
+def test_a_session_that_is_up_has_its_kernels(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(KERNEL)
+    report = reported(monkeypatch, FakeLink(UP, checked=None))
+    assert (report.state, report.access, report.kernels) == ("up", "token", (RUNS,))
+    answers.append(KERNEL)
+    report = reported(monkeypatch, FakeLink(UP, checked=None), recorder="dead")
+    assert report.kernels == (KERNEL,)
+    assert "its recorder has ended" in (report.detail or "")
+
+
+def test_a_server_that_wants_a_password_has_unknown_kernels(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(AccessRefused("Jupyter asks for its password"))
+    report = reported(monkeypatch, FakeLink(UP, checked=None))
+    assert (report.state, report.access, report.kernels) == ("up", "password", None)
+
+
+def test_a_silent_server_that_is_still_there_is_down(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(NoAnswer("no answer"))
+    turned_away = replace(UP, failure="nothing listens there")
+    report = reported(monkeypatch, FakeLink(turned_away, checked=turned_away))
+    assert (report.state, report.detail) == ("down", "no answer (nothing listens there)")
+
+
+@pytest.mark.parametrize(
+    ("failure", "state"),
+    [
+        (ContainerGone("gone"), "container-gone"),
+        (JupyterDead("gone"), "jupyter-dead"),
+        (IdleStopped("idle"), "idle-stopped"),
+        (ContainerPaused("paused"), "paused"),
+        (JlrError("something else"), "down"),
+    ],
+)
+def test_a_failed_check_gives_the_state(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any], failure: JlrError, state: str
+) -> None:
+    answers.append(NoAnswer("no answer"))
+    report = reported(monkeypatch, FakeLink(UP, checked=failure))
+    assert (report.state, report.detail, report.url) == (state, failure.message, None)
+
+
+def test_a_forward_that_is_not_up_is_checked_once_more(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(KERNEL)
+    dead = replace(UP, state="jupyter-dead")
+    assert reported(monkeypatch, FakeLink(dead, checked=UP)).state == "up"
+    assert reported(monkeypatch, FakeLink(dead, checked=None)).state == "jupyter-dead"
+
+
+def test_a_forward_that_cannot_be_restored_gives_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise ContainerGone("the container `cont1` is gone")
+
+    monkeypatch.setattr(known_sessions, "bring_back", fail)
+    report = reported(monkeypatch, FakeLink(checked=None))
+    assert (report.state, report.detail) == ("container-gone", "the container `cont1` is gone")
+
+
+def test_further_ports_are_reported_as_the_link_knows_them(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(KERNEL)
+    record = replace(RECORD, ports=(PortRecord(6006, 7001), PortRecord(6007, 7002)))
+    held = replace(UP, port=6006, local_port=7001, state="closed")
+    report = reported(monkeypatch, FakeLink(UP, held, checked=None), record)
+    assert [(port.port, port.state) for port in report.ports] == [(6006, "closed"), (6007, "down")]
+
+
+def test_a_session_on_a_cluster_has_the_facts_of_its_job(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    answers.append(KERNEL)
+    job = Job("cont1", "running", "jupyter lab", job="7", node="node1", until=time.time() + 2000)
+    monkeypatch.setattr(session_job, "told", lambda _: {"cont1": job})
+    record = replace(RECORD, runtime=runtime_named("slurm").name)
+    report = reported(monkeypatch, FakeLink(UP, checked=None), record)
+    assert (report.state, report.job, report.node) == ("up", "7", "node1")
+    assert report.time_left is not None
+
+
+def test_a_host_that_is_not_reached_gives_its_state_to_all_sessions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: Any) -> LinkStatus:
+        raise ConnectionRefused("connection refused")
+
+    link = FakeLink(checked=None)
+    link.status = lambda **_: LinkStatus("reconnecting", 0.0, None, (), ())  # type: ignore[method-assign]
+    monkeypatch.setattr(known_sessions, "link_of", lambda *_: link)
+    reports = known_sessions.of([RECORD, replace(RECORD, name="cont2")], context(), refuse)
+    assert [(report.name, report.state) for report in reports] == [
+        ("cont1", "reconnecting"),
+        ("cont2", "reconnecting"),
+    ]
+    assert {report.detail for report in reports} == {"connection refused"}
+
+
+@pytest.mark.parametrize(
+    "why", [ConnectionTimedOut("no answer"), NeedsAuthentication("a password")]
+)
+def test_a_stopped_session_of_a_host_that_is_not_reached_is_stopped_and_not_asked_for(
+    why: JlrError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Any) -> LinkStatus:
+        raise why
+
+    # A link that does no more than tell its state: a script for it is a fault.
+    monkeypatch.setattr(known_sessions, "link_of", lambda *_: FakeLink(checked=None))
+    report = known_sessions.of_left(replace(RECORD, forwarded=False), context(), refuse)
+    told = f"its host was not asked: {why.message}"
+    assert (report.state, report.detail) == ("stopped", told)
