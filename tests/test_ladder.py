@@ -157,7 +157,7 @@ def test_nothing_below_the_command_line_prints_or_asks() -> None:
     # Processes without a terminal, whose stdout is a pipe on which they say that they are ready,
     # and programs that run on the host.
     silent = (
-        "jlremote.link.service.process:",
+        "jlremote.link.service.link_process:",
         "jlremote.forwards.loopback_page:",
         "jlremote.remote.",
         "jlremote.gpus.waiter_program:",

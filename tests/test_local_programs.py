@@ -16,7 +16,7 @@ STARTERS = {
     "cli.commands.this_machine": "the editor of VISUAL or EDITOR: jlr's own path",
     "laptop.desktop": "osascript: far texts follow the script's name, where no option can be",
     "link.client.dial": "the link: host and configuration, as typed",
-    "mounts.points": "sshfs, fusermount, umount: see `mounts.sshfs`, and folders behind `--`",
+    "mounts.system": "sshfs, fusermount, umount: see `mounts.sshfs`, and folders behind `--`",
     "mounts.sshfs": "sshfs: an absolute path behind a host, and `fsname` with its commas escaped",
     "ssh.config.ssh_settings": "`ssh -G`: a host behind `--`",
     "ssh.transport.server_socket": "the command of ssh's configuration, with names that ssh takes",

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from jlremote.errors import JlrError
-from jlremote.link.mounts.mounts import MountSocket
+from jlremote.link.unix_listener import UnixListener
 from jlremote.ssh.login.agent import Agent, AgentFailure
 
 PACKAGE = Path(__file__).resolve().parent.parent / "jlremote"
@@ -136,5 +135,5 @@ def test_what_windows_lacks_is_refused_by_its_name(
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(AgentFailure, match="agents listen on named pipes"):
         Agent(str(tmp_path / "agent")).sign(b"", b"", "ssh-ed25519")
-    with pytest.raises(JlrError, match="cannot mount on Windows"):
-        MountSocket(tmp_path / "door", lambda *_: None).open()
+    with pytest.raises(OSError, match="Windows has no such sockets"):
+        UnixListener(tmp_path / "door", lambda _: None)

@@ -97,9 +97,9 @@ def _find(name: str | None) -> webbrowser.BaseBrowser | None:
     with contextlib.suppress(webbrowser.Error, ValueError):
         # All of a name in `BROWSER` without `%s` is for the library the program's name.
         if not words[1:] or "%s" in (name or ""):
-            found = webbrowser.get(name)
-            is_program = isinstance(found, webbrowser.GenericBrowser)
-            return None if is_program and shutil.which(found.name) is None else found
+            browser = webbrowser.get(name)
+            is_program = isinstance(browser, webbrowser.GenericBrowser)
+            return None if is_program and shutil.which(browser.name) is None else browser
     # The library knows the usual names only, but any program may be named.
     if words and shutil.which(words[0]):
         return webbrowser.BackgroundBrowser([*words, "%s"])

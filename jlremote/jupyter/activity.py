@@ -98,8 +98,8 @@ class Activity:
 
     def is_main(self, server: Server) -> bool:
         """Check that a server is the container's main process, with whose end all else ends."""
-        found = self._by_pid.get(server.pid)
-        above = self._by_pid.get(found.parent) if found else None
+        process = self._by_pid.get(server.pid)
+        above = self._by_pid.get(process.parent) if process else None
         begun_by_init = above is not None and above.pid == 1 and above.program in _INITS
         return server.pid == 1 or begun_by_init
 
@@ -141,11 +141,11 @@ class Activity:
         return next(runs, shell)
 
     def _below(self, roots: set[int]) -> set[int]:
-        found, more = set(roots), set(roots)
+        below, more = set(roots), set(roots)
         while more:
-            more = {each.pid for each in self.processes if each.parent in more} - found
-            found |= more
-        return found
+            more = {each.pid for each in self.processes if each.parent in more} - below
+            below |= more
+        return below
 
     @property
     def _roots(self) -> Iterator[Process]:
@@ -177,15 +177,15 @@ def _waits(process: Process) -> bool:
 
 def read(printed: str) -> Activity:
     """Read the script's output, and skip what is no process."""
-    own, found = 0, []
+    own, processes = 0, []
     for fields in records(printed):
         with suppress(ValueError, IndexError):
             kind, *rest = fields
             if kind.strip() == "self":
                 own = whole_number(rest[0])
             elif process := _process(rest[0], rest[1]):
-                found.append(process)
-    return Activity(tuple(found), own)
+                processes.append(process)
+    return Activity(tuple(processes), own)
 
 
 def _process(stat: str, words: str) -> Process | None:

@@ -10,7 +10,8 @@ import json
 import re
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -130,8 +131,8 @@ class JupyterApi:
         """Return whether the server says that there is no file or folder `path` below its root."""
         from http import HTTPStatus
 
-        found = f"api/contents/{quote(path.strip('/'))}?content=0"
-        return self._exchange("GET", found, None)[0].status == HTTPStatus.NOT_FOUND
+        query = f"api/contents/{quote(path.strip('/'))}?content=0"
+        return self._exchange("GET", query, None)[0].status == HTTPStatus.NOT_FOUND
 
     def kernels(self) -> tuple[Kernel, ...]:
         # Without this `jlr status --watch` would keep an idle server alive.
@@ -155,7 +156,7 @@ class JupyterApi:
         answer = self._request("GET", "api/kernelspecs")
         with understood("Jupyter"):
             kinds = answer["kernelspecs"].items()
-            return {argument(str(name)): dict(told["spec"]) for name, told in kinds}
+            return {argument(str(name)): dict(content["spec"]) for name, content in kinds}
 
     def start_kernel(self, kind: str | None = None) -> str:
         """Start a kernel, by default of the default kind, without a notebook; return its id."""
@@ -203,21 +204,20 @@ class JupyterApi:
         from http.client import HTTPConnection, HTTPException
 
         connection = HTTPConnection(self.address, self.local_port, timeout=self.timeout)
-        late = _Deadline(self.timeout)
         text = None if content is None else json.dumps(content)
         headers = {"Host": f"{self.hostname}:{self.local_port}", **self.headers}
         try:
             connection.connect()
-            late.begin(connection.sock)
-            connection.request(method, quote(self.server.base_url) + path, text, headers=headers)
-            response = connection.getresponse()
-            body = response.read(MOST_BYTES + 1)
+            with _limited(connection.sock, self.timeout) as late:
+                url = quote(self.server.base_url) + path
+                connection.request(method, url, text, headers=headers)
+                response = connection.getresponse()
+                body = response.read(MOST_BYTES + 1)
         except (OSError, HTTPException) as error:
             raise self._no_answer(str(error) or type(error).__name__) from error
         finally:
-            late.end()
             connection.close()
-        if late.passed or len(body) > MOST_BYTES:
+        if late.is_set() or len(body) > MOST_BYTES:
             raise self._no_answer("its answer does not end")
         return response, body
 
@@ -226,31 +226,26 @@ class JupyterApi:
         return NoAnswer(f"no answer from Jupyter {way}: {reason}")
 
 
-def _kernel(told: dict[str, Any], paths: dict[str, Any]) -> Kernel:
-    notebook = paths.get(told["id"], told["name"])
-    state, last = str(told["execution_state"]), str(told["last_activity"])
-    return Kernel(str(notebook), state, last, id=str(told["id"]))
+def _kernel(facts: dict[str, Any], paths: dict[str, Any]) -> Kernel:
+    notebook = paths.get(facts["id"], facts["name"])
+    state, last = str(facts["execution_state"]), str(facts["last_activity"])
+    return Kernel(str(notebook), state, last, id=str(facts["id"]))
 
 
-class _Deadline:
-    """A limit on the whole time of a request, as each byte begins a socket's own timeout anew."""
+@contextmanager
+def _limited(connected: socket.socket, seconds: float) -> Iterator[threading.Event]:
+    """Shut a socket down after some seconds in all, as each byte begins its own timeout anew."""
+    passed = threading.Event()
 
-    def __init__(self, seconds: float) -> None:
-        self.passed = False
-        self._seconds = seconds
-        self._timer: threading.Timer | None = None
-
-    def begin(self, connected: socket.socket) -> None:
-        """Shut a socket down when the time is over."""
-        self._timer = threading.Timer(self._seconds, self._pass, (connected,))
-        self._timer.daemon = True
-        self._timer.start()
-
-    def _pass(self, connected: socket.socket) -> None:
-        self.passed = True
+    def shut_down() -> None:
+        passed.set()
         with suppress(OSError):
             connected.shutdown(socket.SHUT_RDWR)
 
-    def end(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    timer = threading.Timer(seconds, shut_down)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield passed
+    finally:
+        timer.cancel()

@@ -54,7 +54,7 @@ class Listeners:
 
     user: int  # the id of the user who looked
     python: str  # an interpreter there, empty for none
-    found: tuple[Listener, ...]  # the sockets, those first that a connection would meet first
+    sockets: tuple[Listener, ...]  # the sockets, those first that a connection would meet first
     held: frozenset[str]  # inodes of the sockets that processes of the place hold
 
 
@@ -117,21 +117,21 @@ def locate(host: Host, known: Endpoint) -> Endpoint:
 def _locate_server(host: Host, runtime: Runtime, place: Place, known: Server) -> Endpoint:
     wrong = None
     for _ in range(LOOKS):
-        found = survey(host, runtime, place.name)
-        container = same_container(host.name, place, runtime, found.container)
-        same = next((one for one in found.servers if one.identity == known.identity), None)
-        server = same or (None if found.launched_by else _another(container, found))
+        surveyed = survey(host, runtime, place.name)
+        container = same_container(host.name, place, runtime, surveyed.container)
+        same = next((one for one in surveyed.servers if one.identity == known.identity), None)
+        server = same or (None if surveyed.launched_by else _another(container, surveyed))
         if server is not None:
             endpoint = server_endpoint(runtime, container, server)
             wrong = _wrong_on_node(host, runtime, endpoint)
             if wrong is None:
                 return endpoint
-        findings = found.findings
+        findings = surveyed.findings
         if not known.ours or findings is None or findings.exit_status is not None or findings.ended:
             break
         time.sleep(LOOK_PAUSE_SECONDS)  # it is about to end, and its shell will tell how
     which = f" (process {known.pid})"
-    raise wrong or gone(host.name, container, found.findings if known.ours else None, which)
+    raise wrong or gone(host.name, container, surveyed.findings if known.ours else None, which)
 
 
 def _wrong_on_node(host: Host, runtime: Runtime, endpoint: Endpoint) -> JlrError | None:
@@ -143,9 +143,9 @@ def _wrong_on_node(host: Host, runtime: Runtime, endpoint: Endpoint) -> JlrError
     if looked.status != 0:
         return JlrError(f"cannot see what listens on the node of `{name}`: {looked.complaint}")
     on = read_listening(looked.stdout)
-    if any(one.user != on.user for one in on.found):
+    if any(one.user != on.user for one in on.sockets):
         return PortTaken(f"another user's program listens on port {port} of the node of `{name}`")
-    return None if on.found else NothingListens(f"Jupyter of `{name}` listens no more")
+    return None if on.sockets else NothingListens(f"Jupyter of `{name}` listens no more")
 
 
 def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
@@ -156,8 +156,8 @@ def _locate_port(host: Host, runtime: Runtime, known: Endpoint) -> Endpoint:
     looked = results["inside"]
     if looked.status != 0:
         raise JlrError(f"cannot inspect `{place.name}`: {looked.complaint}")
-    found = read_listening(looked.stdout)
-    return replace(known, target=port_target(known, runtime, container, found))
+    listeners = read_listening(looked.stdout)
+    return replace(known, target=port_target(known, runtime, container, listeners))
 
 
 def same_container(
@@ -180,11 +180,11 @@ def same_container(
     return container
 
 
-def _another(container: Container, found: Survey) -> Server | None:
+def _another(container: Container, surveyed: Survey) -> Server | None:
     """Return another server of the container, unless other users may have started it."""
     if container.on_host_network and not container.in_job:
         return None
-    return next((server for server in found.servers if server.token), None)
+    return next((server for server in surveyed.servers if server.token), None)
 
 
 def place_of(runtime: Runtime, container: Container) -> Place:
@@ -227,15 +227,15 @@ def port_target(known: Endpoint, runtime: Runtime, container: Container, on: Lis
         NothingListens, PortTaken: as of `locate`.
         JlrError: a relay is needed, and no Python is there to run it.
     """
-    if not on.found:
+    if not on.sockets:
         raise NothingListens(
             f"nothing listens on port {known.port} of `{known.place.name}`",
             hint="start the program; this address works from then on",
         )
-    near = LOCALHOST if on.found[0].everywhere else on.found[0].address
+    near = LOCALHOST if on.sockets[0].everywhere else on.sockets[0].address
     own_network = bool(container.addresses) and LOCALHOST not in container.addresses
     if own_network:
-        reached = _from_the_host(container, on.found)
+        reached = _from_the_host(container, on.sockets)
         if reached is not None:
             return Target(reached, known.port, network=container.alone_on[reached])
     else:
@@ -258,16 +258,16 @@ def _relayed(runtime: Runtime, container: Container, near: str, port: int, pytho
     return Target(near, port, relay, node=runtime.in_jobs)
 
 
-def _from_the_host(container: Container, found: tuple[Listener, ...]) -> str | None:
+def _from_the_host(container: Container, listeners: tuple[Listener, ...]) -> str | None:
     """Return the container's own address at which the host reaches one of the listeners."""
-    bound = {listener.address for listener in found}
-    anywhere = any(listener.everywhere for listener in found)
+    bound = {listener.address for listener in listeners}
+    anywhere = any(listener.everywhere for listener in listeners)
     return next((a for a in container.alone_on if anywhere or a in bound), None)
 
 
 def _refuse_others(known: Endpoint, runtime: Runtime, on: Listeners) -> None:
     """Refuse a listener of another user or container on a shared network."""
-    first = on.found[0]
+    first = on.sockets[0]
     if first.inode in on.held if runtime.has_containers else first.user == on.user:
         return
     if known.on_host and first.user < FIRST_PERSON:

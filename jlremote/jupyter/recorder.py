@@ -107,8 +107,8 @@ def read(fields: list[str]) -> Recording:
     alive = _is_alive(stat, words[1])
     since: dict[str, float] = {}
     with suppress(ValueError, LookupError, TypeError, AttributeError):
-        told = document(running or "{}") if alive else {}
-        since = {kernel: number(now) - number(one["since"]) for kernel, one in told.items()}
+        cells = document(running or "{}") if alive else {}
+        since = {kernel: number(now) - number(one["since"]) for kernel, one in cells.items()}
     return Recording("on" if alive else "dead", since, _is_alive(server, words[3]))
 
 

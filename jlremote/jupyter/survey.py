@@ -136,11 +136,11 @@ def survey(
     """
     began, looks = time.monotonic(), 0
     while True:
-        found, status = _looked(host, runtime, name, typed, check_gpus=check_gpus)
+        surveyed, status = _looked(host, runtime, name, typed, check_gpus=check_gpus)
         looks += 1
         patience = NOTICED_SECONDS if status == _KILLED else 0.0
-        if found.unasked is None or (looks > 1 and time.monotonic() - began >= patience):
-            return found
+        if surveyed.unasked is None or (looks > 1 and time.monotonic() - began >= patience):
+            return surveyed
         time.sleep(_LOOK_PAUSE_SECONDS)
 
 
@@ -181,8 +181,8 @@ def _looked(
         return Survey(container, None, owner=owner, user=user, unasked=why), 0
     fault = engine_gpus.gpu_fault(probed.stdout, name, runtime.shown("restart", name))
     launcher = _other_launcher(container, findings, user)
-    found = Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
-    return found, 0
+    whole = Survey(container, findings, fault, owner=owner, launched_by=launcher, user=user)
+    return whole, 0
 
 
 _KILLED = 128 + 9  # sh: and the signal's number

@@ -141,12 +141,12 @@ class LocalPorts:
             signature, *parts = frames[at + 1 : at + 6]
             if self._key and not hmac.compare_digest(self._signed(parts), signature):
                 return None
-            told = dict(zip(PARTS, (_object(part) for part in parts), strict=True))
+            content = dict(zip(PARTS, (_object(part) for part in parts), strict=True))
         except ValueError:
             return None
         if self._key and signature in self._signatures:
             return None
-        message = Message(channel, **told, buffers=frames[at + 6 :])
+        message = Message(channel, **content, buffers=frames[at + 6 :])
         self._signatures[signature] = None
         self._askers[message.id] = frames[:at]
         _forget_oldest(self._signatures)
@@ -161,8 +161,8 @@ class LocalPorts:
             to = self._askers.get(message.request, [])
         if not to or message.channel not in CHANNELS:
             return  # for a client of the session itself
-        told = (getattr(message, part) for part in PARTS)
-        parts = [json.dumps(part, ensure_ascii=False).encode() for part in told]
+        contents = (getattr(message, part) for part in PARTS)
+        parts = [json.dumps(part, ensure_ascii=False).encode() for part in contents]
         frames = [*to, _DELIMITER, self._signed(parts), *parts, *message.buffers]
         self._sockets[message.channel].send_multipart(frames)
 
@@ -195,7 +195,7 @@ def _forget_oldest(known: dict[Any, Any]) -> None:
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    found = document(text)
-    if not isinstance(found, dict):
+    value = document(text)
+    if not isinstance(value, dict):
         raise Refused("it is no object")
-    return found
+    return value

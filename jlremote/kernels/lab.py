@@ -88,8 +88,8 @@ def _pipe_with(token: str) -> int:
 
 
 def _jupyterlab() -> tuple[str, ...]:
-    if found := shutil.which("jupyter-lab"):
-        return (found,)
+    if program := shutil.which("jupyter-lab"):
+        return (program,)
     if find_spec("jupyterlab") is not None:
         # With `-m` Python would import modules of the folder, where the page can write some.
         return (sys.executable, "-c", _PROGRAM)

@@ -107,9 +107,9 @@ def decoded(data: str | bytes) -> Message:
                 raise ValueError("its parts overlap")
             text, *buffers = [data[begin:end] for begin, end in pairwise(ends)]
             data = text
-        told = document(data)
-        parts = {part: dict(told[part]) for part in PARTS}
-        return Message(str(told["channel"]), **parts, buffers=buffers)
+        message = document(data)
+        parts = {part: dict(message[part]) for part in PARTS}
+        return Message(str(message["channel"]), **parts, buffers=buffers)
 
 
 def encoded(message: Message) -> str | bytes:

@@ -86,21 +86,21 @@ def remove(selector: str | None) -> list[KernelSpec]:
         NotFound: there are none.
         Usage: several sessions have some, and none is named.
     """
-    found = listed(selector)
-    owners = dict.fromkeys(f"{spec.host}/{spec.session}" for spec in found)
+    specs = listed(selector)
+    owners = dict.fromkeys(f"{spec.host}/{spec.session}" for spec in specs)
     if len(owners) > 1:
         commands = [f"jlr kernels remove {shlex.quote(owner)}" for owner in owners]
         raise destruction.unnamed("kernels remove", len(owners), commands)
-    if not found:
+    if not specs:
         raise NotFound(
             f"no kernels are installed for `{selector}`"
             if selector
             else "no kernels are installed",
             hint="`jlr kernels list` shows the installed ones",
         )
-    for spec in found:
+    for spec in specs:
         delete(spec)
-    return found
+    return specs
 
 
 def listed(selector: str | None) -> list[KernelSpec]:

@@ -58,13 +58,13 @@ def recorded(
     gone = [] if served else last_known(records, UNSURE if served is None else GONE)
     for record in (*records, *gone):
         runs.take(record)
-    found, lost = runs.all(), runs.lost
+    selected, lost = runs.all(), runs.lost
     if notebook is not None:
-        name = chosen(notebook, [run.notebook for run in found])
-        found = [run for run in found if run.notebook == name]
-        kernels = {run.kernel for run in found}
+        name = chosen(notebook, [run.notebook for run in selected])
+        selected = [run for run in selected if run.notebook == name]
+        kernels = {run.kernel for run in selected}
         lost = [record for record in lost if record.kernel in kernels]
-    return Recorded(session, host, found, lost, reader.left_out)
+    return Recorded(session, host, selected, lost, reader.left_out)
 
 
 def followed(
@@ -192,13 +192,13 @@ def chosen(typed: str, notebooks: Iterable[str | None]) -> str:
         NotFound, Usage: none or several end so.
     """
     known = list(dict.fromkeys(name for name in notebooks if name))
-    found = [name for name in known if name == typed]
-    found = found or [name for name in known if name.endswith(f"/{typed}")]
-    found = found or [name for name in known if name.endswith(typed)]
-    if len(found) == 1:
-        return found[0]
-    names = listed([f"`{shlex.quote(one_line(name))}`" for name in found or known], 4)
-    if found:
+    matches = [name for name in known if name == typed]
+    matches = matches or [name for name in known if name.endswith(f"/{typed}")]
+    matches = matches or [name for name in known if name.endswith(typed)]
+    if len(matches) == 1:
+        return matches[0]
+    names = listed([f"`{shlex.quote(one_line(name))}`" for name in matches or known], 4)
+    if matches:
         raise Usage(f"several notebooks are called `{typed}`", hint=f"type more of {names}")
     raise NotFound(
         f"nothing of a notebook `{typed}` is recorded",

@@ -55,18 +55,18 @@ def parsed(line: bytes) -> Record | None:
     if len(line) > MOST_BYTES:
         return None
     try:
-        told = document(line)
+        fields = document(line)
     except Refused:
         return None
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         return None
-    kind, content = told.get("kind"), told.get("content")
-    time, kernel = moment(told.get("time")), told.get("kernel")
+    kind, content = fields.get("kind"), fields.get("content")
+    time, kernel = moment(fields.get("time")), fields.get("kernel")
     if not isinstance(kind, str) or kind not in KINDS:
         return None
     if time is None or not isinstance(kernel, str):
         return None
-    names = {name: _name(told.get(name)) for name in ("notebook", "cell", "request")}
+    names = {name: _name(fields.get(name)) for name in ("notebook", "cell", "request")}
     return Record(time, kernel, kind, **names, content=content if isinstance(content, dict) else {})
 
 

@@ -211,8 +211,8 @@ def output_of(record: Record) -> Output:
     if kind == "error":
         lines = content.get("traceback")
         lines = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
-        told = {name: record.text(name) for name in ("ename", "evalue")}
-        return {"output_type": "error", **told, "traceback": lines}
+        names = {name: record.text(name) for name in ("ename", "evalue")}
+        return {"output_type": "error", **names, "traceback": lines}
     is_result = kind == "execute_result"
     output: Output = {"output_type": kind if is_result else "display_data"}
     output |= {name: _object(record, name) for name in ("data", "metadata")}

@@ -66,8 +66,8 @@ def lines_of(outputs: Iterable[Output]) -> list[str]:
 
 def _shown(output: Output) -> list[str]:
     if output["output_type"] == "error":
-        told = "\n".join(output["traceback"]) or f"{output['ename']}: {output['evalue']}"
-        return shown(told)
+        error = "\n".join(output["traceback"]) or f"{output['ename']}: {output['evalue']}"
+        return shown(error)
     text = output["data"].get("text/plain")
     if isinstance(text, list) and all(isinstance(line, str) for line in text):
         text = "".join(text)
@@ -130,9 +130,9 @@ class Line:
 
 def whole(runs: Iterable[Run], lost: Iterable[Record]) -> list[Line]:
     """Return runs, and what is missing, in the order of time."""
-    told = [(run.started, _whole(run)) for run in runs]
-    told += [(record.time, [Line("ending", missing(record))]) for record in lost]
-    return [line for _, lines in sorted(told, key=lambda each: each[0]) for line in lines]
+    timed = [(run.started, _whole(run)) for run in runs]
+    timed += [(record.time, [Line("ending", missing(record))]) for record in lost]
+    return [line for _, lines in sorted(timed, key=lambda each: each[0]) for line in lines]
 
 
 def _whole(run: Run) -> list[Line]:

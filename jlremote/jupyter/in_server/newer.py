@@ -51,10 +51,10 @@ class Use:
 
     def look(self) -> None:
         """Look once, and write the reasons to stay to `awake`."""
-        found = [*programs(), *load()]
-        if found:
+        reasons = [*programs(), *load()]
+        if reasons:
             self.last = time.monotonic()
-        self._file.write_text("".join(f"{reason}\n" for reason in found), "utf-8")
+        self._file.write_text("".join(f"{reason}\n" for reason in reasons), "utf-8")
 
 
 def programs() -> list[str]:
@@ -74,10 +74,10 @@ def load() -> list[str]:
     which = [f"--id={ours}"] if ours else []
     argv = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", *which]
     with suppress(OSError, subprocess.SubprocessError):
-        told = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
-        words = told.stdout.split()
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+        words = done.stdout.split()
         loads = [int(word) for word in words if word.isdecimal() and len(word) < 4]
-        if told.returncode == 0 and max(loads, default=0) >= LOAD_PERCENT:
+        if done.returncode == 0 and max(loads, default=0) >= LOAD_PERCENT:
             return [f"{max(loads)} % load of its GPUs"]
     return []
 
@@ -126,8 +126,8 @@ def note_cells(file: str) -> None:
 def note(notes: Path, message: Any) -> None:
     """Note the cell of a request, if the page tells it."""
     if isinstance(message, str):
-        told = json.loads(message) if '"cellId"' in message else {}
-        header, metadata = told.get("header", {}), told.get("metadata", {})
+        content = json.loads(message) if '"cellId"' in message else {}
+        header, metadata = content.get("header", {}), content.get("metadata", {})
     elif b'"cellId"' in message:
         _, (header, _, metadata, *_) = _message(message)
         header, metadata = json.loads(header), json.loads(metadata)

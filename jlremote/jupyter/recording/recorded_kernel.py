@@ -255,7 +255,7 @@ def read_connection(path: str) -> Optional[Connection]:
         return None
 
 
-def as_text(told: Dict[str, Any], name: str) -> Optional[str]:
+def as_text(header: Dict[str, Any], name: str) -> Optional[str]:
     """Return a part of a header, `None` where it is no text."""
-    value = told.get(name)
+    value = header.get(name)
     return value if isinstance(value, str) else None

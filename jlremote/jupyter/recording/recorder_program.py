@@ -54,7 +54,7 @@ class Recorder:
         cells = Cells(os.path.join(folder, "cells"))
         self.around = Surroundings(zmq.Context(), self.poller, server, cells, self.store)
         self.kernels: Dict[str, RecordedKernel] = {}
-        self.told = ""
+        self.written = ""
         self.ended = False
         self.changed = 0.0  # when a file of the runtime folder came or went last
         self.tries = 0
@@ -106,17 +106,17 @@ class Recorder:
 
     def find(self) -> None:
         """Subscribe to kernels that are new, and leave those that are gone."""
-        found = {}
+        connections = {}
         for name in os.listdir(self.server.runtime) if os.path.isdir(self.server.runtime) else ():
             named = CONNECTION.fullmatch(name)
             if named:
                 connection = read_connection(os.path.join(self.server.runtime, name))
                 if connection is not None:
-                    found[named[1]] = connection
+                    connections[named[1]] = connection
         for kernel in self.kernels.values():
-            if kernel.id not in found and kernel.gone is None:
+            if kernel.id not in connections and kernel.gone is None:
                 kernel.gone = time.monotonic() + LEAVING_SECONDS
-        for ident, connection in found.items():
+        for ident, connection in connections.items():
             known = self.kernels.get(ident)
             if known is None and self.is_ours(ident):
                 self.kernels[ident] = RecordedKernel(ident, self.around, connection)
@@ -181,14 +181,14 @@ class Recorder:
 
     def tell_running(self) -> None:
         """Write which cells have been running for a while, and since when."""
-        now, told = time.time(), {}
+        now, cells = time.time(), {}
         for kernel in self.kernels.values():
             if kernel.busy and now - kernel.busy[1] >= LONG_SECONDS:
                 notebook = self.server.notebooks.get(kernel.id)
-                told[kernel.id] = {"notebook": notebook, "since": kernel.busy[1]}
-        text = json.dumps(told) if told else ""
-        if text != self.told:
-            self.told = text
+                cells[kernel.id] = {"notebook": notebook, "since": kernel.busy[1]}
+        text = json.dumps(cells) if cells else ""
+        if text != self.written:
+            self.written = text
             try:
                 write_whole(self.running, text)
             except OSError as failure:

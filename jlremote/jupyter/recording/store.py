@@ -28,9 +28,9 @@ class Store:
 
     def pieces(self) -> List[str]:
         """Return the paths of all files, the oldest first."""
-        found = (PIECE.fullmatch(name) for name in os.listdir(self.folder))
+        matches = (PIECE.fullmatch(name) for name in os.listdir(self.folder))
         # A kernel's file that is still written to has no number.
-        number = {each[0]: float(each[2] or "inf") for each in found if each}
+        number = {each[0]: float(each[2] or "inf") for each in matches if each}
         paths = [os.path.join(self.folder, name) for name in number]
         return sorted(paths, key=lambda path: (changed_at(path), number[os.path.basename(path)]))
 

@@ -22,7 +22,7 @@ def printed(*rows: str, user: str = "1000", held: str = "") -> str:
 
 
 def test_the_nearest_listener_comes_first_and_ipv4_before_ipv6() -> None:
-    found = read_listening(printed(row(ANYWHERE_6), row(ANYWHERE), row(LOOPBACK))).found
+    found = read_listening(printed(row(ANYWHERE_6), row(ANYWHERE), row(LOOPBACK))).sockets
     assert [listener.address for listener in found] == ["127.0.0.1", "0.0.0.0", "::"]
 
 
@@ -39,10 +39,10 @@ def test_the_script_finds_a_socket_of_this_machine_with_its_holder() -> None:
         told = read_listening(
             subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout
         )
-    [found] = told.found
+    [found] = told.sockets
     assert (found.address, told.user) == ("127.0.0.1", os.getuid())
     assert found.inode in told.held
     again = read_listening(
         subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout
     )
-    assert again.found == ()
+    assert again.sockets == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing.connection as sockets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,17 +20,15 @@ from jlremote.link.connection.dialer import ConnectionHost, Dialer
 from jlremote.link.connection.host_side import HostSide
 from jlremote.link.connection.liveness import LaptopChanges, Liveness
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.forwards.container_events import ContainerEvents
-from jlremote.link.forwards.forwards import Forwards
-from jlremote.link.mounts.mounts import Mounts
+from jlremote.link.forwards.link_forwards import ContainerEvents, Forwards
+from jlremote.link.mount_streams import Mounts
 from jlremote.link.notices.cell_notices import CellNotices
 from jlremote.link.notices.job_notices import JobNotices
 from jlremote.link.service.conversation import Conversation
-from jlremote.link.service.operations import Operations
+from jlremote.link.service.operations import OPERATIONS, Operations
 from jlremote.link.ssh_server.ssh_clients import SshClients
-from jlremote.link.wire.authentication import NotProved
-from jlremote.link.wire.files import LinkFiles
-from jlremote.link.wire.protocol import OtherVersion
+from jlremote.link.wire.link_files import LinkFiles
+from jlremote.link.wire.protocol import NotProved, OtherVersion
 from jlremote.link.wire.states import State
 from jlremote.link.wire.status import ForwardKey
 from jlremote.ssh.forward.forwarder import TunnelForward
@@ -48,25 +46,9 @@ NO_DESCRIPTORS_PAUSE = 0.2
 class LinkServer:
     """Answers commands until the link is no longer needed."""
 
-    def __init__(
-        self,
-        supervisor: Supervisor,
-        forwards: Forwards,
-        mounts: Mounts,
-        clients: SshClients,
-        jobs: JobNotices,
-        cells: CellNotices,
-        dialer: Dialer,
-        *,
-        idle_seconds: float,
-    ) -> None:
-        self._supervisor = supervisor
-        self._forwards = forwards
-        self._mounts = mounts
-        self._clients = clients
-        self._jobs = jobs
-        clients.gone = jobs.gone = self._notify
-        self._dialer = dialer
+    def __init__(self, operations: Operations, *, idle_seconds: float) -> None:
+        self._operations = operations
+        operations.released = operations.clients.gone = operations.jobs.gone = self._notify
         self._idle_seconds = idle_seconds
         self._changed = threading.Condition()
         self._listeners: list[sockets.Listener] = []
@@ -74,13 +56,6 @@ class LinkServer:
         self._served = False
         self._ended = False
         self._deaf = threading.Event()
-        self._operations: dict[str, Callable[[Conversation], Any]] = {
-            **Operations(
-                supervisor, forwards, mounts, clients, jobs, cells, dialer, self._notify
-            ).by_name,
-            "watch": self._watch,
-            "shutdown": self._shutdown,
-        }
 
     @property
     def goes_on(self) -> bool:
@@ -106,11 +81,11 @@ class LinkServer:
         threading.Thread(target=self._accept, args=(listener, secret), daemon=True).start()
 
     def _patience(self) -> float | None:
-        """Return the seconds after which the link ends, `None` while it is needed."""
-        held = (self._forwards, self._mounts, self._clients, self._jobs)
-        if self._conversations or any(len(each) for each in held):
+        parts = self._operations
+        held = (parts.forwards, parts.mounts, parts.clients, parts.jobs)
+        if self._conversations or any(len(part) for part in held):
             return None
-        if self._served and self._supervisor.condition.state is not State.UP:
+        if self._served and parts.supervisor.condition.state is not State.UP:
             return min(USELESS_SECONDS, self._idle_seconds)
         return self._idle_seconds
 
@@ -156,7 +131,6 @@ class LinkServer:
             conversation.end()
 
     def _begin(self) -> bool:
-        """Count a conversation, unless the link is ending; return whether it is counted."""
         with self._changed:
             if self._ended:
                 return False
@@ -188,9 +162,10 @@ class LinkServer:
 
     def _perform(self, conversation: Conversation) -> Any:
         request = conversation.request
-        operation = self._operations.get(str(request.get("op")))
-        is_ours = request.get("version") == __version__
-        if operation is None or not (is_ours or operation == self._shutdown):
+        name = str(request.get("op"))
+        if name == "shutdown":  # of any version
+            return self._shutdown()
+        if request.get("version") != __version__:
             raise OtherVersion(
                 f"the link was started by jlr {__version__}, and this is jlr"
                 f" {request.get('version')}",
@@ -198,8 +173,12 @@ class LinkServer:
                 " forwards come back",
             )
         if request.get("agent"):
-            self._dialer.hand_over(request["agent"])
-        return operation(conversation)
+            self._operations.dialer.hand_over(request["agent"])
+        if name == "watch":
+            return self._watch(conversation)
+        if name not in OPERATIONS:
+            raise ValueError(f"no operation `{name}`")
+        return getattr(self._operations, name)(conversation)
 
     def _watch(self, conversation: Conversation) -> bool:
         """Answer once the named forward is gone, or the command is."""
@@ -213,14 +192,14 @@ class LinkServer:
         key = (conversation.request["session"], None)
         with self._changed:
             self._changed.wait_for(
-                lambda: key not in self._forwards or gone.is_set() or self._ended
+                lambda: key not in self._operations.forwards or gone.is_set() or self._ended
             )
         return True
 
-    def _shutdown(self, _: Conversation) -> bool:
+    def _shutdown(self) -> bool:
         """Release the local ports before the answer: the person's next command may want them."""
         self._ended = True  # the connection stays for commands that have begun
-        self._forwards.stop()
+        self._operations.forwards.stop()
         self._notify()
         return True
 
@@ -252,42 +231,33 @@ def assemble(files: LinkFiles, folder: Path, *, idle_seconds: float) -> Iterator
     def find(connection: Connection, known: Endpoint) -> Endpoint:
         return locate(ConnectionHost(files.host, connection), known)
 
-    def changed(connection: Connection, runtime: str, event: str | None) -> None:
-        forwards.changed(connection, runtime, event)
-
-    def ending(session: str, until: float) -> None:
-        if text := time_limit_warning(files.host, session, until):
-            tell(session, text)
-
-    def connected(timeout: float) -> ConnectionHost:
-        return ConnectionHost(files.host, supervisor.wait(timeout))
-
     def listen(local_port: int, gateway: Gateway, key: ForwardKey) -> TunnelForward:
         return TunnelForward(local_port, gateway, hostname(files.host, *key))
 
-    events = ContainerEvents(changed)
-    forwards = Forwards(supervisor, find, listen, events.observe, ending)
-    mounts = Mounts(supervisor, SftpStreams(), files.mount_socket)
-    clients = SshClients(supervisor, forwards.is_sure)
-    jobs = JobNotices(connected, desktop.shown)
+    def ending(session: str, until: float) -> None:
+        if text := time_limit_warning(files.host, session, until):
+            show(session, text)
+
+    def show(session: str, text: str) -> None:
+        desktop.shown(f"{files.host}/{session}", text)
 
     def place_of(session: str) -> Place | None:
         forward = forwards.find((session, None))
         return None if forward is None else forward.place
 
-    def tell(session: str, text: str) -> None:
-        desktop.shown(f"{files.host}/{session}", text)
-
-    cells = CellNotices(supervisor.wait, place_of, tell)
+    events = ContainerEvents(lambda *event: forwards.changed(*event))
+    forwards = Forwards(supervisor, find, listen, events.observe, ending)
+    mounts = Mounts(supervisor, SftpStreams(), files.mount_socket)
+    clients = SshClients(supervisor, forwards.is_sure)
+    jobs = JobNotices(
+        lambda timeout: ConnectionHost(files.host, supervisor.wait(timeout)), desktop.shown
+    )
+    cells = CellNotices(supervisor.wait, place_of, show)
+    operations = Operations(supervisor, forwards, mounts, clients, jobs, cells, dialer)
     supervisor.start()
     try:
-        yield LinkServer(
-            supervisor, forwards, mounts, clients, jobs, cells, dialer, idle_seconds=idle_seconds
-        )
+        yield LinkServer(operations, idle_seconds=idle_seconds)
     finally:
         supervisor.end()  # first: closing the connection ends threads that write to it
-        forwards.stop()
-        mounts.stop()
-        clients.stop()
-        jobs.stop()
-        cells.stop()
+        for part in (forwards, mounts, clients, jobs, cells):
+            part.stop()

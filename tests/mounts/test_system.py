@@ -1,4 +1,4 @@
-"""Programs that use a mount, read from a `/proc` that the test has made."""
+"""Mount points, the programs that use a mount, and what a system lacks."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jlremote.errors import JlrError
+from jlremote.errors import JlrError, Usage
 from jlremote.mounts import system
-from jlremote.mounts.points import refusal
-from jlremote.mounts.system import Linux
+from jlremote.mounts.system import Linux, MountPoint, read_mountinfo, resolved
 
 MOUNT = "/home/ada/project"
 
@@ -31,33 +30,15 @@ def process(proc: Path, pid: int, name: str = "vim", **links: str) -> Path:
     return folder
 
 
-def test_a_running_program_and_a_mapped_library_hold_it(processes: Path) -> None:
-    process(processes, 9, exe=f"{MOUNT}/bin/tool")
-    mapped = process(processes, 10)
-    (mapped / "maps").write_text(f"7f00-7f01 r-xp 00000000 00:30 5   {MOUNT}/lib a.so\n7f02 rw 0\n")
-    assert sorted(holder.pid for holder in Linux().holders(MOUNT)) == [9, 10]
-    assert {holder.how for holder in Linux().holders(MOUNT)} == {"runs from"}
-
-
 @pytest.mark.parametrize("elsewhere", ["/home/ada", f"{MOUNT}2", f"/x{MOUNT}"])
 def test_a_program_elsewhere_does_not_hold_it(processes: Path, elsewhere: str) -> None:
     process(processes, 11, cwd=elsewhere, exe=elsewhere)
     assert Linux().holders(MOUNT) == []
 
 
-def test_we_do_not_hold_it_ourselves(processes: Path) -> None:
-    process(processes, os.getpid(), cwd=MOUNT)
-    assert Linux().holders(MOUNT) == []
-
-
 def test_a_process_that_ends_meanwhile_is_passed_over(processes: Path) -> None:
     (processes / "12").mkdir()
     assert Linux().holders(MOUNT) == []
-
-
-def test_without_a_name_it_is_a_program(processes: Path) -> None:
-    (process(processes, 13, cwd=MOUNT) / "comm").unlink()
-    assert Linux().holders(MOUNT)[0].name == "a program"
 
 
 def test_a_machine_without_fuse_is_told_how_to_get_it(
@@ -80,17 +61,42 @@ def test_without_fusermount_nothing_is_unmounted(
     assert Linux().unmount(MOUNT, lazily=False) == "`fusermount3` is not installed"
 
 
-def test_a_lazy_unmount_says_so_to_fusermount(
+MOUNTINFO = rb"""
+22 28 0:20 / /sys rw,nosuid,nodev,noexec,relatime shared:7 - sysfs sysfs rw
+98 28 0:50 / /home/me/a\040b\134c\012d rw,nosuid shared:1 master:2 - fuse.sshfs dgx:/x\040y rw
+""".strip()
+
+
+def test_mountinfo_is_read_with_its_blanks_and_optional_fields() -> None:
+    assert read_mountinfo(MOUNTINFO) == [
+        MountPoint("/sys", "sysfs", "sysfs"),
+        MountPoint("/home/me/a b\\c\nd", "fuse.sshfs", "dgx:/x y"),
+    ]
+
+
+def test_a_path_is_resolved_as_realpath_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "fusermount3"
-    program.write_text('#!/bin/sh\necho "$@" >&2; exit 1\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert Linux().unmount("/a b", lazily=True) == "-u -z -- /a b"
-    assert Linux().unmount("/a b", lazily=False) == "-u -- /a b"
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a/b")
+    (tmp_path / "a" / "up").symlink_to("../link/..")
+    (tmp_path / "absolute").symlink_to(tmp_path / "a" / "up")
+    monkeypatch.chdir(tmp_path)
+    for path in ("link", "a/up/b", "absolute/./b/..", "link/missing/x", "//", ".", "a//b/"):
+        assert resolved(path, ()) == os.path.realpath(path), path
 
 
-def test_a_program_that_refuses_without_a_word_is_told_with_its_status() -> None:
-    assert refusal(("/bin/sh", "-c", "exit 1")) == "exit status 1"
-    assert refusal(("/bin/sh", "-c", "exit 0")) is None
+def test_a_circle_of_links_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(Usage, match="circle"):
+        resolved(str(tmp_path / "a" / "x"), ())
+
+
+def test_nothing_in_a_mount_is_looked_at(tmp_path: Path) -> None:
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    (mount / "link").symlink_to("/etc")
+    (tmp_path / "to").symlink_to("mount")
+    assert resolved(str(tmp_path / "to" / "link"), {str(mount)}) == f"{mount}/link"
+    assert resolved(str(tmp_path / "to"), {str(mount)}) == str(mount)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jlremote.laptop import paths
-from jlremote.link.wire.authentication import pipe_name
+from jlremote.link.wire.protocol import pipe_name
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ def write_destination(files: LinkFiles) -> None:
 
 def destinations() -> list[tuple[str, Path | None]]:
     """Return host and configuration of each link that was started since this machine's start."""
-    found = []
+    links = []
     for path in paths.runtime_directory().glob("*.destination"):
         with suppress(OSError, ValueError):
             host, config = json.loads(path.read_bytes())
             if isinstance(host, str) and isinstance(config, str | None):
-                found.append((host, None if config is None else Path(config)))
-    return found
+                links.append((host, None if config is None else Path(config)))
+    return links

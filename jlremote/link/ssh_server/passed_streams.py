@@ -34,9 +34,9 @@ class ReaderLeft(JlrError):
 def opened_anew(descriptors: Sequence[int]) -> tuple[int, ...] | None:
     """Return the three streams opened once more; `None` if one of them cannot be used.
 
-    The link must never wait for them, and a flag set on the one that is here would count for every
-    program that has it. Only Linux can open a pipe again (`/proc/self/fd`). A terminal as stdin is
-    not used: who reads it without belonging to it would take the keys of other programs.
+    The link must never wait for them, and a flag set on the first would count for every program
+    that has it. Only Linux opens a pipe again (`/proc/self/fd`). A terminal's keys are for the
+    programs that belong to it.
     """
     if sys.platform != "linux" or os.isatty(descriptors[0]):
         return None
@@ -139,7 +139,6 @@ class PassedStreams:
                 self._changed.notify()
 
     def _read(self) -> None:
-        """Read stdin to its end and close it; in a thread of its own."""
         try:
             self._read_all()
         finally:
@@ -152,7 +151,9 @@ class PassedStreams:
         while data:
             if self.stdin.waiting >= _MOST_INPUT:
                 with self._changed:
-                    self._changed.wait_for(self._has_room)
+                    self._changed.wait_for(
+                        lambda: self._stopped or self.stdin.waiting < _MOST_INPUT // 2
+                    )
             if self._stopped or not self._is_ready(self._stdin, select.POLLIN):
                 return
             try:
@@ -163,11 +164,7 @@ class PassedStreams:
                 data = b""
             self.stdin.add(data)
 
-    def _has_room(self) -> bool:
-        return self._stopped or self.stdin.waiting < _MOST_INPUT // 2
-
     def _is_ready(self, end: _End, event: int) -> bool:
-        """Wait until an end can be read or written; return `False` if this was stopped."""
         if sys.platform == "win32":
             raise NotImplementedError
         if not end.never_waits:
@@ -200,7 +197,9 @@ class _End:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         is_socket = stat.S_ISSOCK(os.fstat(descriptor).st_mode)
-        self.never_waits = is_socket or not _may_wait(descriptor)
+        self.never_waits = is_socket or (
+            sys.platform != "win32" and not os.get_blocking(descriptor)
+        )
         self._socket = socket.socket(fileno=descriptor) if is_socket else None
 
     def read(self) -> bytes:
@@ -215,9 +214,3 @@ class _End:
 
     def close(self) -> None:
         os.close(self.descriptor) if self._socket is None else self._socket.close()
-
-
-def _may_wait(descriptor: int) -> bool:
-    if sys.platform == "win32":
-        raise NotImplementedError
-    return os.get_blocking(descriptor)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jlremote.laptop import paths
-from jlremote.link.wire.files import link_files
+from jlremote.link.wire.link_files import link_files
 
 
 @pytest.fixture(autouse=True)
@@ -19,10 +19,6 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         folder = tmp_path / name
         folder.mkdir(mode=0o700)
         monkeypatch.setenv(name, str(folder))
-
-
-def test_the_same_host_has_the_same_files() -> None:
-    assert link_files("dgx", None) == link_files("dgx", None)
 
 
 def test_another_host_or_configuration_shares_no_file(tmp_path: Path) -> None:
@@ -39,13 +35,6 @@ def test_another_host_or_configuration_shares_no_file(tmp_path: Path) -> None:
 
 def test_a_host_whose_bytes_are_no_utf8_has_files() -> None:
     assert link_files(os.fsdecode(b"\xff"), None) != link_files(os.fsdecode(b"\xfe"), None)
-
-
-def test_a_configuration_is_the_same_however_its_path_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert link_files("dgx", Path("config")).key == link_files("dgx", tmp_path / "config").key
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has named pipes instead")

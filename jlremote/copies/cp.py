@@ -9,9 +9,8 @@ from pathlib import Path
 from tarfile import TarError
 
 from jlremote.copies import rsync, tar_fetch, tar_send
-from jlremote.copies.exchange import Reached
+from jlremote.copies.exchange import CopyPlace, CopyReport
 from jlremote.copies.names import RemotePath, one_place, parsed
-from jlremote.copies.report import CopyReport
 from jlremote.errors import JlrError, Usage
 from jlremote.hosts.context import Context
 from jlremote.text import one_line, size_in_words
@@ -43,22 +42,21 @@ def copy(
         Usage: both ends are on this machine, or neither is.
         NotFound: there is no such place or source.
     """
-    found, into = [parsed(source) for source in sources], parsed(target)
-    remote = [source for source in found if isinstance(source, RemotePath)]
-    local = [source for source in found if isinstance(source, Path)]
+    paths, into = [parsed(source) for source in sources], parsed(target)
+    remote = [path for path in paths if isinstance(path, RemotePath)]
+    local = [path for path in paths if isinstance(path, Path)]
     report = CopyReport(context.progress)
-    with _shown(context):
+    with context.progress.step("Copy"), plain_errors():
         if isinstance(into, RemotePath) and not remote:
-            reached = Reached(into.where, context)
-            if not (recursive and rsync.send(report, reached, local, into, preserve=preserve)):
-                tar_send.send(report, reached, local, into, recursive=recursive, preserve=preserve)
+            place = CopyPlace(into.where, context)
+            if not (recursive and rsync.send(report, place, local, into, preserve=preserve)):
+                tar_send.send(report, place, local, into, recursive=recursive, preserve=preserve)
         elif isinstance(into, Path) and not local:
-            reached = Reached(one_place(remote), context)
-            left = remote
+            place = CopyPlace(one_place(remote), context)
             if recursive:
-                left = rsync.fetch(report, reached, remote, into, preserve=preserve)
-            if left:
-                tar_fetch.fetch(report, reached, left, into, recursive=recursive, preserve=preserve)
+                remote = rsync.fetch(report, place, remote, into, preserve=preserve)
+            if remote:
+                tar_fetch.fetch(report, place, remote, into, recursive=recursive, preserve=preserve)
         else:
             raise Usage(
                 "one end of a copy is on this machine, and the other on a host",
@@ -70,12 +68,12 @@ def copy(
 
 
 @contextmanager
-def _shown(context: Context) -> Iterator[None]:
-    with context.progress.step("Copy"):
-        try:
-            yield
-        except (Refused, EOFError, TarError) as odd:
-            raise JlrError(f"the other side is not believed: {one_line(str(odd))}") from odd
-        except OSError as failure:
-            where = f"`{failure.filename}`: " if failure.filename else ""
-            raise JlrError(f"{where}{failure.strerror or failure}") from failure
+def plain_errors() -> Iterator[None]:
+    """Raise each expected failure of a copy as an error for the person."""
+    try:
+        yield
+    except (Refused, EOFError, TarError) as odd:
+        raise JlrError(f"the other side is not believed: {one_line(str(odd))}") from odd
+    except OSError as failure:
+        where = f"`{failure.filename}`: " if failure.filename else ""
+        raise JlrError(f"{where}{failure.strerror or failure}") from failure

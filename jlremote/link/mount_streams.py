@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import socket
 import sys
@@ -13,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from jlremote.errors import JlrError, LinkLost
+from jlremote.link.connection.backoff import keep_going
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.lasting import keep_going
+from jlremote.link.unix_listener import UnixListener
 from jlremote.mounts.connector import NAME_BYTES, WELCOME
 from jlremote.ssh.forward.sftp_streams import Ended, SftpStream, SftpStreams
 from jlremote.ssh.interfaces import Connection
+
+log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 12.0
 PROBE_SECONDS = 20.0
@@ -25,10 +27,7 @@ TICK_SECONDS = 1.0
 
 
 class MountStreams:
-    """The open streams, with the names of their mounts.
-
-    `lost` is called with a connection that did not answer.
-    """
+    """The open streams by mount; `lost` is called with a connection that did not answer."""
 
     def __init__(self, opener: SftpStreams, lost: Callable[[Connection, JlrError], None]) -> None:
         self._opener = opener
@@ -41,10 +40,7 @@ class MountStreams:
     def open(
         self, name: str, connection: Connection, local: Any, root: str, refused: Ended
     ) -> None:
-        """Open another stream for a mount of the host's folder `root`.
-
-        `refused` is called with the reason for a refusal.
-        """
+        """Open another stream for a mount of `root`; `refused` gets the reason for a refusal."""
 
         def ended(reason: str | None) -> None:
             with self._lock:
@@ -57,9 +53,8 @@ class MountStreams:
             self._streams[stream] = name
             if not self._watching:
                 self._watching = True
-                threading.Thread(
-                    target=self._keep_watching, name="mount-watch", daemon=True
-                ).start()
+                watch = ("mount-watch", self._watch)
+                threading.Thread(target=keep_going, args=watch, daemon=True).start()
 
     def abort(self, name: str) -> None:
         for stream in self._all():
@@ -78,11 +73,7 @@ class MountStreams:
         with self._lock:
             return tuple(self._streams)
 
-    def _keep_watching(self) -> None:
-        keep_going("mount-watch", self._watch)
-
     def _watch(self) -> None:
-        """Probe the connections as long as there are streams."""
         while True:
             time.sleep(TICK_SECONDS)
             with self._lock:
@@ -120,22 +111,24 @@ class MountStreams:
                 stream.abort()
 
 
-log = logging.getLogger(__name__)
-
 HANDOVER_SECONDS = 5.0
-NO_DESCRIPTORS_PAUSE = 0.2
 # Programs do not notice a reconnect that takes no longer. It counts from the first request that
 # waits: sshfs connects for one request at a time, and each would wait for those before it.
 GRACE_SECONDS = 8.0
 
 
 class Mounts:
-    """All mounts of a link, by name; sshfs comes to the socket at `address`."""
+    """All mounts of a link, by name; sshfs hands its own socket over at the socket `address`.
+
+    The name of that socket outlives the link: an sshfs that outlives the link finds the next one.
+    `mounts.connector` is the other side.
+    """
 
     def __init__(self, supervisor: Supervisor, opener: SftpStreams, address: Path) -> None:
         self._supervisor = supervisor
         self._streams = MountStreams(opener, supervisor.lost)
-        self._socket = MountSocket(address, self._admit)
+        self._address = address
+        self._listener: UnixListener | None = None  # from the first mount on
         self._lock = threading.Lock()
         self._failures: dict[str, str | None] = {}
         self._roots: dict[str, str] = {}
@@ -145,44 +138,69 @@ class Mounts:
         return len(self._failures)
 
     def add(self, name: str, root: str) -> None:
-        """Admit the sshfs of that name, which shows the host's folder `root`, from now on.
-
-        Repeating it is harmless.
+        """Admit the sshfs of that name, which shows the host's folder `root`; may be repeated.
 
         Raises:
             JlrError: the socket cannot be made.
         """
         with self._lock:
-            self._socket.open()
+            if self._listener is None:
+                self._listener = self._listen()
             self._failures.setdefault(name, None)
             self._roots[name] = root
 
     def remove(self, name: str) -> bool:
         """Stop admitting a mount and close its streams; return whether there was one."""
         with self._lock:
-            there = name in self._failures
+            was_served = name in self._failures
             self._failures.pop(name, None)
             if not self._failures:
-                self._socket.close()
+                self._close()
         self._streams.abort(name)
-        return there
+        return was_served
 
     def came_up(self) -> None:
         """Note that the host is connected: the next break has a grace of its own."""
         self._away_since = None
 
     def stop(self) -> None:
-        self._socket.close()
+        self._close()
         self._streams.stop()
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return all mounts for `status`: name, whether sshfs has SFTP, and why it was refused."""
+        """Return all mounts for `status`: name, whether SFTP is open, and why it was refused."""
         with self._lock:
             failures = dict(self._failures)
         return [
             {"name": name, "connected": self._streams.connected(name), "failure": failure}
             for name, failure in failures.items()
         ]
+
+    def _listen(self) -> UnixListener:
+        try:
+            return UnixListener(self._address, self._receive)
+        except OSError as error:
+            raise JlrError(f"cannot listen at `{self._address}`: {error}") from error
+
+    def _close(self) -> None:
+        """Stop listening, so that sshfs is refused at once."""
+        if self._listener is not None:
+            self._listener.close()
+        self._listener = None
+
+    def _receive(self, visitor: socket.socket) -> None:
+        if sys.platform == "win32":
+            raise NotImplementedError
+        try:
+            with visitor:
+                visitor.settimeout(HANDOVER_SECONDS)
+                visitor.sendall(WELCOME)
+                name, descriptors, _, _ = socket.recv_fds(visitor, NAME_BYTES, 1)
+                local = socket.socket(fileno=descriptors[0])
+        except (OSError, IndexError) as error:
+            log.info("an sshfs did not hand its socket over: %s", error)
+            return
+        self._admit(name.decode("ascii", "replace"), local)
 
     def _admit(self, name: str, local: socket.socket) -> None:
         """Serve an sshfs, or close its socket, which fails its program's request at once."""
@@ -212,69 +230,3 @@ class Mounts:
         with self._lock:
             if name in self._failures:
                 self._failures[name] = reason
-
-
-class MountSocket:
-    """A unix socket in the link's private folder, at which sshfs hands its own socket over.
-
-    Its name outlives the link, so that an sshfs which outlives the link finds the next one.
-    `mounts.connector` is the other side.
-    """
-
-    def __init__(self, address: Path, admit: Callable[[str, socket.socket], None]) -> None:
-        self._address = address
-        self._admit = admit
-        self._listener: socket.socket | None = None
-
-    def open(self) -> None:
-        """Listen, from the first mount on; repeating it is harmless.
-
-        Raises:
-            JlrError: the socket cannot be made.
-        """
-        if self._listener is not None:
-            return
-        if sys.platform == "win32":
-            raise JlrError("cannot mount on Windows")
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._address.unlink(missing_ok=True)  # left by a link that was killed
-            listener.bind(str(self._address))
-        except OSError as error:
-            listener.close()
-            raise JlrError(f"cannot listen at `{self._address}`: {error}") from error
-        listener.listen(64)
-        self._listener = listener
-        threading.Thread(target=self._accept, args=(listener,), name="mounts", daemon=True).start()
-
-    def close(self) -> None:
-        """Stop listening, so that sshfs is refused at once; repeating it is harmless."""
-        if self._listener is not None:
-            self._address.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
-            self._listener.close()
-        self._listener = None
-
-    def _accept(self, listener: socket.socket) -> None:
-        while listener.fileno() >= 0:  # until `close`
-            try:
-                visitor, _ = listener.accept()
-                threading.Thread(target=self._receive, args=(visitor,), daemon=True).start()
-            except Exception as error:  # noqa: BLE001  # no descriptor or thread is left
-                log.info("no sshfs was accepted: %r", error)
-                time.sleep(NO_DESCRIPTORS_PAUSE)
-
-    def _receive(self, visitor: socket.socket) -> None:
-        if sys.platform == "win32":
-            return  # `open` has refused
-        try:
-            with visitor:
-                visitor.settimeout(HANDOVER_SECONDS)
-                visitor.sendall(WELCOME)
-                name, descriptors, _, _ = socket.recv_fds(visitor, NAME_BYTES, 1)
-                local = socket.socket(fileno=descriptors[0])
-        except (OSError, IndexError) as error:
-            log.info("an sshfs did not hand its socket over: %s", error)
-            return
-        self._admit(name.decode("ascii", "replace"), local)
