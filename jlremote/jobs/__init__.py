@@ -29,7 +29,7 @@ laptop is gone.
 
 What if the image has no shell? Its job runs as the image's user, or with `-e HOME=FOLDER`.
 
-Where does a job wait for GPUs? A detached one on the host (see `gpus.waiting`), as a process job.
+Where does a job wait for GPUs? On the host (see `gpus`), a detached one as its own process job.
 If it is to have a container of its own, that process creates it and deletes its own folder, so from
 then on the engine has the job, as any other.
 
