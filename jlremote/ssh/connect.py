@@ -256,10 +256,7 @@ class SSHConnection:
         """Check once that scripts are read by `sh`.
 
         Startup files may have put another shell in its place, and that may wait for the end of a
-        stdin which is kept open for a command's input.
-
-        Raises:
-            NoShell: they are not.
+        stdin which is kept open for a command's input: `NoShell`.
         """
         if self._has_shell:
             return
