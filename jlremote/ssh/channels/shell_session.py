@@ -11,7 +11,7 @@ from string import ascii_letters, digits
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost, NotBegun
-from jlremote.ssh.channels.channel_registry import PAUSES, SessionSlots
+from jlremote.ssh.channels.channel_registry import PAUSES, ChannelRegistry
 from jlremote.ssh.channels.session_channel import ScriptChannel
 from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Terminal
 from jlremote.ssh.wire_format import string
@@ -143,7 +143,7 @@ class ShellSession:
         self._terminal = terminal
         self._size = None if terminal is None else terminal.size
         self._variables = variables
-        self._slots = SessionSlots.of(transport)
+        self._slots = ChannelRegistry.of(transport).slots
         self._channel = self._open()
         if deadline.is_limited:
             self._slots.begin_command(self)
