@@ -252,6 +252,8 @@ def test_a_job_is_unknown_and_not_ended_while_slurm_is_silent(
     running(zih, called)
     assert zih.jlr("stop", called).status == 0
     assert job(zih, called)["state"] == "ended"
+
+
 @pytest.mark.long
 def test_a_time_limit_that_is_reached_is_named(cluster: Cluster, zih: Laptop) -> None:
     done = zih.jlr("run", "zih", "--slurm", "--time", "1", "--", "sleep", "300", timeout=200)
