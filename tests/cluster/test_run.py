@@ -240,18 +240,6 @@ def test_each_reason_to_wait_is_told_in_a_sentence(cluster: Cluster, zih: Laptop
         cluster.slurm("scontrol", "update", "nodename=node2", "state=resume")
 
 
-def test_a_job_is_unknown_and_not_ended_while_slurm_is_silent(
-    cluster: Cluster, zih: Laptop
-) -> None:
-    called = detached(zih)
-    running(zih, called)
-    text = f"echo 'slurm_load_jobs error: {SILENT}' >&2; exit 1\n"
-    with stand_in(cluster, "login", "squeue", text):
-        shown = job(zih, called)
-    assert (shown["state"], "Slurm does not answer" in shown["detail"]) == ("unknown", True)
-    running(zih, called)
-    assert zih.jlr("stop", called).status == 0
-    assert job(zih, called)["state"] == "ended"
 @pytest.mark.long
 def test_a_time_limit_that_is_reached_is_named(cluster: Cluster, zih: Laptop) -> None:
     done = zih.jlr("run", "zih", "--slurm", "--time", "1", "--", "sleep", "300", timeout=200)
