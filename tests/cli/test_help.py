@@ -77,7 +77,7 @@ LINES = [
     if line.startswith("    jlr ")
     for part in line.partition("#")[0].split("; ")
 ]
-DEMO = REPOSITORY / "jlremote/demo/notebook.py"
+DEMO = REPOSITORY / "jlremote/demo/own_files.py"
 
 
 def in_line(*pages: Path) -> list[str]:

@@ -80,7 +80,7 @@ class Steps:
     def _tell_more(self, text: str) -> None:
         if self._verbose:
             with self.paused():
-                tell(click.style(text, dim=True))  # to be copied
+                tell(click.style(text, dim=True))
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -100,8 +100,7 @@ class Steps:
         self.advance("")
         with self.paused():
             if self._lasting and not self._silent:
-                line = _line(*step, well=well, drawn=self._spinner is not None)
-                tell(line)
+                tell(_line(*step, well=well, drawn=self._spinner is not None))
 
 
 class Spinner:

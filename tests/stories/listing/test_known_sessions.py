@@ -158,7 +158,7 @@ def test_a_session_on_a_cluster_has_the_facts_of_its_job(
 ) -> None:
     answers.append(KERNEL)
     job = Job("cont1", "running", "jupyter lab", job="7", node="node1", until=time.time() + 2000)
-    monkeypatch.setattr(session_job, "told", lambda _: {"cont1": job})
+    monkeypatch.setattr(session_job, "read_jobs", lambda _: {"cont1": job})
     record = replace(RECORD, runtime=runtime_named("slurm").name)
     report = reported(monkeypatch, FakeLink(UP, checked=None), record)
     assert (report.state, report.job, report.node) == ("up", "7", "node1")

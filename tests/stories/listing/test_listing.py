@@ -97,7 +97,7 @@ def presence(monkeypatch: pytest.MonkeyPatch, found: Presence | JlrError, *queue
         return found
 
     monkeypatch.setattr(listing, "presence", answer)
-    monkeypatch.setattr(session_job, "told", lambda _: {job.name: job for job in queued})
+    monkeypatch.setattr(session_job, "read_jobs", lambda _: {job.name: job for job in queued})
 
 
 def test_sessions_of_other_laptops_follow_those_of_this_one(
