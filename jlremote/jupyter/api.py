@@ -60,8 +60,7 @@ class Kernel:
     state: str  # `idle`, `busy`, `starting`, …
     last_activity: str  # ISO 8601, UTC
     id: str = ""
-    # for how many seconds its cell has been running, `None` for none, or where that is not recorded
-    running: int | None = None
+    running: int | None = None  # seconds of the cell that runs, if that is recorded
 
     def to_json(self) -> dict[str, Any]:
         return vars(self) | {"last_activity": utc(self.last_activity)}
@@ -69,18 +68,13 @@ class Kernel:
 
 @dataclass(frozen=True)
 class JupyterApi:
-    """A client of the server behind a local port.
-
-    Attributes:
-        hostname: this machine's name in the requests.
-        address: the address of the loopback that is connected to.
-    """
+    """A client of the server behind a local port."""
 
     local_port: int
     server: Server
     timeout: float = ANSWER_SECONDS
-    hostname: str = LOCALHOST
-    address: str = LOCALHOST
+    hostname: str = LOCALHOST  # this machine's name in the requests
+    address: str = LOCALHOST  # of the loopback, which is connected to
 
     def status(self) -> dict[str, Any]:
         """Return `/api/status`; it needs the token, so an answer proves which server answers."""
@@ -90,8 +84,7 @@ class JupyterApi:
     def accepted_name(self, hostname: str) -> str:
         """Return the name for a browser: `hostname`, else the port's own address, or 127.0.0.1.
 
-        A server of another configuration refuses names that it does not know (DNS rebinding), but
-        no address of the loopback.
+        A server of another configuration refuses names that it does not know (DNS rebinding).
         """
         if replace(self, hostname=hostname)._accepts_its_name():
             return hostname
@@ -184,7 +177,6 @@ class JupyterApi:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that authenticate a request."""
         return {"Authorization": f"token {self.server.token}"} if self.server.token else {}
 
     def _request(self, method: str, path: str, content: Any = None) -> Any:

@@ -26,18 +26,14 @@ PROGRAMS = frozenset((*PAGES, "jupyter-server", "jupyter_server", "jupyterhub-si
 
 @dataclass(frozen=True)
 class Present:
-    """A session on a host, as another laptop may have started it.
-
-    Its server runs if it has `jupyter`; `halted` is the engine's word for a container that is
-    `paused` or `restarting`, empty for any other.
-    """
+    """A session on a host, as another laptop may have started it."""
 
     name: str
     runtime: str
-    jupyter: bool
+    jupyter: bool  # whether its server runs
     image: str | None = None
     gpus: str | None = None
-    halted: str = ""
+    halted: str = ""  # `paused` or `restarting`
 
 
 @dataclass(frozen=True)
@@ -45,8 +41,7 @@ class Presence:
     """The containers and sessions of a host."""
 
     containers: tuple[ListedContainer, ...]  # all containers of the engine, by name
-    # those that jlr made or launched Jupyter in, without other users'
-    sessions: tuple[Present, ...]
+    sessions: tuple[Present, ...]  # those of this user
     engine_failure: JlrError | None = None  # why the containers are unknown
     runtime: str = ""  # the containers' engine, as the records of sessions name it
 
@@ -79,11 +74,7 @@ def runs_jupyter(glimpse: ListedContainer) -> bool:
 
 
 def owner(glimpse: ListedContainer) -> str | None:
-    """Return the likely owner of a container, because engines do not record one.
-
-    It is the user in jlr's label, else who launched Jupyter, else the user of the container's
-    processes, or of a home folder in it.
-    """
+    """Return the likely owner of a container: by label, launch, processes or a home folder."""
     container = glimpse.container
     homes = [HOME.match(volume.source) for volume in container.volumes]
     likely = (

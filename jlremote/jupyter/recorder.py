@@ -56,8 +56,8 @@ printf 'recorder{FIELD}%s{FIELD}%s{FIELD}%s{FIELD}%s{FIELD}%s{RECORD}' "$own" \\
 def beside(files: str, pid: int, called: str) -> str:
     """Return the script that runs the recorder beside a server that runs, until that ends.
 
-    It needs `$directory`. `files` is shell text, the patterns of runtime files among which the
-    server's is, and `called` the interpreter as the server's process names it.
+    `files` is shell text, the patterns of runtime files among which the server's is, and `called`
+    the interpreter as the server's process names it.
     """
     return f"""\
 umask 077
@@ -87,10 +87,8 @@ class Recording:
     """The state of a session's recorder."""
 
     state: str = "none"  # `on`, `off` (asked for), `dead`, or `none`: it was not started
-    # how long cells have been running, in seconds, by the ids of their kernels
-    running: Mapping[str, float] = field(default_factory=dict)
-    # whether the server whose kernels were recorded is there; `None` where that is not told
-    served: bool | None = None
+    running: Mapping[str, float] = field(default_factory=dict)  # seconds of cells, by kernel
+    served: bool | None = None  # whether the recorded server is there, `None` if unknown
 
 
 NOT_RECORDED = Recording()

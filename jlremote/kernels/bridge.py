@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -161,12 +162,7 @@ def run(
     Raises:
         NotFound: there is no such session, or the kernel has ended by itself.
     """
-    ports = LocalPorts(connection_file)
-
-    def reach() -> JupyterApi:
-        _, forward, _ = answering(selector, context)
-        return JupyterApi(forward.local_port, forward.server)
-
+    ports, reach = LocalPorts(connection_file), partial(_api, selector, context)
     kernel = RemoteKernel(_start(reach(), kind, selector), reach, ports.wake)
     bridge = Bridge(ports, kernel)
     bridge.heed_signals()
@@ -175,6 +171,11 @@ def run(
             bridge.serve()
         finally:
             ports.close()
+
+
+def _api(selector: str, context: Context) -> JupyterApi:
+    _, forward, _ = answering(selector, context)
+    return JupyterApi(forward.local_port, forward.server)
 
 
 def _start(api: JupyterApi, kind: str, selector: str) -> str:
@@ -213,8 +214,7 @@ def end(selector: str, kernel: str, context: Context, wait: Callable[[], object]
     deadline = time.monotonic() + _AWAY_SECONDS
     while time.monotonic() < deadline:
         try:
-            _, forward, _ = answering(selector, context)
-            JupyterApi(forward.local_port, forward.server).end_kernel(kernel)
+            _api(selector, context).end_kernel(kernel)
         except NotFound:
             return
         except JlrError:

@@ -132,6 +132,7 @@ def test_in_the_background_of_a_machine_with_only_python_a_kernel_answers_until_
     assert left == []
 
 
+@pytest.mark.long
 def test_in_a_terminal_ctrl_c_reaches_all_and_ends_the_demo_well(machine: Laptop) -> None:
     """The terminal sends it to every process of the demo's group, not only to the demo."""
     with machine.terminal(str(PROGRAMS / "jlr"), "demo", "--no-browser", timeout=60) as terminal:
@@ -245,6 +246,7 @@ def containers(engine: Engine, *filters: str) -> set[str]:
     return set(engine.docker("ps", "--all", "--format", "{{.Names}}", *wanted).split())
 
 
+@pytest.mark.long
 def test_an_image_without_jupyterlab_is_an_error_and_nothing_is_left(
     machine_with_engine: Laptop, engine: Engine
 ) -> None:

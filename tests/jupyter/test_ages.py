@@ -168,7 +168,7 @@ def test_a_server_started_by_hand_is_found_and_left_running(
     assert here.running
 
 
-@pytest.mark.parametrize("name", ["Notebook 6", "JupyterLab 4"])
+@pytest.mark.parametrize("name", [LONG("Notebook 6"), "JupyterLab 4"])
 def test_a_server_that_is_open_to_all_is_forwarded_only_when_that_is_allowed(
     laptop: Laptop, containers: ContainerFactory, name: str
 ) -> None:
