@@ -24,11 +24,14 @@ class UnixListener:
         OSError: the socket cannot be made.
     """
 
+    _listener: socket.socket
+    _inode: int
+
     def __init__(self, path: Path, serve: Callable[[socket.socket], None]) -> None:
-        if sys.platform == "win32":
-            raise OSError("Windows has no such sockets")
         self._path = path
         self._serve = serve
+        if sys.platform == "win32":
+            raise OSError("Windows has no such sockets")
         self._listener = socket.socket(socket.AF_UNIX)
         try:
             path.unlink(missing_ok=True)  # left by a link that was killed
