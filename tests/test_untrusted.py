@@ -153,7 +153,7 @@ WITHOUT_A_DOOR = {
     "place/host/job.py": "moments of the door",
     "link/notices/cell_notices.py": "moments of the door",
     "mounts/": "processes and octal bytes of this machine",
-    "place/runtimes/existing_options.py": "a number of the door, in bytes",
+    "place/runtimes/container_options.py": "a number of the door, in bytes",
     "place/runtimes/refused_options.py": "four digits",
     "ssh/config/destination.py": "a number of the door",
     "ssh/forward/browser_requests.py": "eighteen digits",

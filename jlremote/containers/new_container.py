@@ -18,8 +18,8 @@ from jlremote.jupyter import scripts
 from jlremote.place.host.contract import USER_LABEL, Completed, run_script
 from jlremote.place.host.shell_text import command_line, stdin_of, wait_while
 from jlremote.place.runtimes.docker import docker_commands as docker
-from jlremote.place.runtimes.docker import docker_errors, networks, old_docker
-from jlremote.place.runtimes.docker.old_docker import OtherWay
+from jlremote.place.runtimes.docker import docker_errors, networks
+from jlremote.place.runtimes.docker.docker_errors import OtherWay
 from jlremote.place.runtimes.engine.engine_errors import EngineUnusable, engine_error, reason
 from jlremote.place.runtimes.engine.kinds import Argv, Engine
 from jlremote.place.runtimes.runtime import START_LABEL, Container, ContainerSpec
@@ -210,7 +210,7 @@ def attempted(
     Only a refusal costs a second attempt. An engine that the person named is not replaced.
     """
     done = attempt(engine, spec)
-    while done.status != 0 and (other := old_docker.instead(engine, done)) is not None:
+    while done.status != 0 and (other := docker_errors.other_way(engine, done)) is not None:
         if other.why is not None and request.runtime != AUTO:
             break
         again = attempt(other.engine, spec)
@@ -230,11 +230,11 @@ def attempted(
 
 def foreseen_engine(start: StartContext) -> Engine:
     """Return the engine that would create a container; asks the host."""
-    steps = old_docker.steps(start.engine)
+    steps = docker_errors.option_steps(start.engine)
     if not steps:
         return start.engine
     gpus = start.request.runtime == AUTO and start.request.gpus not in (None, "none")
-    other = old_docker.foreseen(start.engine, start.host.run(steps), gpus=gpus)
+    other = docker_errors.foreseen_way(start.engine, start.host.run(steps), gpus=gpus)
     _note(other, start.context)
     return other.engine
 

@@ -20,11 +20,11 @@ from jlremote.jupyter.survey import Survey, survey
 from jlremote.laptop import sessions
 from jlremote.place.host.contract import run_script
 from jlremote.place.host.shell_text import command_line, wait_while
+from jlremote.place.runtimes.container_options import differences
 from jlremote.place.runtimes.docker import docker_commands as docker
 from jlremote.place.runtimes.docker import docker_errors, networks
 from jlremote.place.runtimes.engine import engine_errors
 from jlremote.place.runtimes.engine.engine_gpus import GPUS_LABEL
-from jlremote.place.runtimes.existing_options import differences
 from jlremote.place.runtimes.runtime import START_LABEL, Container, ContainerSpec
 from jlremote.place.runtimes.scripts import packages
 from jlremote.selection import naming

@@ -16,9 +16,9 @@ from jlremote.place.clusters.slurm import SLURM
 from jlremote.place.host import installation
 from jlremote.place.host.contract import Completed, Steps
 from jlremote.place.host.shell_text import TOOK_TOO_LONG, command_line
-from jlremote.place.runtimes.docker import networks, old_docker
+from jlremote.place.runtimes.docker import docker_errors, networks
 from jlremote.place.runtimes.docker.docker_commands import usable_argv
-from jlremote.place.runtimes.docker.old_docker import OtherWay
+from jlremote.place.runtimes.docker.docker_errors import OtherWay
 from jlremote.place.runtimes.engine.engine_errors import (
     EngineUnusable,
     engine_error,
@@ -160,7 +160,9 @@ def steps(engine: Engine | None, image: str | None, *, silent: bool = False) -> 
         asked["toolkit"] = _TOOLKIT.replace("OLD_TOOL", "nvidia-docker")
     trial = f"exit {TOOK_TOO_LONG}" if silent else tried(usable_argv(engine))
     asked |= {"engine": command_line(engine("--version")), _DAEMON: trial}
-    asked |= {name: f"{_IF_WELL}{step}" for name, step in old_docker.steps(engine).items()}
+    asked |= {
+        name: f"{_IF_WELL}{step}" for name, step in docker_errors.option_steps(engine).items()
+    }
     root = engine("info", "--format", _ROOTS.get(engine.kind.program, "{{.DockerRootDir}}"))
     asked["storage"] = (
         f"{unless_silent(_DAEMON)}\n"
@@ -197,7 +199,7 @@ def read_facts(
         daemon, client = answers[_DAEMON], answers["engine"]
         version = one_line(client.stdout.partition("\n")[0]) if client.status == 0 else None
         error = engine_error(engine, daemon) if daemon.status != 0 else None
-        other = old_docker.foreseen(engine, answers, gpus=True)
+        other = docker_errors.foreseen_way(engine, answers, gpus=True)
     return HostFacts(
         host=host,
         user=one_line(answers["user"].stdout) or "?",

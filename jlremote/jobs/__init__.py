@@ -30,7 +30,7 @@ laptop is gone.
 What if the image has no shell? A copy of `/bin/sh` out of the container shows it before the start:
 under `--init` a missing shell would show only in the job's output. Then the program runs by itself.
 
-Where does a job wait for GPUs? A detached one on the host (see `gpus.waiting`), as a process job.
+Where does a job wait for GPUs? On the host (see `gpus`), a detached one as its own process job.
 If it is to have a container of its own, that process creates it and deletes its own folder, so from
 then on the engine has the job, as any other.
 

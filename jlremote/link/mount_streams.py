@@ -25,6 +25,11 @@ QUIET_SECONDS = 12.0
 PROBE_SECONDS = 20.0
 TICK_SECONDS = 1.0
 
+HANDOVER_SECONDS = 5.0
+# Programs do not notice a reconnect that takes no longer. It counts from the first request that
+# waits: sshfs connects for one request at a time, and each would wait for those before it.
+GRACE_SECONDS = 8.0
+
 
 class MountStreams:
     """The open streams by mount; `lost` is called with a connection that did not answer."""
@@ -109,12 +114,6 @@ class MountStreams:
         for stream in self._all():
             if stream.connection is connection:
                 stream.abort()
-
-
-HANDOVER_SECONDS = 5.0
-# Programs do not notice a reconnect that takes no longer. It counts from the first request that
-# waits: sshfs connects for one request at a time, and each would wait for those before it.
-GRACE_SECONDS = 8.0
 
 
 class Mounts:

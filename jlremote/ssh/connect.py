@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from jlremote.errors import Busy, JlrError, LinkLost, NeedsAuthentication, NotSSH, Unreachable
 from jlremote.place.host.framing import FromMarker, ended_early, new_marker
 from jlremote.questions import Asker
-from jlremote.ssh.channels.channel_registry import SessionSlots
+from jlremote.ssh.channels.channel_registry import ChannelRegistry
 from jlremote.ssh.channels.event_loop import EventLoop
 from jlremote.ssh.channels.session_channel import ScriptChannel, StdinPieces
 from jlremote.ssh.channels.shell_session import MENDING, Deadline, ShellSession
@@ -164,7 +164,7 @@ class SSHConnection:
     _has_shell: bool = False
 
     def __post_init__(self) -> None:
-        self._slots = SessionSlots.of(self.transport)
+        self._slots = ChannelRegistry.of(self.transport).slots
 
     @property
     def description(self) -> str:
@@ -256,10 +256,7 @@ class SSHConnection:
         """Check once that scripts are read by `sh`.
 
         Startup files may have put another shell in its place, and that may wait for the end of a
-        stdin which is kept open for a command's input.
-
-        Raises:
-            NoShell: they are not.
+        stdin which is kept open for a command's input: `NoShell`.
         """
         if self._has_shell:
             return

@@ -33,11 +33,7 @@ _FOREIGN = (paramiko.SSHException, OSError, EOFError)
 
 @contextmanager
 def translated(destination: Destination, transport: Any = None) -> Iterator[None]:
-    """Translate the exceptions of paramiko, sockets and the system.
-
-    Raises:
-        JlrError: says what failed, where, and what to do.
-    """
+    """Translate the exceptions of paramiko, sockets and the system into ours."""
     try:
         yield
     except JlrError:
@@ -47,7 +43,7 @@ def translated(destination: Destination, transport: Any = None) -> Iterator[None
 
 
 def explain(error: BaseException, destination: Destination, transport: Any = None) -> JlrError:
-    """Return our error for an exception."""
+    """Return the error of ours that says what failed, where, and what to do."""
     reason = one_line(getattr(transport, "disconnection", ""))
     login = getattr(transport, "auth_handler", None)
     if TOO_MANY in reason.lower():

@@ -69,6 +69,7 @@ def test_a_container_has_the_gpus_that_were_asked_for(
         engines_host.remove(runtime, name)
 
 
+@pytest.mark.long
 def test_a_container_keeps_its_gpu_when_the_host_counts_anew(
     engines_laptop: Laptop, engines_host: EnginesHost, gpus: Gpus, name: str
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -28,25 +27,6 @@ def job(engines_host: EnginesHost, name: str) -> Iterator[str]:
     yield name
     for runtime in ("podman", "sudo podman"):
         engines_host.remove(runtime, name)
-
-
-def run(laptop: Laptop, name: str, *words: str) -> None:
-    """Run a job and check everything that is reported of it."""
-    argv = ("run", "lab", "--name", name, *words, "--", "sh", "-c", SCRIPT)
-    done = laptop.jlr(*argv, timeout=120)
-    assert (done.status, done.stdout) == (7, "out\n"), done
-    assert done.stderr.endswith("oops\n")
-    [listed] = [
-        job for job in json.loads(laptop.jlr("runs", "lab", "--json").stdout) if job["name"] == name
-    ]
-    assert (listed["state"], listed["exit_code"]) == ("ended", 7)
-    again = laptop.jlr("logs", f"lab/{name}")
-    assert (again.stdout, again.stderr) == ("out\n", "oops\n")
-    assert laptop.jlr("stop", name, "--remove", "--yes").status == 0
-
-
-def test_a_job_runs_in_podman_where_docker_does_not_run(without_docker: Laptop, job: str) -> None:
-    run(without_docker, job, "--image", IMAGE)
 
 
 @pytest.mark.parametrize("flags", [LONG((), id="podman"), FLAGS["sudo podman"]])
@@ -86,7 +66,8 @@ def test_stop_leaves_nothing_of_a_job(
     check_end(engines_laptop, job, ("--image", image, *FLAGS[runtime]), how)
 
 
-@pytest.mark.parametrize("runtime", ["apptainer", LONG("podman"), LONG("sudo podman")])
+@pytest.mark.long
+@pytest.mark.parametrize("runtime", ["apptainer", "podman", "sudo podman"])
 @pytest.mark.parametrize("how", HOW)
 def test_stop_leaves_nothing_of_a_job_in_a_session(
     engines_laptop: Laptop, job: str, runtime: str, how: tuple[str, ...]

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import secrets
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -100,11 +99,6 @@ def test_commands_are_shown_as_a_person_can_type_them(owner: Laptop, session: st
     assert "sudo -A" not in seen.stderr
 
 
-def test_a_script_and_a_command_with_an_input_of_its_own(owner: Laptop, session: str) -> None:
-    done = owner.jlr("shell", session, "--", "cat", stdin="what was typed\n")
-    assert (done.status, done.stdout) == (0, "what was typed\n"), done
-
-
 @pytest.mark.parametrize("way", [LONG("shell"), "kept", "job"])
 def test_a_terminal_asks_nothing(owner: Laptop, session: str, way: str) -> None:
     words = {
@@ -134,15 +128,6 @@ def test_jobs_run_in_containers_of_their_own_and_in_the_sessions(
     for where in (words, ("run", "lab", "--in", session)):  # `sudo` asks for nothing on stdin
         given = owner.jlr(*where, "-i", "--rm", "--", "sh", "-c", "cat; exit 5", stdin="a\nb")
         assert (given.status, given.stdout) == (5, "a\nb"), given
-
-
-def test_a_job_in_a_session_is_stopped(owner: Laptop, session: str) -> None:
-    name = f"{session}-job"
-    run = ("run", "lab", "--in", session, "--name", name, "--detach", "--", "sleep", "641")
-    assert without_terminal(owner, *run).status == 0
-    assert without_terminal(owner, "stop", name).status == 0
-    shown = without_terminal(owner, "attach", name)
-    assert shown.status == 128 + signal.SIGTERM, shown
 
 
 def test_a_registrys_key_has_stdin_for_itself(

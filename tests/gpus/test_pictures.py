@@ -279,6 +279,7 @@ def test_a_session_on_a_free_gpu_that_is_back_after_the_network_was_away(
     assert ada.jlr("stop", "--remove", "--yes").status == 0, "the doctor would tell of it"
 
 
+@pytest.mark.long
 def test_a_doctor_that_finds_a_user_without_the_engine(
     terminal: Terminal,
     ada: Laptop,

@@ -8,25 +8,21 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from jlremote import __version__
-from jlremote.errors import JlrError, LinkLost
+from jlremote.errors import LinkLost
 from jlremote.link.connection.backoff import LONGEST_PAUSE, Backoff, keep_going
 from jlremote.link.connection.liveness import Liveness, Probing
 from jlremote.link.connection.supervisor import Supervisor
-from jlremote.link.forwards.session_forward import SessionForward
-from jlremote.link.wire.protocol import authenticate_link, receive, send
-from jlremote.link.wire.states import Condition, State
-from jlremote.ssh.interfaces import Connection, Output
+from jlremote.link.wire.protocol import authenticate_link
+from jlremote.link.wire.states import State
+from jlremote.ssh.interfaces import Connection
 from tests.link.fakes import (
     FakeConnection,
     FakeDialer,
-    FakeListener,
     FakePerson,
-    new_endpoint,
     until,
 )
 from tests.link.service.parts import SECRET, Parts, new_parts, served
@@ -156,54 +152,6 @@ def test_garbage_at_the_socket_ends_its_own_conversation_only(
                 stranger.recv_bytes()
     assert parts.link().status().state == "up"
     assert died == []
-
-
-def test_garbage_in_a_running_script_ends_the_script(parts: Parts) -> None:
-    ended = threading.Event()
-
-    def run(script: bytes, output: Output, options: dict[str, Any]) -> int:
-        assert options["cancelled"].wait(20)
-        ended.set()
-        return 0
-
-    parts.supervisor.host.run = run
-    request = {"op": "run", "script": "x", "version": __version__, "gives": True}
-    terminal = {"kind": "xterm", "size": [80, 25]}
-    with sockets.Client(str(parts.files.socket)) as socket:
-        authenticate_link(socket, SECRET)
-        send(socket, request | {"terminal": terminal})
-        while "connected" not in receive(socket):
-            pass
-        send(socket, {"size": None})
-        assert ended.wait(20)
-
-
-def test_requests_are_told_when_no_thread_is_left_for_a_proof(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    connection = FakeConnection()
-
-    class Supervised:
-        def wait(self, timeout: float) -> Connection:
-            return connection
-
-    supervisor = cast(Supervisor, Supervised())
-    forward = SessionForward(
-        ("one", None), new_endpoint(), connection, supervisor, lambda _, known: known
-    )
-    forward.listen(FakeListener, 8888)
-
-    def full(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", full)
-        forward.prove_again(connection)
-    with pytest.raises(JlrError, match="can't start new thread"):
-        forward.wait(0)
-    forward.prove_again(connection)
-    assert forward.settled(20)
-    assert forward.to_json(Condition(State.UP))["state"] == "up"
 
 
 @pytest.fixture(autouse=True)

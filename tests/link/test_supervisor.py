@@ -149,19 +149,6 @@ def test_a_command_joins_a_reconnect_under_way(watched: Watched) -> None:
     assert len(watched.dialer.askers) == 2
 
 
-def test_an_error_that_is_raised_often_keeps_no_tracebacks(watched: Watched) -> None:
-    watched.connect().close()
-    watched.dialer.outcomes.put(NeedsAuthentication("a code"))
-    until(lambda: watched.state is State.NEEDS_AUTH, "the refusal")
-    for _ in range(3):
-        with pytest.raises(NeedsAuthentication):
-            watched.supervisor.wait(0)
-    error = watched.supervisor.condition.error
-    assert error is not None
-    assert error.__traceback__ is None
-    assert error.__context__ is None
-
-
 def test_the_end_closes_the_connection_and_wakes_waiting_requests(watched: Watched) -> None:
     connection = watched.connect()
     watched.supervisor.end()

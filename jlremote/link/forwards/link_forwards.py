@@ -26,9 +26,15 @@ from jlremote.ssh.interfaces import Connection, Output, Stream
 # Reads the events of a runtime over a connection; repeating it is harmless.
 Observe = Callable[[Connection, str], None]
 
+log = logging.getLogger(__name__)
 
-# How long a proof may take that has begun.
 _PROOF_SECONDS = 10.0
+# Reading events begins late, to take no time from a session's start; it misses none of them.
+PAUSE_SECONDS = 2
+# If reading ends again and again, it is retried less and less often.
+LONGEST_PAUSE_SECONDS = 60
+LASTING_SECONDS = 60.0
+AGAIN = "observed again"
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,16 +132,6 @@ class Forwards:
     def to_json(self, link: Condition) -> list[dict[str, Any]]:
         """Return all forwards for `status`; `link` is the link's own condition."""
         return [forward.to_json(link) for forward in tuple(self._forwards.values())]
-
-
-log = logging.getLogger(__name__)
-
-# It begins late, to take no time from a session's start; events of the meantime are read then.
-PAUSE_SECONDS = 2
-# If reading ends again and again, it is retried less and less often.
-LONGEST_PAUSE_SECONDS = 60
-LASTING_SECONDS = 60.0
-AGAIN = "observed again"
 
 
 class ContainerEvents:

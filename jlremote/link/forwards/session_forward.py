@@ -17,6 +17,28 @@ from jlremote.link.wire.status import ForwardKey
 from jlremote.place.host.addresses import Target
 from jlremote.ssh.interfaces import Connection, Forward, Gateway
 
+log = logging.getLogger(__name__)
+
+_PROOF_SECONDS = 10.0
+# How long a proof that may become wrong at any time is believed.
+UNSURE_SECONDS = 2.0
+# The same for a server that has ended, or waits: a page that was left open asks all night.
+ENDED_SECONDS = 5.0
+
+# States that end by themselves, so that the next request causes another proof.
+PASSING = {State.DOWN, State.CLOSED, State.TAKEN, State.PAUSED, State.RESTARTING, State.STARTING}
+# States that may last, and that a person may end, by starting the server by hand.
+ENDED = {State.JUPYTER_DEAD, State.STOPPED, State.IDLE_STOPPED, State.QUEUED, State.JOB_ENDED}
+# States in which nothing is left that would close a connection.
+CUT = {
+    *(State.CONTAINER_GONE, State.CONTAINER_STOPPED, State.JOB_ENDED),
+    *(State.RESTARTING, State.RESTARTED),
+}
+Locate = Callable[[Connection, Endpoint], Endpoint]
+Listen = Callable[[int, Gateway, ForwardKey], Forward]
+# Takes a session and when its time limit ends it, some minutes before.
+Ending = Callable[[str, float], None]
+
 # A timer stands still while the machine sleeps.
 _TURN_SECONDS = 60.0
 
@@ -59,35 +81,6 @@ class TimeLimit:
                 return
         if left > 0:
             self._warn(until)
-
-
-log = logging.getLogger(__name__)
-
-_PROOF_SECONDS = 10.0
-# How long a proof that may become wrong at any time is believed.
-UNSURE_SECONDS = 2.0
-# The same for a server that has ended, or waits: a page that was left open asks all night.
-ENDED_SECONDS = 5.0
-
-# States that end by themselves, so that the next request causes another proof.
-PASSING = (
-    *(State.DOWN, State.CLOSED, State.TAKEN, State.PAUSED, State.RESTARTING),
-    State.STARTING,
-)
-# States that may last, and that a person may end, by starting the server by hand.
-ENDED = (
-    *(State.JUPYTER_DEAD, State.STOPPED, State.IDLE_STOPPED),
-    *(State.QUEUED, State.JOB_ENDED),
-)
-# States in which nothing is left that would close a connection.
-CUT = (
-    *(State.CONTAINER_GONE, State.CONTAINER_STOPPED, State.JOB_ENDED),
-    *(State.RESTARTING, State.RESTARTED),
-)
-Locate = Callable[[Connection, Endpoint], Endpoint]
-Listen = Callable[[int, Gateway, ForwardKey], Forward]
-# Takes a session and when its time limit ends it, some minutes before.
-Ending = Callable[[str, float], None]
 
 
 class SessionForward:
@@ -248,7 +241,7 @@ class SessionForward:
         if self._connection is not connection:
             return True
         state = self._condition.state
-        passing = self._doubted or state in PASSING + ENDED or self._endpoint.changeable
+        passing = self._doubted or state in PASSING | ENDED or self._endpoint.changeable
         sure = self._proved and not passing
         pause = ENDED_SECONDS if state in ENDED else UNSURE_SECONDS
         return not self._proving and not sure and time.monotonic() - self._asked_at >= pause

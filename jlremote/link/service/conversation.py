@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 # sshd's default `LoginGraceTime`. Other commands wait for this answer meanwhile.
 ANSWER_SECONDS = 120.0
 
+# Each message about pieces that were taken wakes the command.
+_TOLD_AT_ONCE = PIECES // 2
+
 
 class Conversation:
     """A connected command with its request; as an `Asker` it reaches the person behind it."""
@@ -111,10 +114,6 @@ class Conversation:
         """Close the socket, unless the thread that waits for the command to hang up does it."""
         if not self._watched:
             self._socket.close()
-
-
-# Each message about pieces that were taken wakes the command.
-_TOLD_AT_ONCE = PIECES // 2
 
 
 class CommandStdin(StdinPieces):

@@ -37,6 +37,11 @@ _ANSWER_SECONDS = 10.0
 # An `ssh` that finds no connection here makes one itself, which can wait for longer.
 _CONNECTION_SECONDS = 1.0
 
+VERSION = 4
+HELLO, NEW_SESSION, ALIVE_CHECK = 0x00000001, 0x10000002, 0x10000004
+DENIED, EXIT, ALIVE, OPENED = 0x80000002, 0x80000004, 0x80000005, 0x80000006
+_NUMBER = struct.Struct(">I")
+_MOST_BYTES = 4 << 20  # of one message
 
 # Whether a session's container, by its name and the container's id, is known to run.
 Runs = Callable[[str, str, Connection], bool]
@@ -206,13 +211,6 @@ class ControlClient:
             passed.tell(f"jlr: the link failed: {bug!r}\n")
             return FAILED
         return status
-
-
-VERSION = 4
-HELLO, NEW_SESSION, ALIVE_CHECK = 0x00000001, 0x10000002, 0x10000004
-DENIED, EXIT, ALIVE, OPENED = 0x80000002, 0x80000004, 0x80000005, 0x80000006
-_NUMBER = struct.Struct(">I")
-_MOST_BYTES = 4 << 20  # of one message
 
 
 class ControlFields:

@@ -13,6 +13,8 @@ from typing import Any
 from jlremote.errors import JlrError
 from jlremote.text import listed
 
+_SHOWN = 8  # folders of a PATH
+
 
 class State(StrEnum):
     """The state of a link, a forward or a session."""
@@ -70,9 +72,6 @@ def without_history(error: JlrError) -> JlrError:
     A stored error would keep all objects of its frames alive, and grow each time it is raised.
     """
     return copy.copy(error)
-
-
-_SHOWN = 8  # folders of a PATH
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 Read `runtime` first: a `Runtime` returns text for `sh` and has no effects. `engine_containers`,
 `bare` (`--runtime none`) and `apptainer` are the three kinds, `on_node` takes one of the last two
-to a cluster's node, `table` has them by name. `container_options` are those of a new container,
-`existing_options` and `refused_options` those that one has and cannot have. `container_list` lists
-all containers of an engine, and what only one of them has. Below: `engine` (the engines and their
-errors), `docker` (their command lines), `scripts` (run in containers).
+to a cluster's node, `table` has them by name. `container_options` are those that a container gets
+or has, `refused_options` those that it cannot have. `container_list` lists all containers of an
+engine, and what only one of them has. Below: `engine` (the engines and their errors), `docker`
+(their command lines), `scripts` (run in containers).
 
 Decisions:
 

@@ -1,12 +1,18 @@
-"""The options of a new container, named as the engines name them."""
+"""The options of a new container, as the engines name them, and those of an existing one."""
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 from jlremote.errors import Usage
+from jlremote.laptop.settings.options import key
+from jlremote.untrusted import number
 
 
 @dataclass(frozen=True)
@@ -83,3 +89,146 @@ def check_arguments(words: tuple[str, ...]) -> None:
                 "is `-v SOURCE:TARGET`",
             )
         before = word
+
+
+# `inspect` does not have the words of the command line, so labels keep them.
+ARGUMENTS_LABEL = "org.jlremote.engine-arguments"
+PACKAGES_LABEL = "org.jlremote.packages"
+
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+# Other words for the engine's defaults.
+_ALIKE = {("network", "default"): "bridge", ("ipc", "shareable"): "private"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An option that a container was not created with."""
+
+    option: str
+    asked: str
+    there: str | None  # the container's value, `None` for none
+
+
+def options_of(inspected: Mapping[str, Any], labels: Mapping[str, str]) -> ContainerOptions:
+    """Return a container's options from its `inspect`, and from the labels that jlr gave it."""
+    config, host = inspected["Config"], inspected["HostConfig"]
+    return ContainerOptions(
+        volumes=tuple(_volume(mount) for mount in inspected.get("Mounts") or ()),
+        environment=tuple(config.get("Env") or ()),
+        workdir=config.get("WorkingDir") or "/",
+        user=config.get("User") or "root",
+        shm_size=_size_in_words(host.get("ShmSize")),
+        ulimits=tuple(_ulimit(limit) for limit in host.get("Ulimits") or ()),
+        ipc=host.get("IpcMode") or None,
+        network=host.get("NetworkMode") or None,
+        init=bool(host.get("Init")),
+        remove=bool(host.get("AutoRemove")),
+        log_options=_log_options(config, (host.get("LogConfig") or {}).get("Config") or {}),
+        packages=tuple(shlex.split(labels.get(PACKAGES_LABEL, ""))),
+        engine_arguments=tuple(shlex.split(labels.get(ARGUMENTS_LABEL, ""))),
+    )
+
+
+def differences(asked: ContainerOptions, there: ContainerOptions) -> list[Difference]:
+    """Return the requested options that the container does not have."""
+    found = []
+    for option, field in FIELDS.items():
+        wanted, has = getattr(asked, field), getattr(there, field)
+        if option == "engine-arguments":
+            if wanted and wanted != has:
+                found.append(Difference(option, shlex.join(wanted), shlex.join(has) or None))
+        elif isinstance(wanted, tuple):
+            found += _of_lists(option, wanted, has)
+        elif wanted not in (None, "") and _same(option, wanted) != _same(option, has):
+            found.append(Difference(option, _shown(wanted), None if has is None else _shown(has)))
+    return found
+
+
+def _of_lists(option: str, wanted: tuple[str, ...], has: tuple[str, ...]) -> list[Difference]:
+    there = {key(option, item): item for item in has}
+    found = []
+    for item in wanted:
+        here = there.get(key(option, item))
+        passed_on = option == "env" and "=" not in item  # the engine takes the value from its own
+        if here is not None and (passed_on or _agree(option, item, here)):
+            continue
+        if not (item.endswith("=") and option in ("ulimit", "log-opt") and here is None):
+            found.append(Difference(option, item, here))
+    return found
+
+
+def _agree(option: str, asked: str, there: str) -> bool:
+    wanted, has = _same(option, asked), _same(option, there)
+    if option == "volume" and ":" not in asked:  # the engine names such a volume itself
+        return True
+    if asked.startswith("~") and option == "volume":  # the home folder is not known here
+        return bool(wanted[1:] == has[1:] and has[0].endswith(wanted[0][1:]))
+    return bool(wanted == has)
+
+
+def _shown(value: str | bool) -> str:
+    return value if isinstance(value, str) else "yes" if value else "no"
+
+
+def _same(option: str, value: Any) -> Any:
+    plain: Callable[[str], Any] | None = _PLAIN.get(option)
+    return plain(value) if plain and value is not None else _ALIKE.get((option, value), value)
+
+
+def _plain_size(text: str) -> int | str:
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?) ?([bkmgt]?)i?b?", text.lower())
+    return int(number(found[1]) * _UNITS[found[2]]) if found else text
+
+
+def _plain_limit(text: str) -> str:
+    name, _, values = text.partition("=")
+    soft, _, hard = values.partition(":")
+    return f"{name}={soft}:{hard or soft}"
+
+
+def _plain_user(text: str) -> str:
+    user, _, group = text.partition(":")
+    return "root" if {user, group} <= {"root", "0", ""} else text
+
+
+def _plain_volume(text: str) -> tuple[str, str, bool]:
+    source, _, rest = text.partition(":")
+    target, _, options = rest.partition(":")
+    return posixpath.normpath(source), posixpath.normpath(target), "ro" in options.split(",")
+
+
+_PLAIN: Mapping[str, Callable[[str], Any]] = {
+    "shm-size": _plain_size,
+    "ulimit": _plain_limit,
+    "user": _plain_user,
+    "volume": _plain_volume,
+    "workdir": posixpath.normpath,
+}
+
+
+def _volume(mount: Mapping[str, Any]) -> str:
+    source = mount.get("Name") or mount.get("Source") or ""
+    return f"{source}:{mount['Destination']}" + ("" if mount.get("RW", True) else ":ro")
+
+
+def _ulimit(limit: Mapping[str, Any]) -> str:
+    # podman calls it RLIMIT_MEMLOCK
+    name = str(limit["Name"]).lower().removeprefix("rlimit_")
+    soft, hard = limit["Soft"], limit["Hard"]
+    return f"{name}={soft}" if soft == hard else f"{name}={soft}:{hard}"
+
+
+def _log_options(config: Mapping[str, Any], told: Mapping[str, str]) -> tuple[str, ...]:
+    words: list[str] = config.get("CreateCommand") or []
+    noted = [value for word, value in pairwise(words) if word == "--log-opt"]
+    noted += [word.partition("=")[2] for word in words if word.startswith("--log-opt=")]
+    return (*(f"{name}={value}" for name, value in told.items()), *noted)
+
+
+def _size_in_words(size: int | None) -> str | None:
+    if not size:
+        return None
+    for unit in ("g", "m", "k"):
+        if size % _UNITS[unit] == 0:
+            return f"{size // _UNITS[unit]}{unit}"
+    return str(size)

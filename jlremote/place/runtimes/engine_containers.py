@@ -12,7 +12,7 @@ from jlremote.errors import Usage
 from jlremote.place.host.contract import Completed, Steps, understood
 from jlremote.place.host.process_mark import sweep_argv
 from jlremote.place.host.shell_text import command_line
-from jlremote.place.runtimes import existing_options
+from jlremote.place.runtimes import container_options
 from jlremote.place.runtimes.docker import networks
 from jlremote.place.runtimes.docker.docker_commands import inspect_argv
 from jlremote.place.runtimes.engine.engine_errors import DockerIsPodman, engine_error, is_podman
@@ -173,7 +173,7 @@ def read_container(
         restarts=count(str(inspected.get("RestartCount"))) or 0,
         out_of_memory=_out_of_memory(inspected),
         volumes=_volumes(inspected),
-        options=existing_options.read(inspected, ours),
+        options=container_options.options_of(inspected, ours),
     )
 
 

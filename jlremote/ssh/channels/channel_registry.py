@@ -35,6 +35,7 @@ class ChannelRegistry:
         self._free: list[int] = []
         self._unread = 0
         self._round_trip = 0.0  # seconds
+        self.slots = SessionSlots()
         self._registered = transport._channels
         self._seen = transport.channels_seen
 
@@ -103,11 +104,6 @@ class SessionSlots:
         self._kept: set[object] = set()
         self._commands: set[object] = set()
         self._preemptible: dict[object, Callable[[], None]] = {}
-
-    @classmethod
-    def of(cls, transport: Any) -> SessionSlots:
-        shared: SessionSlots = vars(transport).setdefault("session_slots", cls())
-        return shared
 
     def keep(self, session: object) -> bool:
         """Count a session that may last for hours; return `False` if too many are open."""

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from jlremote.ssh.channels.channel_registry import PAUSES, SessionSlots
+from jlremote.ssh.channels.channel_registry import PAUSES
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
 from jlremote.ssh.interfaces import Stream
 
@@ -24,23 +24,19 @@ class SessionChannel(TunnelChannel):
 
     _refusals = 0
 
-    @property
-    def _slots(self) -> SessionSlots:
-        return SessionSlots.of(self._transport)
-
     def ask_session(self) -> None:
         """Open the session; `refused` if too many are open."""
-        if self._slots.keep(self):
+        if self._registry.slots.keep(self):
             self._loop.call(self._ask)
         else:
-            super().refuse(self._slots.too_many())
+            super().refuse(self._registry.slots.too_many())
 
     def _ask(self) -> None:
         self.ask(b"session")
 
     def refuse(self, reason: str) -> None:
         """Ask again soon while another session may end; sshd says only "open failed"."""
-        may_end = self._slots.make_room(0) or self._refusals < len(PAUSES)
+        may_end = self._registry.slots.make_room(0) or self._refusals < len(PAUSES)
         if may_end and not self._close_sent and self._transport.is_active():
             pause = PAUSES[min(self._refusals, len(PAUSES) - 1)]
             self._refusals += 1
@@ -54,7 +50,7 @@ class SessionChannel(TunnelChannel):
 
     def _release(self) -> None:
         super()._release()
-        self._slots.end(self)
+        self._registry.slots.end(self)
 
 
 def _take(waiting: deque[tuple[Label, Piece]]) -> tuple[Label, list[Piece]] | None:

@@ -11,7 +11,7 @@ from string import ascii_letters, digits
 from typing import Any
 
 from jlremote.errors import Busy, LinkLost, NotBegun
-from jlremote.ssh.channels.channel_registry import PAUSES, SessionSlots
+from jlremote.ssh.channels.channel_registry import PAUSES, ChannelRegistry
 from jlremote.ssh.channels.session_channel import ScriptChannel
 from jlremote.ssh.interfaces import NOTHING, Output, Stdin, Terminal
 from jlremote.ssh.wire_format import string
@@ -87,12 +87,7 @@ class Deadline:
         return longest
 
     def check(self) -> None:
-        """Check that the call may go on.
-
-        Raises:
-            LinkLost: the call was cancelled.
-            TimeoutError: its time is over.
-        """
+        """Raise `LinkLost` if the call was cancelled, `TimeoutError` if its time is over."""
         if self._cancelled is not None and self._cancelled.is_set():
             raise LinkLost("the command was cancelled")
         if self._deadline is not None and time.monotonic() >= self._deadline:
@@ -148,7 +143,7 @@ class ShellSession:
         self._terminal = terminal
         self._size = None if terminal is None else terminal.size
         self._variables = variables
-        self._slots = SessionSlots.of(transport)
+        self._slots = ChannelRegistry.of(transport).slots
         self._channel = self._open()
         if deadline.is_limited:
             self._slots.begin_command(self)
@@ -156,9 +151,7 @@ class ShellSession:
     def run(self, script: bytes, output: Output, stdin: Stdin | None, *, hold_stdin: bool) -> int:
         """Send the script, pass on the output, and return the exit status.
 
-        Raises:
-            TimeoutError: the deadline has passed; the shell was sent a TERM signal.
-            LinkLost: the connection broke, or the call was cancelled.
+        After its deadline, or when it is cancelled, the shell is sent a TERM signal.
         """
         try:
             script = self._begin(script)

@@ -117,7 +117,6 @@ class TunnelChannel:
         self._send(*((_DATA.pack(kind, peer, len(piece)), piece) for piece in pieces))
 
     def send_end(self) -> None:
-        """Announce that nothing more will be sent."""
         self._send((self._head(common.cMSG_CHANNEL_EOF),))
 
     def request(self, kind: bytes, details: bytes = b"", *, want_reply: bool = False) -> None:

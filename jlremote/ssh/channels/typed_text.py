@@ -27,7 +27,6 @@ class TypedText:
         self._wake: Callable[[], None] = lambda: None
 
     def output(self, stream: Stream, data: bytes) -> None:
-        """Pass on the terminal's output."""
         if not self._asked:
             before, marker, data = (self._before + data).partition(self._marker)
             self._asked = bool(marker)

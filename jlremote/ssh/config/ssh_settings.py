@@ -89,15 +89,12 @@ class SshSettings:
     notes: tuple[str, ...] = ()
 
     def first(self, name: str, default: str = "") -> str:
-        """Return the setting's first value."""
         return next(iter(self.values.get(name, ())), default)
 
     def every(self, name: str) -> tuple[str, ...]:
-        """Return the setting's values, the strongest first."""
         return self.values.get(name, ())
 
     def on(self, name: str) -> bool:
-        """Return whether a yes-or-no setting is on."""
         return self.first(name).lower() in {"yes", "true"}
 
 

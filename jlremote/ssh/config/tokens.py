@@ -64,11 +64,7 @@ def local_user() -> str:
 
 
 def expand(text: str, names: TokenValues, allowed: str | None = None) -> str:
-    """Return `text` with its tokens replaced; `allowed` limits which there may be.
-
-    Raises:
-        Usage: another token; `ssh` refuses it too.
-    """
+    """Return `text` with its tokens replaced; `Usage` for one that is not among the `allowed`."""
     table = names.table()
 
     def replace(match: re.Match[str]) -> str:
@@ -96,9 +92,6 @@ def expand_home(text: str) -> Path:
     """Return a path with its `~` or `~user` replaced.
 
     As in ssh, one's own home folder is the one in the user database, whatever `HOME` says.
-
-    Raises:
-        Usage: there is no such user, or no home folder; `ssh` refuses it too.
     """
     try:
         if text == "~" or text.startswith("~/"):

@@ -129,7 +129,6 @@ class Relay:
         return self._last_number
 
     def unlisten(self, number: int) -> None:
-        """Stop listening."""
         if self._listeners.pop(number, None) is not None:
             self._frames.send(relay.CLOSE, number)
             self._end_if_unused()

@@ -66,11 +66,9 @@ class RefusedSecrets:
         self._digests: set[bytes] = set()
 
     def add(self, account: str, *answers: str) -> None:
-        """Note that these answers together were refused."""
         self._digests.add(self._digest(account, answers))
 
     def holds(self, account: str, *answers: str) -> bool:
-        """Return whether these answers together were refused."""
         return self._digest(account, answers) in self._digests
 
     def _digest(self, account: str, answers: tuple[str, ...]) -> bytes:
@@ -100,11 +98,7 @@ class Credentials:
         return None if secret is None or self.refused.holds(account, secret) else secret
 
     def ask(self, kind: QuestionKind, text: str, *, echo: bool = False) -> str:
-        """Ask the person.
-
-        Raises:
-            NeedsAuthentication: the person cannot be asked.
-        """
+        """Ask the person; `NeedsAuthentication` if that cannot be done."""
         return self.asker.ask(Question(kind, printable(text), echo=echo))
 
     def candidates(self, account: str, question: str, *, tries: int, refused: str) -> Iterator[str]:

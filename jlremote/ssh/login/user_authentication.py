@@ -181,7 +181,6 @@ class UserAuthentication:
         return self._user
 
     def abort(self) -> None:
-        """Wake the waiting thread: the connection is gone."""
         self._answers.put(None)
 
 

@@ -62,7 +62,6 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     # Called by paramiko's transport.
 
     def write_all(self, out: bytes) -> None:
-        """Write bytes unencrypted."""
         if out != self.already_sent:
             super().write_all(out)
         self.already_sent = b""
@@ -138,11 +137,7 @@ class Packetizer(PlainPacketizer):  # type: ignore[misc]  # paramiko has no type
     # Called by channels.
 
     def send_payloads(self, payloads: Sequence[tuple[bytes | memoryview, ...]]) -> bool:
-        """Send several messages at once, each in parts; return `False` during a key exchange.
-
-        Raises:
-            EOFError: the connection broke.
-        """
+        """Send several messages at once, each in parts; return `False` during a key exchange."""
         with self._sending:
             if self._exchanging:
                 return False

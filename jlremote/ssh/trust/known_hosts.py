@@ -42,12 +42,10 @@ class KnownKey:
 
     @property
     def type(self) -> str:
-        """The key's type, such as `ssh-ed25519`."""
         return key_type(self.blob)
 
     @property
     def where(self) -> str:
-        """The line's place, as `file:line`."""
         return f"{self.path}:{self.line}"
 
     def matches(self, name: str) -> bool:
@@ -124,9 +122,6 @@ def append(path: Path, line: bytes) -> None:
     """Append a line to a known_hosts file, and keep every byte before it.
 
     It is one write in append mode, so that lines of two writers never mix.
-
-    Raises:
-        OSError: the file or its folder cannot be written.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)

@@ -12,19 +12,18 @@ import pytest
 
 from jlremote.errors import Bug, NeedsAuthentication, Unreachable
 from jlremote.jupyter.endpoint import Endpoint
-from jlremote.link.client import call, dial
+from jlremote.link.client import call
 from jlremote.link.client.link import Link, ShellCommand, SshPlace
 from jlremote.link.client.remote_process import TerminalKind
-from jlremote.link.wire.link_files import LinkFiles
 from jlremote.link.wire.protocol import OtherVersion, Unproved, authenticate_link, receive, send
 from jlremote.questions import Asker, Question
 from jlremote.ssh.interfaces import Output
-from tests.link.fakes import Call, FakePerson, new_endpoint, until
+from tests.link.fakes import Call, FakePerson, new_endpoint
 from tests.link.service.parts import SECRET, Parts, new_parts, served
 from tests.outages.parts import within
 
 if TYPE_CHECKING:
-    from jlremote.link.wire.protocol import Socket
+    pass
 
 SERVER = new_endpoint()
 TENSORBOARD = Endpoint(SERVER.place, 6006)
@@ -72,22 +71,6 @@ def test_a_status_connects_only_where_that_is_wanted(parts: Parts, link: Link) -
     assert link.status().state == "up"
     with pytest.raises(Unreachable, match="no route to dgx"):
         link.status(connect=True)
-
-
-def test_a_slow_operation_is_waited_for_while_the_link_answers_others(
-    parts: Parts, link: Link, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dial, "SILENCE_SECONDS", 0.01)
-    dialed: list[LinkFiles] = []
-
-    def watched(files: LinkFiles) -> Socket:
-        dialed.append(files)
-        return original(files)
-
-    original = dial.dial
-    monkeypatch.setattr(dial, "dial", watched)
-    parts.supervisor.connects = lambda _: until(lambda: len(dialed) > 3, "some looks at the link")
-    assert link.status(connect=True).state == "up"
 
 
 def test_the_password_of_sudo_is_obtained_before_the_engine_is_used(

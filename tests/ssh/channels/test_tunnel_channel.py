@@ -14,7 +14,6 @@ from jlremote.ssh.channels.channel_registry import (
     FIRST_WINDOW,
     KEPT,
     ChannelRegistry,
-    SessionSlots,
 )
 from jlremote.ssh.channels.session_channel import SessionChannel
 from jlremote.ssh.channels.tunnel_channel import TunnelChannel
@@ -187,4 +186,4 @@ def test_a_refusal_of_the_server_is_tried_again_and_names_max_sessions(
     transport.run()
     channel.refuse("open failed")
     assert "`MaxSessions` may be low" in handler.events[0]
-    assert all(SessionSlots.of(transport).keep(number) for number in range(KEPT))
+    assert all(ChannelRegistry.of(transport).slots.keep(number) for number in range(KEPT))

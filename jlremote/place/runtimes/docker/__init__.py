@@ -1,7 +1,7 @@
 """The engines' command lines, and the errors of containers that cannot be created.
 
-Read `docker_commands` first, then `networks` (of a session's container), `docker_errors`, and
-`old_docker` for docker before 20.10.
+Read `docker_commands` first, then `networks` (of a session's container) and `docker_errors`, also
+for docker before 20.10.
 
 Decisions:
 

@@ -9,10 +9,13 @@ from typing import Literal
 from jlremote import __version__
 from jlremote.laptop.settings.options import LOG_LIMIT, key
 from jlremote.place.host.shell_text import command_line, wait_while
-from jlremote.place.runtimes.container_options import ContainerOptions
+from jlremote.place.runtimes.container_options import (
+    ARGUMENTS_LABEL,
+    PACKAGES_LABEL,
+    ContainerOptions,
+)
 from jlremote.place.runtimes.engine.engine_gpus import gpu_flags, with_gpus
 from jlremote.place.runtimes.engine.kinds import Argv, Engine
-from jlremote.place.runtimes.existing_options import ARGUMENTS_LABEL, PACKAGES_LABEL
 from jlremote.place.runtimes.runtime import CREATOR_LABEL, SESSION_LABEL, ContainerSpec
 from jlremote.place.runtimes.scripts import waiting
 

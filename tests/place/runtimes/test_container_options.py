@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
-from jlremote.place.runtimes.container_options import ContainerOptions
-from jlremote.place.runtimes.existing_options import ARGUMENTS_LABEL, Difference, differences
-from jlremote.place.runtimes.existing_options import read as read_with
+from jlremote.place.runtimes.container_options import (
+    ARGUMENTS_LABEL,
+    ContainerOptions,
+    Difference,
+    differences,
+)
+from jlremote.place.runtimes.container_options import options_of as read_with
 
 
-def read(inspected: dict[str, Any]) -> ContainerOptions:
+def options_of(inspected: dict[str, Any]) -> ContainerOptions:
     return read_with(inspected, inspected["Config"]["Labels"])
 
 
@@ -77,7 +81,7 @@ PODMAN: dict[str, Any] = DOCKER | {
 def test_the_same_in_other_words_is_no_difference(
     asked: ContainerOptions, inspected: dict[str, Any]
 ) -> None:
-    assert differences(asked, read(inspected)) == []
+    assert differences(asked, options_of(inspected)) == []
 
 
 @pytest.mark.parametrize(
@@ -108,18 +112,18 @@ def test_the_same_in_other_words_is_no_difference(
     ],
 )
 def test_a_difference_has_both_values(asked: ContainerOptions, difference: Difference) -> None:
-    assert differences(asked, read(DOCKER)) == [difference]
+    assert differences(asked, options_of(DOCKER)) == [difference]
 
 
 @pytest.mark.parametrize("asked", ["root", "0", "0:0", "root:root", "root:0"])
 def test_an_empty_user_is_root(asked: str) -> None:
-    there = read(DOCKER | {"Config": DOCKER["Config"] | {"User": ""}})
+    there = options_of(DOCKER | {"Config": DOCKER["Config"] | {"User": ""}})
     assert differences(ContainerOptions(user=asked), there) == []
     assert differences(ContainerOptions(user="1000"), there) == [Difference("user", "1000", "root")]
 
 
 def test_podmans_log_options_are_read_from_its_note() -> None:
-    assert set(read(PODMAN).log_options) == {"max-size=50m", "tag=x"}
+    assert set(options_of(PODMAN).log_options) == {"max-size=50m", "tag=x"}
 
 
 def test_a_folder_below_the_home_is_known_by_its_end() -> None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from jlremote.place.host.contract import Completed
-from jlremote.place.runtimes.docker.old_docker import OtherWay, foreseen, instead, steps
+from jlremote.place.runtimes.docker.docker_errors import (
+    OtherWay,
+    foreseen_way,
+    option_steps,
+    other_way,
+)
 from jlremote.place.runtimes.engine.kinds import DOCKER, ENGINES, PODMAN, Engine
 
 GONE = Completed(1, "", "")
@@ -32,15 +37,15 @@ def refused(words: str) -> Completed:
 )
 def test_where_it_gives_no_gpus_the_old_tool_may(engine: Engine, said: str, why: str) -> None:
     tool = ENGINES[engine.name.replace("docker", "nvidia-docker")]
-    assert instead(engine, refused(said)) == OtherWay(tool, f"`{engine.name}` on the host {why}")
+    assert other_way(engine, refused(said)) == OtherWay(tool, f"`{engine.name}` on the host {why}")
 
 
 def test_where_it_may_pull_the_image_is_looked_for_before() -> None:
-    other = instead(DOCKER, refused("unknown flag: --pull\nSee 'docker create --help'."))
+    other = other_way(DOCKER, refused("unknown flag: --pull\nSee 'docker create --help'."))
     assert other is not None
     assert (other.engine.name, other.engine.kind.pulls_never, other.why) == ("docker", False, None)
     # The next refusal of the same client leads on.
-    again = instead(other.engine, refused("unknown flag: --gpus"))
+    again = other_way(other.engine, refused("unknown flag: --gpus"))
     assert again is not None
     assert again.engine.name == "nvidia-docker"
 
@@ -54,7 +59,7 @@ def test_where_it_may_pull_the_image_is_looked_for_before() -> None:
     ],
 )
 def test_nothing_else_is_tried_for_other_reasons(engine: Engine, said: str) -> None:
-    assert instead(engine, refused(said)) is None
+    assert other_way(engine, refused(said)) is None
 
 
 @pytest.mark.parametrize(
@@ -71,13 +76,13 @@ def test_nothing_else_is_tried_for_other_reasons(engine: Engine, said: str) -> N
 def test_its_options_tell_beforehand(
     options: str, tool: Completed, gpus: bool, name: str, pulls_never: bool
 ) -> None:
-    told = dict(zip(steps(DOCKER), (Completed(0, options, ""), tool), strict=True))
-    engine = foreseen(DOCKER, told, gpus=gpus).engine
+    told = dict(zip(option_steps(DOCKER), (Completed(0, options, ""), tool), strict=True))
+    engine = foreseen_way(DOCKER, told, gpus=gpus).engine
     assert (engine.name, engine.kind.pulls_never) == (name, pulls_never)
 
 
 def test_an_engine_that_did_not_answer_is_used_as_it_is() -> None:
-    assert steps(PODMAN) == {}
-    assert foreseen(PODMAN, {}, gpus=True) == OtherWay(PODMAN)
-    silent = dict.fromkeys(steps(DOCKER), GONE)
-    assert foreseen(DOCKER, silent, gpus=True) == OtherWay(DOCKER)
+    assert option_steps(PODMAN) == {}
+    assert foreseen_way(PODMAN, {}, gpus=True) == OtherWay(PODMAN)
+    silent = dict.fromkeys(option_steps(DOCKER), GONE)
+    assert foreseen_way(DOCKER, silent, gpus=True) == OtherWay(DOCKER)
