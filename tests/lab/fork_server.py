@@ -13,6 +13,7 @@ be started: `Laptop.spawn(…, forked=False)`.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import fcntl
 import gc
 import json
@@ -21,6 +22,7 @@ import pkgutil
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import termios
@@ -35,7 +37,6 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from tests.lab import process_title
 from tests.lab.place import LabError
 
 LANGUAGE = "C.UTF-8"
@@ -43,10 +44,22 @@ PIPE_BYTES = 1 << 16  # fit into a pipe before its other end reads
 MOST_BYTES = 1 << 17  # of a message between the processes
 MOST_DESCRIPTORS = 1 << 20
 # What commands and links load: all modules of these rooms, and these modules.
-ROOMS = "cli copies doctor editors images listing output sessions link ssh laptop"
-LOADED = tuple(f"jlremote.{room}" for room in ROOMS.split())
-LOADED_TOO = ("difflib", "platformdirs.unix", "tomllib", "rich.live", "rich.progress")
+ROOMS = (
+    *("cli", "copies", "doctor", "editors", "forwards", "images", "jobs", "laptop", "link"),
+    *("listing", "mounts", "output", "sessions", "ssh"),
+)
+LOADED = tuple(f"jlremote.{room}" for room in ROOMS)
+LOADED_TOO = (
+    *("difflib", "platformdirs.unix", "tomllib", "rich.live", "rich.progress"),
+    *("importlib_metadata", "jlremote.gpus.pool_gpus", "more_itertools", "secretstorage"),
+)
 LINK = "jlremote.link"  # among the words with which it is started
+# <linux/prctl.h>, from which comes the structure, too: where parts of a process's memory lie.
+PR_SET_NAME, PR_SET_MM, PR_SET_MM_MAP = 15, 35, 14
+NO_FILE = 0xFFFFFFFF
+
+# The kernel reads them in the process's memory for as long as it lives.
+_kept: list[ctypes.Array[ctypes.c_char]] = []
 
 
 def serve(door: socket.socket) -> int:
@@ -120,11 +133,11 @@ def stand_alone(argv: Sequence[str], environment: Mapping[str, str], asking: soc
     os.closerange(asking.fileno() + 1, MOST_DESCRIPTORS)
     if LINK in argv:
         os.close(asking.detach())
-        process_title.show(argv, environment)
+        show_in_proc(argv, environment)
         return
     interpreter = Path(argv[0]).read_text(encoding="utf-8").splitlines()[0].removeprefix("#!")
-    process_title.show((interpreter, *argv), environment)
-    process_title.rename(Path(argv[0]).name)
+    show_in_proc((interpreter, *argv), environment)
+    rename(Path(argv[0]).name)
     terminals = [number for number in range(3) if os.isatty(number)]
     if terminals:
         fcntl.ioctl(terminals[0], termios.TIOCSCTTY, 0)
@@ -132,10 +145,45 @@ def stand_alone(argv: Sequence[str], environment: Mapping[str, str], asking: soc
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
+def show_in_proc(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Let /proc show arguments and an environment of this process as if it had been started so.
+
+    Return whether the kernel allows it.
+    """
+    words = "".join(f"{word}\0" for word in argv)
+    variables = "".join(f"{name}={value}\0" for name, value in environment.items())
+    return _set_memory(*_place(words), *_place(variables))
+
+
+def rename(name: str) -> None:
+    """Give this process the name that its program has."""
+    ctypes.CDLL(None).prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
+
+
+def _place(text: str) -> tuple[int, int]:
+    data = ctypes.create_string_buffer(text.encode(errors="surrogateescape"))
+    _kept.append(data)
+    address = ctypes.addressof(data)
+    return address, address + len(data) - 1  # without the buffer's own end
+
+
+def _set_memory(*arguments_and_environment: int) -> bool:
+    stat = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace")
+    fields = stat.rpartition(")")[2].split()
+    start_code, end_code, start_stack = map(int, fields[23:26])
+    start_data, end_data, start_brk = map(int, fields[42:45])
+    process = ctypes.CDLL(None)
+    process.sbrk.restype = ctypes.c_void_p
+    memory = (start_code, end_code, start_data, end_data, start_brk, process.sbrk(0), start_stack)
+    layout = struct.pack("=12Q2I", *memory, *arguments_and_environment, 0, 0, NO_FILE)
+    numbers = (PR_SET_MM, PR_SET_MM_MAP, ctypes.c_char_p(layout), ctypes.c_ulong(len(layout)), 0)
+    return bool(process.prctl(*numbers) == 0)
+
+
 @cache
 def can_show() -> bool:
     """Return whether the kernel lets a fork show what a link needs; else links are started."""
-    return process_title.show(sys.orig_argv, os.environ)
+    return show_in_proc(sys.orig_argv, os.environ)
 
 
 def link_status() -> int:

@@ -11,12 +11,58 @@ from typing import Self
 
 import psutil
 
-from tests.lab.one_time_codes import OneTimeCodes
-from tests.lab.place import LabError, PrivateFolder
+from tests.lab.place import LabError, PrivateFolder, root
 from tests.lab.ports import free_port
 from tests.lab.programs import SYSTEM_PATH, run, wait_ended, wait_until
 
 SSHD = "/usr/sbin/sshd"
+PAM_SERVICES = Path("/etc/pam.d")
+PAM_PREFIX = "jlr-lab-"
+
+
+class OneTimeCodes:
+    """A second factor for an sshd: real PAM, Google's module, codes that are good once.
+
+    Its only question is `Verification code:`.
+
+    sshd calls its PAM service by the name that it was started under, so a link to it with a name of
+    its own leaves this machine's `sshd` service alone. The codes are the module's scratch codes: it
+    strikes out each that was used, and none depends on the clock.
+    """
+
+    def __init__(self, folder: Path, codes: Sequence[str]) -> None:
+        forget_services()
+        self.program = folder / f"{PAM_PREFIX}{folder.name}"
+        self.program.symlink_to(SSHD)
+        self.secret = folder / "codes"
+        self.secret.write_text("\n".join(("A" * 26, '" TOTP_AUTH', *codes, "")), encoding="utf-8")
+        self.secret.chmod(0o400)
+        self.service = PAM_SERVICES / self.program.name
+        lines = (
+            f"auth required pam_google_authenticator.so user=root secret={self.secret}",
+            "account required pam_permit.so",
+            "session required pam_permit.so",
+        )
+        self.service.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def configuration(self) -> tuple[str, ...]:
+        """Return the lines of `sshd_config` that ask for a code."""
+        return ("UsePAM yes", "KbdInteractiveAuthentication yes")
+
+    def remaining(self) -> list[str]:
+        """Return the unused codes."""
+        return self.secret.read_text(encoding="utf-8").splitlines()[2:]
+
+    def remove(self) -> None:
+        """Remove the service from this machine."""
+        self.service.unlink(missing_ok=True)
+
+
+def forget_services() -> None:
+    """Delete the services of killed runs: their folders are gone."""
+    for service in PAM_SERVICES.glob(f"{PAM_PREFIX}*"):
+        if not (root() / service.name.removeprefix(PAM_PREFIX)).exists():
+            service.unlink(missing_ok=True)
 
 
 def make_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import time
@@ -84,6 +85,12 @@ def observers(account: Account) -> int:
     """Return how many of the user's engine clients read events."""
     found = [process.cmdline()[:2] for process in account.processes()]
     return sum(words == ["docker", "events"] for words in found)
+
+
+def state(laptop: Laptop) -> tuple[str, str]:
+    """Return the only session's state, and what is said about it."""
+    [told] = json.loads(laptop.jlr("list", "--json").stdout)
+    return str(told["state"]), str(told["detail"])
 
 
 def link_of(laptop: Laptop) -> psutil.Process:

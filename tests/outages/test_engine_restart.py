@@ -6,7 +6,6 @@ Live restore is dockerd's own setting: its containers go on while it is away.
 from __future__ import annotations
 
 import json
-import os
 import random
 import secrets
 import time
@@ -24,14 +23,15 @@ from tests.lab.ports import free_port
 from tests.lab.remote_host import Keys, running_sshd
 from tests.lab.sshd import SSHServer
 from tests.link.fakes import until
+from tests.long import WANTED
 from tests.outages.conftest import QUICK
-from tests.outages.parts import Work, work_in
+from tests.outages.parts import Work, state, work_in
 from tests.sessions.parts import started
 
 pytestmark = pytest.mark.timeout(600)
 
 BACK = 2.0
-KILLS = 10 if os.environ.get("JLR_LONG") else 2
+KILLS = 10 if WANTED else 2
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +61,6 @@ def work(
     factory.remove_all()
 
 
-def state(work: Work) -> tuple[str, str]:
-    """Return the session's state and what is said about it."""
-    [told] = json.loads(work.session.laptop.jlr("list", "--json").stdout)
-    return str(told["state"]), str(told["detail"])
-
-
 def test_a_restart_of_dockerd_that_keeps_its_containers(work: Work, lone: LoneEngine) -> None:
     lone.shut_down()
     work.check()  # it goes on while dockerd is away
@@ -80,8 +74,8 @@ def test_a_connection_that_is_lost_while_dockerd_is_away(
     """Nothing can be proved without dockerd, so nothing is sent; then it goes on by itself."""
     lone.shut_down()
     front_door.drop_connections()
-    until(lambda: state(work)[0] == "down", "the state", timeout=30)
-    assert "docker" in state(work)[1].lower()
+    until(lambda: state(work.session.laptop)[0] == "down", "the state", timeout=30)
+    assert "docker" in state(work.session.laptop)[1].lower()
     lone.start(live_restore=True)
     work.comes_back(BACK + 2)
 
@@ -94,8 +88,8 @@ def test_a_restart_of_dockerd_that_ends_its_containers(work: Work, lone: LoneEng
     lone.start(live_restore=False)  # ends the containers that it finds
     lone.shut_down()
     lone.start(live_restore=True)
-    until(lambda: state(work)[0] == "container-stopped", "the state", timeout=30)
-    assert "does not run" in state(work)[1]
+    until(lambda: state(work.session.laptop)[0] == "container-stopped", "the state", timeout=30)
+    assert "does not run" in state(work.session.laptop)[1]
     again = started(laptop, work.session.name, host="alone")
     assert again.port == work.session.port
     assert again.born() > born

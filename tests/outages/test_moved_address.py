@@ -6,7 +6,6 @@ the new owner of the old address is sent nothing.
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Iterator
 
@@ -22,7 +21,7 @@ from tests.lab.place import LabError
 from tests.lab.programs import wait_until
 from tests.lab.remote_host import Keys
 from tests.lab.sshd import SSHServer
-from tests.outages.parts import Work, observers, work_in
+from tests.outages.parts import Work, observers, state, work_in
 from tests.sessions.parts import started
 
 PORT = 8888
@@ -135,12 +134,6 @@ def work(laptop: Laptop, inside: Container, account: Account) -> Iterator[Work]:
     with work_in(started(laptop, inside)) as begun:
         wait_until(lambda: observers(account) > others, "the link's observing the containers")
         yield begun
-
-
-def state(laptop: Laptop) -> tuple[str, str]:
-    """Return the only session's state, and what is said about it."""
-    [told] = json.loads(laptop.jlr("list", "--json").stdout)
-    return str(told["state"]), str(told["detail"])
 
 
 def test_a_container_that_moves_is_followed_and_its_page_connects_anew(

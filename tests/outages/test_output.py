@@ -18,10 +18,9 @@ from tests.lab.browser import SECONDS
 from tests.lab.network import Network
 from tests.lab.programs import wait_until
 from tests.long import LONG
-from tests.outages.parts import Work, link_of
+from tests.outages.parts import A_SECOND, Work, link_of
 from tests.sessions.parts import Session, failed
 
-A_SECOND = 5
 # All that a cell's output can be, in an order that the page has, too.
 CELL = """\
 import sys, time
